@@ -1,0 +1,1 @@
+"""Table descriptions; log rows to batches to changes. Pure: knows no JSON, Avro or Kafka."""

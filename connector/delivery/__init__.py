@@ -1,0 +1,1 @@
+"""Transactional producer, offsets topic, claims, topics, dead letters. Interprets no rows."""

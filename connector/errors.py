@@ -1,0 +1,143 @@
+"""Every exception the product raises on purpose, in one tree.
+
+Callers catch a branch, never a driver's or a client library's own class: the rooms that talk to the outside
+translate foreign errors into these at their border.
+
+    CdcError
+    ├── ConfigurationError      wrong files or options; carries *all* problems (exit status 2)
+    │   └── UsageError          wrong command line (exit status 2)
+    ├── SourceError             ScyllaDB's side
+    │   ├── RetriableSourceError    timeouts, overload, lost connections: try again, with back-off
+    │   └── FatalSourceError        will not go away by itself
+    │       ├── TableMissing            the table or its log does not exist (any more)
+    │       ├── CdcDisabled             the table exists, its log does not or is not written
+    │       ├── AccessDenied            login refused or rights missing
+    │       └── UnsupportedServer       the server lacks what reading needs (too old, wrong layout)
+    ├── DeliveryError           Kafka's side
+    │   ├── RetriableDeliveryError  try again, with back-off
+    │   ├── TransactionAborted      the open transaction must be aborted and its records read again
+    │   ├── ProducerFenced          another process took over our transactional id: new producer, restore, go on
+    │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
+    │   └── FatalDeliveryError      e.g. authorisation failed, message too large
+    ├── LostClaim               the group took a slot away; nothing read for it may be delivered
+    ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
+    ├── LandingError            Spark's side: a table that cannot be landed, a lease that is held
+    └── EmbeddedError           an embedded server cannot be started or kept
+        └── JavaMissing             no usable Java, and no wheel that brings one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class CdcError(Exception):
+    """Root of the tree: an error whose message is meant for the user, without a traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a configuration.
+
+    ``file`` names the file (or ``environment``, ``command line``, ``server``) it was found in, ``suggestion`` is what
+    would be right or the likely intended spelling. ``value`` is already masked when the property is a secret.
+    """
+
+    property: str
+    problem: str
+    value: str | None = None
+    suggestion: str | None = None
+    file: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.file}: " if self.file else ""
+        shown = "" if self.value is None else f" = {self.value!r}"
+        hint = f" ({self.suggestion})" if self.suggestion else ""
+        return f"{place}{self.property}{shown}: {self.problem}{hint}"
+
+
+class ConfigurationError(CdcError):
+    """Something in the user's files or options is wrong; ``problems`` lists everything found, not just the first."""
+
+    def __init__(self, problems: Iterable[Problem] | str) -> None:
+        if isinstance(problems, str):
+            problems = [Problem(property="configuration", problem=problems)]
+        self.problems: Sequence[Problem] = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class UsageError(ConfigurationError):
+    """The command line is wrong."""
+
+
+class SourceError(CdcError):
+    """ScyllaDB could not answer, or its answer cannot be used."""
+
+
+class RetriableSourceError(SourceError):
+    """The same request may succeed later."""
+
+
+class FatalSourceError(SourceError):
+    """The same request will fail until somebody changes something."""
+
+
+class TableMissing(FatalSourceError):
+    """The table, or its log table, does not exist."""
+
+
+class CdcDisabled(FatalSourceError):
+    """The table exists but has no change log."""
+
+
+class AccessDenied(FatalSourceError):
+    """The server refused the login or the right to read."""
+
+
+class UnsupportedServer(FatalSourceError):
+    """The server does not have the tables or features that reading needs."""
+
+
+class DeliveryError(CdcError):
+    """Kafka did not take what it was given."""
+
+
+class RetriableDeliveryError(DeliveryError):
+    """The same call may succeed later."""
+
+
+class TransactionAborted(DeliveryError):
+    """The transaction cannot commit; after a confirmed abort its records are produced again."""
+
+
+class ProducerFenced(DeliveryError):
+    """A newer producer owns the transactional id."""
+
+
+class UnknownOutcome(DeliveryError):
+    """It is not known whether a commit happened: only restoring from the topic tells."""
+
+
+class FatalDeliveryError(DeliveryError):
+    """Will not go away by itself."""
+
+
+class LostClaim(CdcError):
+    """The slot belongs to somebody else now."""
+
+
+class PoisonRow(CdcError):
+    """A row that can never be turned into a record; the message says which and why."""
+
+
+class LandingError(CdcError):
+    """A landing job cannot go on with a table."""
+
+
+class EmbeddedError(CdcError):
+    """An embedded server could not be started, or ended by itself."""
+
+
+class JavaMissing(EmbeddedError):
+    """There is no Java to run the broker or Spark with."""

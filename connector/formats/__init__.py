@@ -1,0 +1,1 @@
+"""Changes to records: envelopes, Connect schemas, JSON and Avro bytes. Pure."""

@@ -1,0 +1,1 @@
+"""Flattening of change records: pure functions over decoded records, standard library only."""

@@ -1,0 +1,1 @@
+"""Landing: Spark jobs that make lakehouse tables equal to their ScyllaDB source."""
