@@ -1,0 +1,138 @@
+"""Claims: one consumer group over the offsets topic hands each slot to exactly one worker.
+
+In: callbacks of the worker. Out: which slots are ours, and the membership that transactions are tied to. Nothing is
+ever fetched through this consumer: its partitions are paused, reading the topic is `restore.py`'s and `follow.py`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.failures import describe
+from connector.errors import FatalDeliveryError
+
+log = logging.getLogger("scylla_cdc.claims")
+
+SlotsCallback = Callable[[frozenset[int]], None]
+
+
+class Claims:
+    """Our membership. `poll` must be called at least every few hundred milliseconds; callbacks run inside it.
+
+    ``on_gained`` is called with slots that became ours: they must be restored before use.
+    ``on_revoked`` is called with slots that move to another worker in good order: the open transaction is committed or
+    aborted before it returns, because the other worker starts as soon as it has returned.
+    ``on_lost`` is called when the group threw us out: the open transaction is aborted before it returns, and nothing
+    that was begun before it is ever committed; others may own the slots already.
+    """
+
+    def __init__(
+        self,
+        clients: KafkaClients,
+        topic: str,
+        group: str,
+        client_id: str,
+        *,
+        slots: int,
+        on_gained: SlotsCallback,
+        on_revoked: SlotsCallback,
+        on_lost: SlotsCallback,
+        session_timeout_ms: int = 10_000,
+        instance_id: str | None = None,
+    ) -> None:
+        self._topic = topic
+        self._slots = slots
+        self._on_gained = on_gained
+        self._on_revoked = on_revoked
+        self._on_lost = on_lost
+        self.owned: frozenset[int] = frozenset()
+        self.rebalances = 0
+        self.last_error: str | None = None
+        static = {"group_instance_id": instance_id} if instance_id else {}
+        self._consumer: Consumer = clients.consumer(
+            group,
+            READ_COMMITTED,
+            client_id=client_id,
+            # Cooperative: a worker keeps reading the slots that it keeps while others move.
+            partition_assignment_strategy="cooperative-sticky",
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=max(100, min(3_000, session_timeout_ms // 4)),
+            # The owner thread may sit in a commit for two transaction timeouts; heartbeats go on meanwhile.
+            max_poll_interval_ms=max(300_000, session_timeout_ms),
+            enable_partition_eof=False,
+            **static,
+        )
+
+    def join(self) -> None:
+        self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    @property
+    def member_id(self) -> str:
+        return self._consumer.memberid() or ""
+
+    def metadata(self) -> Any:
+        return self._consumer.consumer_group_metadata()
+
+    def poll(self, timeout: float = 0.0) -> None:
+        """Serve the group; callbacks run in here. Raises only for what no waiting can mend."""
+        message = self._consumer.poll(timeout)
+        if message is None:
+            return
+        error = message.error()
+        if error is None:
+            return
+        self.last_error = describe(error)
+        if error.fatal() or error.code() in (
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+        ):
+            raise FatalDeliveryError(f"membership of the consumer group: {self.last_error}")
+        log.debug("group: %s", self.last_error)
+
+    def close(self) -> None:
+        """Leave the group (a static member stays in it until its session times out)."""
+        try:
+            self._consumer.close()
+        except (RuntimeError, KafkaException) as error:
+            log.debug("closing the group's consumer: %s", error)
+        self.owned = frozenset()
+
+    # -- callbacks, all inside poll() or close() ----------------------------------------------------------------
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        self.rebalances += 1
+        self.last_error = None
+        gained = self._ours(partitions) - self.owned
+        self.owned |= gained
+        self._on_gained(gained)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = self._ours(partitions)
+        try:
+            # Still members with these slots while this runs: a commit of theirs is accepted.
+            self._on_revoked(gone)
+        finally:
+            self.owned -= gone
+            self.rebalances += 1
+            consumer.incremental_unassign(partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = self._ours(partitions)
+        try:
+            self._on_lost(gone)
+        finally:
+            self.owned -= gone
+            self.rebalances += 1
+            consumer.incremental_unassign(partitions)
+
+    def _ours(self, partitions: Collection[TopicPartition]) -> frozenset[int]:
+        # A topic that was created with more partitions than the marks were written for: the surplus stays unused.
+        return frozenset(p.partition for p in partitions if p.partition < self._slots)

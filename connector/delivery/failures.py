@@ -1,0 +1,74 @@
+"""Kafka's errors in the product's own words.
+
+In: a ``KafkaError`` of a call or a delivery report. Out: the branch of the exception tree that decides what happens
+next (call again, abort and read again, new producer and restore, fail the topic's table, give up).
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+
+from connector.errors import (
+    DeliveryError,
+    FatalDeliveryError,
+    ProducerFenced,
+    RetriableDeliveryError,
+    TransactionAborted,
+)
+
+# Errors that belong to one topic: its table fails (or dead-letters), the others go on.
+TOPIC_ERRORS = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+
+# Errors that belong to one record: the batch it stems from is poison.
+RECORD_ERRORS = frozenset(
+    {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}
+)
+
+# The producer object is of no use any more, whatever the transaction's state.
+FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+    }
+)
+
+# The group does not count us as the owner any more: abort, rejoin, claim again.
+NOT_A_MEMBER = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    }
+)
+
+# A queue of our own that is full: poll and call again.
+BACKPRESSURE = KafkaError._QUEUE_FULL
+
+
+def describe(error: KafkaError) -> str:
+    return f"{error.name()}: {error.str()}"
+
+
+def translated(error: KafkaError, doing: str) -> DeliveryError:
+    """The exception for ``error``; ``doing`` says in two or three words what failed."""
+    text = f"{doing}: {describe(error)}"
+    if error.code() in FENCED:
+        return ProducerFenced(text)
+    if error.fatal():
+        return FatalDeliveryError(text)
+    if error.txn_requires_abort():
+        return TransactionAborted(text)
+    if error.retriable():
+        return RetriableDeliveryError(text)
+    return FatalDeliveryError(text)

@@ -1,0 +1,70 @@
+"""Follow: what the other workers have committed, slot by slot, as it becomes visible.
+
+In: the offsets topic. Out: entries in order per slot, and which slots have been read to their high watermark once:
+before that a slot's picture is a prefix of its history, and nothing may be concluded from what it lacks.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.failures import describe, translated
+from connector.delivery.records import OffsetsEntry, decode_offsets_entry
+
+log = logging.getLogger("scylla_cdc.claims")
+
+CALL_SECONDS = 10.0
+MESSAGES_PER_POLL = 1_000
+
+
+class Follower:
+    """Reads every slot, also our own: a slot that moves away is then known without a gap."""
+
+    def __init__(self, clients: KafkaClients, connector: str, topic: str, group: str, slots: int) -> None:
+        self._connector = connector
+        self._topic = topic
+        self._slots = slots
+        self._consumer: Consumer = clients.consumer(group, READ_COMMITTED)
+        self._awaited: dict[int, int] = {}
+        self.caught_up: frozenset[int] = frozenset()
+        self.last_error: str | None = None
+
+    def start(self) -> None:
+        """Note how far each slot must be read before it counts as known."""
+        try:
+            for slot in range(self._slots):
+                _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, slot), CALL_SECONDS)
+                self._awaited[slot] = int(high)
+        except KafkaException as caught:
+            raise translated(caught.args[0], "following the offsets topic") from None
+        self._consumer.assign([TopicPartition(self._topic, slot, 0) for slot in range(self._slots)])
+        self.caught_up = frozenset(slot for slot, high in self._awaited.items() if high == 0)
+
+    def poll(self) -> list[OffsetsEntry]:
+        """What has become visible since the last call; never waits."""
+        entries: list[OffsetsEntry] = []
+        reached: set[int] = set()
+        for message in self._consumer.consume(MESSAGES_PER_POLL, 0):
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                self.last_error = describe(error)
+                continue
+            slot = message.partition()
+            # A control record is passed over in silence: only the end-of-partition event tells that it was reached.
+            position = message.offset() if error is not None else message.offset() + 1
+            if error is None:
+                entry = decode_offsets_entry(self._connector, slot, message.key(), message.value())
+                if entry is not None:
+                    entries.append(entry)
+            if position >= self._awaited.get(slot, 0):
+                reached.add(slot)
+        if reached:
+            self.last_error = None
+            self.caught_up |= reached
+        return entries
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,221 @@
+"""Producers: the transactional one that makes delivery exactly once, and the plain idempotent one for `disabled`.
+
+In: records with their topic (and partition, for the offsets topic). Out: delivery, or one exception of
+``connector.errors`` per call. One shared delivery callback looks at every report; the first failure is remembered with
+its topic, because what caused an abort decides what happens to its table afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from connector.delivery.clients import KafkaClients
+from connector.delivery.failures import BACKPRESSURE, describe, translated
+from connector.delivery.records import Headers, OutgoingRecord
+from connector.errors import (
+    DeliveryError,
+    FatalDeliveryError,
+    ProducerFenced,
+    RetriableDeliveryError,
+    TransactionAborted,
+    UnknownOutcome,
+)
+
+log = logging.getLogger("scylla_cdc.delivery")
+
+# One call into librdkafka never blocks the owner thread for longer than this; the call is repeated instead, so that
+# signals and shutdown are noticed.
+CALL_SECONDS = 2.0
+
+# librdkafka's default of 1 s between attempts at a coordinator that is moving is longer than a whole transaction of ours.
+RETRY_PAUSE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """A record whose delivery report was an error."""
+
+    topic: str
+    key: bytes | None
+    error: KafkaError
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {describe(self.error)}"
+
+
+class ReportingProducer:
+    """What both producers share: produce with back-pressure, one callback, flush with every report checked."""
+
+    def __init__(self, clients: KafkaClients, **own: Any) -> None:
+        # murmur2 over the key, and random for null keys, is what Java producers do: records of both connectors
+        # must land in the same partitions. `acks=all` and idempotence are what the promises stand on.
+        self._producer = clients.producer(**own, enable_idempotence=True, acks="all", partitioner="murmur2_random")
+        self.failure: FailedRecord | None = None
+        self.acknowledged = 0
+
+    def produce(self, record: OutgoingRecord) -> None:
+        self._produce(record.topic, -1, record.key, record.value, record.headers)
+
+    def produce_to(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        self._produce(topic, partition, key, value, ())
+
+    def poll(self) -> None:
+        """Let delivery reports in; cheap, called with every handful of records."""
+        self._producer.poll(0)
+
+    def pending(self) -> int:
+        return len(self._producer)
+
+    def flush(self, deadline: float) -> None:
+        """Wait until every report has come and was good.
+
+        Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
+        """
+        while self._producer.flush(min(CALL_SECONDS, max(0.0, deadline - time.monotonic()))):
+            if self.failure is not None:
+                break
+            if time.monotonic() >= deadline:
+                raise RetriableDeliveryError("delivery reports did not arrive in time")
+        self.check()
+
+    def check(self) -> None:
+        """Raise if any record was not delivered."""
+        if self.failure is not None:
+            raise TransactionAborted(str(self.failure))
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.close(CALL_SECONDS)
+
+    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    on_delivery=self._reported,
+                    headers=list(headers) if headers else None,
+                )
+                return
+            except BufferError:
+                # Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down.
+                self._producer.poll(0.1)
+            except KafkaException as caught:
+                error: KafkaError = caught.args[0]
+                if error.code() == BACKPRESSURE:
+                    self._producer.poll(0.1)
+                    continue
+                self._remember(FailedRecord(topic, key, error))
+                raise translated(error, f"producing to {topic}") from None
+            self.check()
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.acknowledged += 1
+            return
+        # A purged record is the echo of an abort, never its cause.
+        if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+            self._remember(FailedRecord(message.topic() or "", message.key(), error))
+
+    def _remember(self, failed: FailedRecord) -> None:
+        if self.failure is None:
+            self.failure = failed
+
+
+class TransactionalProducer(ReportingProducer):
+    """One transaction at a time, each call repeated until its answer is known or its deadline has passed."""
+
+    def __init__(self, clients: KafkaClients, transactional_id: str, transaction_timeout_ms: int, **own: Any) -> None:
+        super().__init__(
+            clients,
+            **own,
+            transactional_id=transactional_id,
+            client_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
+        )
+        self.transactional_id = transactional_id
+        self._patience = transaction_timeout_ms / 1000
+
+    def start(self, deadline: float) -> None:
+        """Register the transactional id, which ends whatever an earlier owner of it left open."""
+        self._repeat("initialising transactions", self._producer.init_transactions, deadline)
+
+    def begin(self) -> None:
+        self.failure = None
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as caught:
+            raise translated(caught.args[0], "beginning a transaction") from None
+
+    def send_offsets(self, offsets: Sequence[TopicPartition], group_metadata: Any) -> None:
+        """Tie the transaction to our membership of the group: a member that was replaced cannot commit."""
+        # An empty list would be accepted from a member that was thrown out long ago.
+        assert offsets, "a transaction must name the slots it moves"
+        deadline = time.monotonic() + self._patience
+
+        def call(timeout: float) -> None:
+            self._producer.send_offsets_to_transaction(list(offsets), group_metadata, timeout)
+
+        try:
+            self._repeat("sending offsets to the transaction", call, deadline)
+        except RetriableDeliveryError as error:
+            raise TransactionAborted(str(error)) from None
+        except FatalDeliveryError as error:
+            # Not fatal for the producer: the group refuses us (unknown member, old generation, fenced instance).
+            raise TransactionAborted(str(error)) from None
+
+    def commit(self) -> None:
+        """Commit, and know it. Raises UnknownOutcome when it cannot be known: then nothing in memory is valid.
+
+        A commit that fails retriably is called again and never aborted: the first call may have reached the
+        coordinator, and an abort after it would be answered from the committed state.
+        """
+        deadline = time.monotonic() + self._patience * 2
+        try:
+            self._repeat("committing", self._producer.commit_transaction, deadline)
+        except (RetriableDeliveryError, FatalDeliveryError) as error:
+            raise UnknownOutcome(str(error)) from None
+
+    def abort(self) -> None:
+        """Abort, and know it; otherwise UnknownOutcome (only a confirmed abort keeps positions in memory valid)."""
+        deadline = time.monotonic() + self._patience * 2
+        try:
+            self._repeat("aborting", self._producer.abort_transaction, deadline)
+        except DeliveryError as error:
+            raise UnknownOutcome(str(error)) from None
+        self.failure = None
+
+    def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
+        while True:
+            try:
+                call(CALL_SECONDS)
+                return
+            except KafkaException as caught:
+                error = translated(caught.args[0], doing)
+                if not isinstance(error, RetriableDeliveryError) or time.monotonic() >= deadline:
+                    raise error from None
+                log.debug("%s, trying again", error)
+            time.sleep(RETRY_PAUSE_SECONDS)
+
+
+def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> None:
+    """End what the process with this id left open, at once instead of after its transaction timeout.
+
+    The throw-away producer takes the id over: the former owner, if it is still alive, is fenced.
+    """
+    producer = TransactionalProducer(clients, transactional_id, transaction_timeout_ms=15_000)
+    try:
+        producer.start(deadline)
+    except ProducerFenced:
+        # Somebody else fences the same dead owner at this moment: what it left open is ended either way.
+        log.debug("%s is being fenced by another worker", transactional_id)
+    finally:
+        producer.close()

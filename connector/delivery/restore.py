@@ -1,0 +1,205 @@
+"""Restore: what a newly claimed slot's predecessor delivered, after its last word has become impossible.
+
+In: slots. Out: per slot the entries that are committed, in the topic's order. Runs in a thread of its own, since two
+of its steps wait for the broker; the owner thread gets the result through a queue.
+
+The order of the steps is what makes it safe; `restore` writes it down once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.failures import translated
+from connector.delivery.producer import fence
+from connector.delivery.records import OffsetsEntry, compact_json, decode_offsets_entry
+from connector.errors import RetriableDeliveryError
+
+log = logging.getLogger("scylla_cdc.claims")
+
+POLL_SECONDS = 0.2
+CALL_SECONDS = 10.0
+PARALLEL_FENCES = 8
+
+
+@dataclass(slots=True)
+class RestoredSlot:
+    """Everything committed in a slot's partition, oldest first; ``end`` is the offset behind it."""
+
+    slot: int
+    entries: list[OffsetsEntry] = field(default_factory=list)
+    end: int = 0
+
+    def newest(self) -> dict[str, OffsetsEntry]:
+        """The last entry per key (a tombstone included), by the key's text."""
+        return {compact_json(entry.key).decode(): entry for entry in self.entries}
+
+
+def restore(
+    clients: KafkaClients,
+    *,
+    connector: str,
+    topic: str,
+    group: str,
+    slots: Iterable[int],
+    cancelled: Callable[[], bool] = lambda: False,
+    patience: float = 60.0,
+) -> dict[int, RestoredSlot]:
+    """Restore ``slots``:
+
+    a. read each partition read_committed to its last stable offset, then read_uncommitted to its high watermark, and
+       fence every owner named there that is no present member: what they left open is aborted at once, and a zombie
+       that comes back finds its id taken. The owners of older marks were dealt with by whoever came after them; in the
+       uncommitted part *every* owner counts, for that is where a claim stands that never committed;
+    b. wait until no commit of the group is pending for the slot: a dead owner's transaction that was already sent
+       to the coordinator may still become committed, and must be seen by (c);
+    c. only now take the high watermark and read read_committed until the end-of-partition event reaches it. That
+       event alone only says "last stable offset": before (a) and (b) it may stand below records that commit later.
+
+    The claim itself, step (d), is the owner thread's first transaction.
+    """
+    wanted = sorted(set(slots))
+    result = {slot: RestoredSlot(slot) for slot in wanted}
+    deadline = time.monotonic() + patience
+    reader = clients.consumer(group, READ_COMMITTED)
+    try:
+        reader.assign([TopicPartition(topic, slot, 0) for slot in wanted])
+        _read(reader, connector, result, set(wanted), {}, deadline, cancelled)
+        owners = _newest_owners(result.values())
+        owners |= _uncommitted_owners(clients, connector, topic, group, result, deadline, cancelled)
+        present = _present_members(clients, group, deadline)
+        _fence_all(clients, owners - present, deadline)
+        _wait_for_pending_commits(clients, topic, group, wanted, deadline, cancelled)
+        ends = {slot: _high_watermark(reader, topic, slot) for slot in wanted}
+        behind = {slot for slot in wanted if result[slot].end < ends[slot]}
+        _read(reader, connector, result, behind, ends, deadline, cancelled)
+    except KafkaException as caught:
+        raise translated(caught.args[0], "restoring slots") from None
+    finally:
+        reader.close()
+    return result
+
+
+def _read(
+    reader: Consumer,
+    connector: str,
+    into: Mapping[int, RestoredSlot],
+    waiting: set[int],
+    ends: Mapping[int, int],
+    deadline: float,
+    cancelled: Callable[[], bool],
+) -> None:
+    """Read on until every waiting slot had an end-of-partition event, at or beyond its end where one is given."""
+    while waiting:
+        if cancelled():
+            raise RetriableDeliveryError("restoring was cancelled")
+        if time.monotonic() >= deadline:
+            raise RetriableDeliveryError(f"slots {sorted(waiting)} could not be read to their end in time")
+        message = reader.poll(POLL_SECONDS)
+        if message is None:
+            continue
+        slot = message.partition()
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                into[slot].end = max(into[slot].end, message.offset())
+                if message.offset() >= ends.get(slot, 0):
+                    waiting.discard(slot)
+                continue
+            if error.retriable() or error.code() == KafkaError._ALL_BROKERS_DOWN:
+                continue
+            raise KafkaException(error)
+        into[slot].end = message.offset() + 1
+        entry = decode_offsets_entry(connector, slot, message.key(), message.value())
+        if entry is not None:
+            into[slot].entries.append(entry)
+
+
+def _newest_owners(slots: Iterable[RestoredSlot]) -> set[str]:
+    return {entry.owner for restored in slots for entry in restored.newest().values() if entry.owner is not None}
+
+
+def _uncommitted_owners(
+    clients: KafkaClients,
+    connector: str,
+    topic: str,
+    group: str,
+    committed: Mapping[int, RestoredSlot],
+    deadline: float,
+    cancelled: Callable[[], bool],
+) -> set[str]:
+    reader = clients.consumer(group, READ_UNCOMMITTED)
+    try:
+        tail = {slot: RestoredSlot(slot, end=restored.end) for slot, restored in committed.items()}
+        ends = {slot: _high_watermark(reader, topic, slot) for slot in tail}
+        tail = {slot: restored for slot, restored in tail.items() if restored.end < ends[slot]}
+        if not tail:
+            return set()
+        reader.assign([TopicPartition(topic, slot, restored.end) for slot, restored in tail.items()])
+        _read(reader, connector, tail, set(tail), ends, deadline, cancelled)
+        return {entry.owner for restored in tail.values() for entry in restored.entries if entry.owner is not None}
+    finally:
+        reader.close()
+
+
+def _high_watermark(reader: Consumer, topic: str, slot: int) -> int:
+    _, high = reader.get_watermark_offsets(TopicPartition(topic, slot), CALL_SECONDS)
+    return int(high)
+
+
+def _present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:
+    """The client ids of the group's members: an owner that is still one has been, or will be, asked to let go."""
+    admin = clients.admin()
+    while True:
+        try:
+            described = admin.describe_consumer_groups([group], request_timeout=CALL_SECONDS)
+            return {member.client_id for member in described[group].result(timeout=CALL_SECONDS).members}
+        except KafkaException as caught:
+            if caught.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return set()
+            if not caught.args[0].retriable() or time.monotonic() >= deadline:
+                raise
+
+
+def _fence_all(clients: KafkaClients, owners: set[str], deadline: float) -> None:
+    if not owners:
+        return
+    log.info("ending what %s left open", ", ".join(sorted(owners)))
+    with ThreadPoolExecutor(min(PARALLEL_FENCES, len(owners)), thread_name_prefix="fence") as pool:
+        for done in [pool.submit(fence, clients, owner, deadline) for owner in sorted(owners)]:
+            done.result()
+
+
+def _wait_for_pending_commits(
+    clients: KafkaClients,
+    topic: str,
+    group: str,
+    slots: Iterable[int],
+    deadline: float,
+    cancelled: Callable[[], bool],
+) -> None:
+    # A read_committed consumer's question for offsets is answered only when no transaction holds them pending.
+    asking = clients.consumer(group, READ_COMMITTED)
+    partitions = [TopicPartition(topic, slot) for slot in slots]
+    try:
+        while not cancelled():
+            try:
+                answer = asking.committed(partitions, timeout=CALL_SECONDS)
+            except KafkaException as caught:
+                if not caught.args[0].retriable() and caught.args[0].code() != KafkaError._TIMED_OUT:
+                    raise
+            else:
+                if all(partition.error is None for partition in answer):
+                    return
+            if time.monotonic() >= deadline:
+                raise RetriableDeliveryError("a predecessor's commit is still pending")
+        raise RetriableDeliveryError("restoring was cancelled")
+    finally:
+        asking.close()

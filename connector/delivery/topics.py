@@ -1,0 +1,176 @@
+"""Topics: created when missing, looked at when present.
+
+In: what each topic must be. Out: nothing, or all problems at once. A compacted data topic, or an offsets topic that is
+not compacted, is said here rather than found out by lost deltas or by a topic that grows for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from connector.delivery.failures import describe, translated
+from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
+
+log = logging.getLogger("scylla_cdc.topics")
+
+CALL_SECONDS = 15.0
+VISIBLE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic that the connector needs. ``partitions`` and ``replication`` of -1 leave it to the broker.
+
+    ``exact`` demands that many partitions of an existing topic at least; ``compacted`` None means "either".
+    """
+
+    name: str
+    partitions: int = -1
+    replication: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool | None = None
+    least_partitions: int = 1
+    property: str = "topic.prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What an existing topic is."""
+
+    name: str
+    partitions: int
+    compacted: bool
+    max_message_bytes: int
+
+
+def ensure_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, TopicFacts]:
+    """Create what is missing, check what is there; facts of all of them by name."""
+    wanted = {spec.name: spec for spec in specs}
+    existing = topic_partitions(admin)
+    missing = [spec for name, spec in wanted.items() if name not in existing]
+    problems = _create(admin, missing)
+    if not problems:
+        existing = _visible(admin, wanted)
+        facts = _facts(admin, {name: existing[name] for name in wanted})
+        problems = [problem for name, spec in wanted.items() for problem in _mismatches(spec, facts[name])]
+        if not problems:
+            return facts
+    raise ConfigurationError(problems)
+
+
+def topic_partitions(admin: AdminClient) -> dict[str, int]:
+    """Number of partitions of every topic that we may see."""
+    try:
+        listed = admin.list_topics(timeout=CALL_SECONDS).topics
+    except KafkaException as caught:
+        raise translated(caught.args[0], "listing topics") from None
+    return {name: len(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+
+def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem]:
+    """Problems of those that exist already; creates nothing."""
+    existing = topic_partitions(admin)
+    present = [spec for spec in specs if spec.name in existing]
+    facts = _facts(admin, {spec.name: existing[spec.name] for spec in present})
+    return [problem for spec in present for problem in _mismatches(spec, facts[spec.name])]
+
+
+def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
+    if not specs:
+        return []
+    news = [
+        NewTopic(
+            spec.name,
+            num_partitions=spec.partitions,
+            replication_factor=spec.replication,
+            config=dict(spec.config) | ({"cleanup.policy": "compact"} if spec.compacted else {}),
+        )
+        for spec in specs
+    ]
+    futures = admin.create_topics(news, operation_timeout=CALL_SECONDS, request_timeout=CALL_SECONDS)
+    problems = []
+    for spec in specs:
+        try:
+            futures[spec.name].result(timeout=2 * CALL_SECONDS)
+            log.info("created topic %s", spec.name)
+        except KafkaException as caught:
+            error: KafkaError = caught.args[0]
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue  # another worker was quicker
+            if error.retriable():
+                raise RetriableDeliveryError(f"creating topic {spec.name}: {describe(error)}") from None
+            problems.append(
+                Problem(
+                    property=spec.property,
+                    value=spec.name,
+                    problem=f"topic cannot be created: {describe(error)}",
+                    suggestion="create it by hand, or grant the right to create topics",
+                )
+            )
+    return problems
+
+
+def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        existing = topic_partitions(admin)
+        missing = [name for name in names if not existing.get(name)]
+        if not missing:
+            return existing
+        if time.monotonic() >= deadline:
+            raise RetriableDeliveryError(f"topics {', '.join(missing)} did not become visible")
+
+
+def _facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:
+    if not partitions:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in partitions]
+    # The futures are kept in one dict until all have answered: dropping one makes its result() wait for ever.
+    futures = admin.describe_configs(resources, request_timeout=CALL_SECONDS)
+    facts = {}
+    for resource, future in futures.items():
+        try:
+            described = future.result(timeout=2 * CALL_SECONDS)
+        except KafkaException as caught:
+            if caught.args[0].retriable():
+                raise translated(caught.args[0], f"describing topic {resource.name}") from None
+            # No right to describe: what cannot be seen is not held against the topic.
+            described = {}
+        policy = described["cleanup.policy"].value if "cleanup.policy" in described else None
+        limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
+        facts[resource.name] = TopicFacts(
+            resource.name,
+            partitions[resource.name],
+            compacted="compact" in (policy or ""),
+            max_message_bytes=int(limit) if limit else 1_048_588,
+        )
+    return facts
+
+
+def _mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
+    problems = []
+    if spec.compacted is True and not facts.compacted:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem="the topic exists but is not compacted",
+                suggestion="set cleanup.policy=compact on it",
+            )
+        )
+    if facts.partitions < spec.least_partitions:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem=f"the topic has {facts.partitions} partitions, {spec.least_partitions} are needed",
+                suggestion="choose another topic or add partitions",
+            )
+        )
+    return problems

@@ -1,0 +1,233 @@
+"""The transaction: records and the positions that they imply become visible together, or not at all.
+
+In: outgoing records with their slot; at commit the offsets entries in the planner's order. Out: a commit that is
+known to have happened, or one of TransactionAborted, ProducerFenced, UnknownOutcome, LostClaim.
+
+The order of a commit is written down once, in `Delivery.commit`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from confluent_kafka import TopicPartition
+
+from connector.delivery.clients import KafkaClients
+from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
+from connector.delivery.records import OffsetsEntry, OutgoingRecord, compact_json, encode_offsets_key
+from connector.errors import (
+    DeliveryError,
+    LostClaim,
+    ProducerFenced,
+    TransactionAborted,
+    UnknownOutcome,
+)
+
+log = logging.getLogger("scylla_cdc.delivery")
+
+# Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to be free.
+RECORDS_PER_POLL = 256
+
+
+class Membership(Protocol):
+    """Who we are in the group that hands out slots."""
+
+    @property
+    def member_id(self) -> str:
+        """The group's name for this member; empty when it is not one."""
+
+    def metadata(self) -> Any:
+        """What `send_offsets_to_transaction` wants to know of the membership."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """`disabled` is the only delivery mode that is not exactly once."""
+
+    connector: str
+    offsets_topic: str
+    transactional_id: str
+    transaction_timeout_ms: int = 15_000
+    boundary_interval_ms: int = 500
+    max_bytes: int = 32 * 1024 * 1024
+    exactly_once: bool = True
+    batch_size: int | None = None
+
+
+class Delivery:
+    """The open transaction of one worker. Owned by one thread."""
+
+    def __init__(
+        self,
+        clients: KafkaClients,
+        settings: DeliverySettings,
+        membership: Membership,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clients = clients
+        self.settings = settings
+        self._membership = membership
+        self._clock = clock
+        self._producer: TransactionalProducer | None = None
+        self._plain: ReportingProducer | None = None
+        self._opened_at: float | None = None
+        self._member_at_begin = ""
+        self._touched: set[int] = set()
+        self.bytes = 0
+        self.records = 0
+        self.byte_limit = settings.max_bytes
+        self.last_failure: FailedRecord | None = None
+        self.commits = 0
+        self.aborts = 0
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    def start(self, patience: float = 60.0) -> None:
+        """A producer that may begin transactions; replaces one that was fenced or whose outcome is unknown."""
+        self.close()
+        own: dict[str, Any] = {"batch_size": self.settings.batch_size} if self.settings.batch_size else {}
+        producer = TransactionalProducer(
+            self._clients, self.settings.transactional_id, self.settings.transaction_timeout_ms, **own
+        )
+        try:
+            producer.start(self._clock() + patience)
+        except DeliveryError:
+            producer.close()
+            raise
+        self._producer = producer
+        if not self.settings.exactly_once:
+            self._plain = ReportingProducer(self._clients, **own)
+
+    @property
+    def ready(self) -> bool:
+        return self._producer is not None
+
+    def close(self) -> None:
+        """Drop the producers; an open transaction is left to the next owner of the slots, who ends it."""
+        for producer in (self._producer, self._plain):
+            if producer is not None:
+                producer.close()
+        self._producer = self._plain = None
+        self._forget()
+
+    # -- filling ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened_at is not None
+
+    @property
+    def age(self) -> float:
+        return 0.0 if self._opened_at is None else self._clock() - self._opened_at
+
+    def add(self, slot: int, records: Iterable[OutgoingRecord]) -> None:
+        """Records of one whole batch: a transaction is never cut inside it."""
+        producer = self._opened() if self._plain is None else self._plain_opened()
+        self._touched.add(slot)
+        try:
+            for record in records:
+                producer.produce(record)
+                self.bytes += record.size
+                self.records += 1
+                if self.records % RECORDS_PER_POLL == 0:
+                    producer.poll()
+            producer.check()
+        except DeliveryError:
+            self.last_failure = producer.failure
+            raise
+
+    @property
+    def should_commit(self) -> bool:
+        """Cut by time, by bytes, and long before the broker would give up on the transaction."""
+        if not self.is_open:
+            return False
+        oldest = min(self.settings.boundary_interval_ms, self.settings.transaction_timeout_ms // 3) / 1000
+        return self.age >= oldest or self.bytes >= self.byte_limit
+
+    # -- ending ----------------------------------------------------------------------------------------------
+
+    def commit(self, entries: Sequence[OffsetsEntry]) -> None:
+        """Make the records and ``entries`` visible together. The order of the steps is the promise:
+
+        1. entries are produced in the planner's order (positions and tombstones before marks), behind all records:
+           every prefix that a follower may see is then conservative;
+        2. every delivery report is awaited and looked at: a commit with a lost record would lose it for ever;
+        3. the group is told the offsets of *every* slot that has a record or an entry here: the broker refuses them
+           from a member that was replaced, and a slot that is not named is not protected;
+        4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
+        """
+        producer = self._opened()
+        if self._membership.member_id != self._member_at_begin or not self._member_at_begin:
+            # Thrown out and back in between begin and now: others may have read, and moved, our slots meanwhile.
+            raise LostClaim("membership changed since the transaction began")
+        slots = self._touched | {entry.slot for entry in entries}
+        deadline = self._clock() + self.settings.transaction_timeout_ms / 1000
+        try:
+            if self._plain is not None:
+                self._plain.flush(deadline)
+            for entry in entries:
+                producer.produce_to(
+                    self.settings.offsets_topic,
+                    entry.slot,
+                    encode_offsets_key(self.settings.connector, entry.key),
+                    None if entry.value is None else compact_json(entry.value),
+                )
+            producer.flush(deadline)
+            if slots:
+                offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(slots)]
+                producer.send_offsets(offsets, self._membership.metadata())
+            producer.commit()
+        except (DeliveryError, LostClaim) as error:
+            self.last_failure = producer.failure or (self._plain.failure if self._plain else None)
+            self._after_failure(error)
+            raise
+        self.commits += 1
+        self._clients.health.succeeded()
+        self.byte_limit = min(self.settings.max_bytes, self.byte_limit * 2)
+        self._forget()
+
+    def abort(self) -> None:
+        """End the transaction without a trace. Raises UnknownOutcome if that is not confirmed."""
+        if not self.is_open:
+            return
+        assert self._producer is not None
+        try:
+            if self._plain is not None:
+                self._plain.close()
+                self._plain = ReportingProducer(self._clients)
+            self._producer.abort()
+            self.aborts += 1
+        finally:
+            self._forget()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _opened(self) -> TransactionalProducer:
+        assert self._producer is not None, "start() comes first"
+        if self._opened_at is None:
+            self._member_at_begin = self._membership.member_id
+            self._producer.begin()
+            self._opened_at = self._clock()
+        return self._producer
+
+    def _plain_opened(self) -> ReportingProducer:
+        assert self._plain is not None
+        self._opened()
+        return self._plain
+
+    def _after_failure(self, error: Exception) -> None:
+        if isinstance(error, (ProducerFenced, UnknownOutcome)):
+            log.warning("delivery: %s; starting a new producer", error)
+        elif isinstance(error, TransactionAborted):
+            # Too much for one transaction is one of the reasons: try less next time, down to a single batch.
+            self.byte_limit = max(1, min(self.byte_limit, max(self.bytes, 2)) // 2)
+
+    def _forget(self) -> None:
+        self._opened_at = None
+        self._member_at_begin = ""
+        self._touched.clear()
+        self.bytes = self.records = 0
