@@ -1,0 +1,1 @@
+"""CQL text to syntax trees: lexer, syntax tree, parser. Knows no schema."""

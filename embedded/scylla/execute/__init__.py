@@ -1,0 +1,1 @@
+"""Syntax trees to plans and plans to results: one file per kind of statement."""
