@@ -1,1 +1,1 @@
-"""CQL native protocol, versions 3 and 4: frames, primitive values, requests, responses, compression. Knows no storage."""
+"""CQL native protocol, versions 3 and 4: frames, primitives, requests, responses, compression. Knows no storage."""

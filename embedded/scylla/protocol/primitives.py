@@ -7,10 +7,11 @@ other way round, bytes for responses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from ipaddress import IPv4Address, IPv6Address
 from struct import Struct
 from typing import Final
+
+from embedded.scylla.results import UNSET, BoundValue
 
 SHORT: Final = Struct(">H")
 INT: Final = Struct(">i")
@@ -19,19 +20,6 @@ LONG: Final = Struct(">q")
 
 class Malformed(ValueError):
     """The body of a request is not what its opcode demands."""
-
-
-class Unset(Enum):
-    """A bound value that was deliberately left out: neither a value nor null."""
-
-    UNSET = "UNSET"
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET: Final = Unset.UNSET
-Value = bytes | None | Unset
 
 
 class Reader:
@@ -62,7 +50,7 @@ class Reader:
     def short(self) -> int:
         return int(SHORT.unpack(self.take(2))[0])
 
-    def int(self) -> int:
+    def int32(self) -> int:
         return int(INT.unpack(self.take(4))[0])
 
     def long(self) -> int:
@@ -78,7 +66,7 @@ class Reader:
         return self._text(self.short())
 
     def long_string(self) -> str:
-        return self._text(self.int())
+        return self._text(self.int32())
 
     def string_list(self) -> list[str]:
         return [self.string() for _ in range(self.short())]
@@ -89,15 +77,15 @@ class Reader:
     def short_bytes(self) -> bytes:
         return self.take(self.short())
 
-    def bytes(self) -> bytes | None:
-        length = self.int()
+    def optional_bytes(self) -> bytes | None:
+        length = self.int32()
         return None if length < 0 else self.take(length)
 
     def bytes_map(self) -> dict[str, bytes | None]:
-        return {self.string(): self.bytes() for _ in range(self.short())}
+        return {self.string(): self.optional_bytes() for _ in range(self.short())}
 
-    def value(self, unset_allowed: bool = True) -> Value:
-        length = self.int()
+    def value(self, unset_allowed: bool = True) -> BoundValue:
+        length = self.int32()
         if length >= 0:
             return self.take(length)
         if length == -1:

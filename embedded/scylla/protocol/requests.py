@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from embedded.scylla.protocol import frame
-from embedded.scylla.protocol.primitives import INT, UNSET, Malformed, Reader, Value
+from embedded.scylla.protocol.primitives import INT, Malformed, Reader
+from embedded.scylla.results import UNSET, BoundValue
 
 _VALUES: Final = 0x01
 _SKIP_METADATA: Final = 0x02
@@ -41,7 +42,7 @@ class Parameters:
     """What QUERY and EXECUTE carry beside the statement. `values` is a mapping when they were sent by name."""
 
     consistency: int = 0x1
-    values: list[Value] | dict[str, Value] = field(default_factory=list)
+    values: list[BoundValue] | dict[str, BoundValue] = field(default_factory=list)
     skip_metadata: bool = False
     page_size: int | None = None
     paging_state: bytes | None = None
@@ -91,7 +92,7 @@ class BatchEntry:
     """A statement of a batch: its text, or the id of a prepared one."""
 
     statement: str | bytes
-    values: list[Value] | dict[str, Value]
+    values: list[BoundValue] | dict[str, BoundValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +130,15 @@ def _timestamp(reader: Reader) -> int:
     return timestamp
 
 
-def _named_values(reader: Reader, version: int) -> dict[str, Value]:
+def _named_values(reader: Reader, version: int) -> dict[str, BoundValue]:
     return {reader.string(): reader.value(version >= 4) for _ in range(reader.short())}
 
 
-def _values(reader: Reader, version: int) -> list[Value]:
+def _values(reader: Reader, version: int) -> list[BoundValue]:
     """The same as reading value by value, in one loop: this is where single-row INSERTs spend their parsing time."""
     count = reader.short()
     body, position, end = reader.body, reader.position, reader.end
-    values: list[Value] = []
+    values: list[BoundValue] = []
     append, unpack = values.append, INT.unpack_from
     for _ in range(count):
         start = position + 4
@@ -165,11 +166,11 @@ def _parameters(reader: Reader, version: int) -> Parameters:
     flags = reader.byte()
     if not flags:
         return Parameters(consistency)
-    values: list[Value] | dict[str, Value] = []
+    values: list[BoundValue] | dict[str, BoundValue] = []
     if flags & _VALUES:
         values = _named_values(reader, version) if flags & _NAMES else _values(reader, version)
-    page_size = reader.int() if flags & _PAGE_SIZE else None
-    paging_state = reader.bytes() if flags & _PAGING_STATE else None
+    page_size = reader.int32() if flags & _PAGE_SIZE else None
+    paging_state = reader.optional_bytes() if flags & _PAGING_STATE else None
     serial = _serial_consistency(reader) if flags & _SERIAL_CONSISTENCY else None
     timestamp = _timestamp(reader) if flags & _DEFAULT_TIMESTAMP else None
     return Parameters(
@@ -203,9 +204,7 @@ def _batch(reader: Reader, version: int) -> Batch:
         raise Malformed("Named values are not supported in BATCH messages")
     serial = _serial_consistency(reader) if flags & _SERIAL_CONSISTENCY else None
     timestamp = _timestamp(reader) if flags & _DEFAULT_TIMESTAMP else None
-    return Batch(
-        kind, entries, Parameters(consistency, serial_consistency=serial, default_timestamp=timestamp)
-    )
+    return Batch(kind, entries, Parameters(consistency, serial_consistency=serial, default_timestamp=timestamp))
 
 
 def parse_request(opcode: int, version: int, body: bytes) -> Request:
@@ -226,7 +225,7 @@ def parse_request(opcode: int, version: int, body: bytes) -> Request:
     if opcode == frame.REGISTER:
         return Register(reader.string_list())
     if opcode == frame.AUTH_RESPONSE:
-        return AuthResponse(reader.bytes())
+        return AuthResponse(reader.optional_bytes())
     raise Malformed(f"Invalid or unsupported opcode {opcode}")
 
 
@@ -235,4 +234,3 @@ def strip_custom_payload(body: bytes) -> bytes:
     reader = Reader(body)
     reader.bytes_map()
     return body[reader.position :]
-
