@@ -1,0 +1,238 @@
+"""The one CQL connection of a process.
+
+In: `ConnectionSettings`. Out: `Connection`: prepared statements, asynchronous raw pages, the server's clock, hosts.
+Every exception that leaves this module is one of ``connector.errors``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from typing import Any
+
+from cassandra import ConsistencyLevel
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
+from cassandra.policies import (
+    DCAwareRoundRobinPolicy,
+    ExponentialReconnectionPolicy,
+    FallthroughRetryPolicy,
+    RoundRobinPolicy,
+)
+
+from connector.errors import SourceError
+from connector.source.failures import translated
+from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
+from connector.source.settings import ConnectionSettings
+
+log = logging.getLogger("scylla_cdc.source")
+
+PageCallback = Callable[[RawPage, bytes | None], None]
+ErrorCallback = Callable[[SourceError], None]
+
+SKEW_WARNING_MS = 1_000
+
+
+class ServerClock:
+    """The servers' time, as a lower bound.
+
+    A row is safe to read when *the servers* are past it by the confidence window. Each sample says: at the moment the
+    answer arrived, that server's clock stood at least here; of several servers the one that is most behind counts.
+    Without a sample the local clock serves.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._bases: dict[str, float] = {}
+        self._warned = False
+
+    def sampled(self, host: str, server_ms: int) -> None:
+        self._bases[host] = server_ms - self._monotonic() * 1000
+        skew = self.skew_ms
+        if abs(skew) > SKEW_WARNING_MS and not self._warned:
+            self._warned = True
+            log.warning("this machine's clock is %+.1f s off the servers'; theirs is used", -skew / 1000)
+
+    def forget(self, host: str) -> None:
+        self._bases.pop(host, None)
+
+    def now_ms(self) -> int:
+        if not self._bases:
+            return int(self._wall() * 1000)
+        return int(min(self._bases.values()) + self._monotonic() * 1000)
+
+    @property
+    def skew_ms(self) -> float:
+        """Servers' time minus ours."""
+        return self.now_ms() - self._wall() * 1000
+
+
+class Connection:
+    """A session whose results are raw pages. Safe to use from several threads; callbacks run in the driver's."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self.settings = settings
+        self.clock = ServerClock()
+        self._lock = threading.Lock()
+        self._prepared: dict[tuple[str, str], Any] = {}
+        self._cluster = _cluster(settings)
+        self._session: Session | None = None
+        self.queries = 0
+
+    def open(self) -> None:
+        """Connect. Raises AccessDenied, RetriableSourceError, …"""
+        try:
+            session = self._cluster.connect()
+        except Exception as error:
+            self._cluster.shutdown()
+            self._cluster = _cluster(self.settings)
+            raise translated(error, f"connecting to {_shown(self.settings)}") from None
+        session.client_protocol_handler = RawProtocolHandler
+        session.default_timeout = self.settings.request_timeout
+        self._session = session
+
+    @property
+    def session(self) -> Session:
+        assert self._session is not None, "open() comes first"
+        return self._session
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+    # -- hosts -----------------------------------------------------------------------------------------------
+
+    def hosts(self) -> list[Any]:
+        """Hosts that are not known to be down, in a fixed order."""
+        hosts = [host for host in self._cluster.metadata.all_hosts() if host.is_up is not False]
+        return sorted(hosts, key=lambda host: (str(host.endpoint.address), host.endpoint.port))
+
+    def host_count(self) -> int:
+        return sum(1 for _ in self._cluster.metadata.all_hosts())
+
+    # -- statements ------------------------------------------------------------------------------------------
+
+    def statement(
+        self, query: str, values: Sequence[Any], consistency: str | None = None, fetch_size: int | None = None
+    ) -> Any:
+        """``query`` prepared (once per process) and bound. ``fetch_size`` 0 asks for everything in one page."""
+        level = consistency or self.settings.consistency
+        key = (query, level)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            try:
+                prepared = self.session.prepare(query)
+            except Exception as error:
+                raise translated(error, f"preparing {query}") from None
+            prepared.consistency_level = getattr(ConsistencyLevel, level.upper())
+            with self._lock:
+                self._prepared[key] = prepared
+        bound = prepared.bind(list(values))
+        size = self.settings.fetch_size if fetch_size is None else fetch_size
+        bound.fetch_size = size or None
+        bound.is_idempotent = True
+        return bound
+
+    def forget_statements(self, containing: str) -> None:
+        """Prepare anew what names a table that was changed or re-created."""
+        with self._lock:
+            self._prepared = {key: value for key, value in self._prepared.items() if containing not in key[0]}
+
+    def page_async(
+        self,
+        statement: Any,
+        done: PageCallback,
+        failed: ErrorCallback,
+        paging_state: bytes | None = None,
+        host: Any = None,
+    ) -> None:
+        """One page; exactly one of the callbacks is called, in the driver's thread or in this one."""
+        self.queries += 1
+        try:
+            future = self.session.execute_async(statement, paging_state=paging_state, host=host)
+        except Exception as error:
+            failed(translated(error, "sending a query"))
+            return
+        future.add_callbacks(
+            callback=lambda page: done(page if page is not None else _EMPTY, future._paging_state),
+            errback=lambda error: failed(translated(error, "reading")),
+        )
+
+    def rows(self, statement: Any, host: Any = None, timeout: float | None = None) -> list[dict[str, Any]]:
+        """All rows, decoded; for metadata. Blocks."""
+        rows: list[dict[str, Any]] = []
+        state: bytes | None = None
+        while True:
+            self.queries += 1
+            try:
+                future = self.session.execute_async(
+                    statement, paging_state=state, host=host, timeout=timeout or self.settings.request_timeout
+                )
+                # The driver's ResultSet would try to iterate our page; the future holds what the row factory made.
+                future.result()
+                page = future._final_result
+            except Exception as error:
+                raise translated(error, "asking the server") from None
+            if isinstance(page, RawPage):
+                rows.extend(page.decoded())
+            state = future._paging_state
+            if not state:
+                return rows
+
+    def query(
+        self, text: str, values: Sequence[Any] = (), consistency: str = "ONE", host: Any = None, fetch_size: int = 5_000
+    ) -> list[dict[str, Any]]:
+        return self.rows(self.statement(text, values, consistency, fetch_size), host=host)
+
+    def sample_clock(self, host: Any) -> None:
+        """Ask one server for its time."""
+        answer = self.query("SELECT toTimestamp(now()) AS now FROM system.local WHERE key = 'local'", host=host)
+        moment = answer[0]["now"]
+        self.clock.sampled(str(host.endpoint), round(moment.timestamp() * 1000) if moment.tzinfo else _epoch_ms(moment))
+
+
+_EMPTY = RawPage((), (), ())
+
+
+def _epoch_ms(moment: Any) -> int:
+    """The driver's datetimes are UTC without saying so."""
+    milliseconds: float = moment.replace(tzinfo=UTC).timestamp() * 1000
+    return round(milliseconds)
+
+
+def _shown(settings: ConnectionSettings) -> str:
+    return ", ".join(f"{host}:{port}" for host, port in settings.contact_points)
+
+
+def _cluster(settings: ConnectionSettings) -> Cluster:
+    policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
+    profile = ExecutionProfile(
+        load_balancing_policy=policy,
+        # What is tried again, how often and after which pause is decided in one place, and shown: not in the driver.
+        retry_policy=FallthroughRetryPolicy(),
+        consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
+        request_timeout=settings.request_timeout,
+        row_factory=raw_rows,
+    )
+    auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
+    return Cluster(
+        contact_points=list(settings.contact_points),
+        # The port of nodes that are only discovered: as the first contact point's.
+        port=settings.contact_points[0][1],
+        auth_provider=auth,
+        ssl_context=settings.tls,
+        ssl_options=None,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        protocol_version=4,
+        connect_timeout=settings.connect_timeout,
+        control_connection_timeout=settings.connect_timeout,
+        reconnection_policy=ExponentialReconnectionPolicy(0.2, 5.0),
+        # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
+        # on big clusters at every change of it.
+        schema_metadata_enabled=False,
+        token_metadata_enabled=False,
+        executor_threads=2,
+    )

@@ -1,0 +1,75 @@
+"""The driver's errors in the product's own words.
+
+In: any exception of the driver. Out: the branch of the exception tree that decides: try again, or a clear state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cassandra import (
+    AuthenticationFailed,
+    InvalidRequest,
+    OperationTimedOut,
+    ReadFailure,
+    ReadTimeout,
+    Unauthorized,
+    Unavailable,
+)
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionException
+from cassandra.pool import NoConnectionsAvailable
+from cassandra.protocol import ErrorMessage, SyntaxException
+
+from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, SourceError, TableMissing
+
+MISSING_TABLE = ("unconfigured table", "no such table", "does not exist", "can't find a column family")
+
+
+class ReadTimedOut(RetriableSourceError):
+    """The server or the driver gave up on a read: a narrower window may get through."""
+
+
+def translated(error: BaseException, doing: str) -> SourceError:
+    """The exception for ``error``; ``doing`` says in a few words what failed."""
+    if isinstance(error, SourceError):
+        return error
+    cause: Any = _cause(error)
+    text = f"{doing}: {_text(cause)}"
+    if isinstance(cause, AuthenticationFailed):
+        return AccessDenied(f"{doing}: login refused: {_text(cause)}")
+    if isinstance(cause, Unauthorized):
+        return AccessDenied(text)
+    if isinstance(cause, (ReadTimeout, OperationTimedOut)):
+        return ReadTimedOut(text)
+    if isinstance(cause, InvalidRequest):
+        if any(words in str(cause).lower() for words in MISSING_TABLE):
+            return TableMissing(text)
+        return FatalSourceError(text)
+    if isinstance(cause, SyntaxException):
+        return FatalSourceError(text)
+    if isinstance(
+        cause,
+        (Unavailable, ReadFailure, NoHostAvailable, NoConnectionsAvailable, ConnectionException, ErrorMessage, OSError),
+    ):
+        return RetriableSourceError(text)
+    return FatalSourceError(text)
+
+
+def _cause(error: BaseException) -> Any:
+    """Behind "no host available": the one error all hosts gave, or the first that waiting does not mend."""
+    if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
+        inner: Iterable[object] = error.errors.values()
+        errors = [each for each in inner if isinstance(each, BaseException)]
+        for each in errors:
+            if isinstance(each, (AuthenticationFailed, Unauthorized, InvalidRequest, SyntaxException)):
+                return each
+        if errors:
+            return errors[0]
+    return error
+
+
+def _text(error: BaseException) -> str:
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,0 +1,49 @@
+"""Limits on what one worker asks of the cluster: queries per second, and reads under way.
+
+In: the time, from the caller. Out: whether one more may start, and when to ask again.
+"""
+
+from __future__ import annotations
+
+import threading
+
+
+class TokenBucket:
+    """Queries per second with a short burst. Further pages of a running read are let through and paid for later.
+
+    Taken from by the owner thread, charged by the driver's threads.
+    """
+
+    def __init__(self, per_second: float, now: float, burst_seconds: float = 0.2) -> None:
+        self._rate = per_second
+        self._capacity = max(1.0, per_second * burst_seconds)
+        # Starts with one token rather than a full bucket: a restart of many workers must not hit the cluster at once.
+        self._tokens = 1.0
+        self._filled_at = now
+        self._lock = threading.Lock()
+
+    def take(self, now: float) -> bool:
+        with self._lock:
+            self._fill(now)
+            if self._tokens < 1.0:
+                return False
+            self._tokens -= 1.0
+            return True
+
+    def charge(self, now: float) -> None:
+        """Take a token that may not be there yet."""
+        with self._lock:
+            self._fill(now)
+            self._tokens -= 1.0
+
+    def wait(self, now: float) -> float:
+        """Seconds until `take` will succeed."""
+        with self._lock:
+            self._fill(now)
+            return max(0.0, (1.0 - self._tokens) / self._rate)
+
+    def _fill(self, now: float) -> None:
+        # A clock that steps back must not freeze the bucket.
+        elapsed = max(0.0, now - self._filled_at)
+        self._filled_at = now
+        self._tokens = min(self._capacity, self._tokens + elapsed * self._rate)

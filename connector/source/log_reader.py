@@ -1,0 +1,235 @@
+"""Reading logs: paged queries over one group of streams each, within the limits.
+
+In: `ReadRequest`s of the owner thread. Out: through ``sink``, which the driver's threads call: `PageRead` for each page
+in order, or `ReadFailed`. Up to two pages wait unprocessed per read; the next is asked for when one is `consumed`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.errors import RetriableSourceError, SourceError
+from connector.source.connection import Connection
+from connector.source.limits import TokenBucket
+from connector.source.naming import quoted
+from connector.source.pages import RawPage
+from connector.source.settings import ReadingSettings
+
+log = logging.getLogger("scylla_cdc.source")
+
+PAGES_AHEAD = 2
+
+# The timeuuid of a millisecond's first instant: the lowest clock sequence and node in ScyllaDB's signed order.
+_GREGORIAN_TICKS = 0x01B21DD213814000
+_LEAST_LOW_BITS = 0x8080808080808080
+
+
+def least_uuid(ms: int) -> uuid.UUID:
+    """The lower bound of a millisecond, exact: nothing of this ms sorts before it, nothing earlier after it."""
+    ticks = ms * 10_000 + _GREGORIAN_TICKS
+    high = ((ticks & 0xFFFFFFFF) << 32) | ((ticks >> 32 & 0xFFFF) << 16) | 0x1000 | (ticks >> 48 & 0x0FFF)
+    return uuid.UUID(int=(high << 64) | _LEAST_LOW_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    keyspace: str
+    name: str
+
+    @property
+    def cql(self) -> str:
+        return f"{quoted(self.keyspace)}.{quoted(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Everything in ``streams`` from ``lower_ms`` (or, inside a read, behind ``after``) and before ``upper_ms``.
+
+    ``epoch`` lets the owner drop pages of a read that it no longer wants; ``urgency`` orders waiting reads, least
+    first (the position: the most behind goes first).
+    """
+
+    group: Hashable
+    epoch: int
+    table: LogTable
+    streams: tuple[bytes, ...]
+    lower_ms: int
+    upper_ms: int
+    after: uuid.UUID | None = None
+    urgency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    request: ReadRequest
+    page: RawPage
+    number: int
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFailed:
+    request: ReadRequest
+    error: SourceError
+    pages: int
+
+
+ReadEvent = PageRead | ReadFailed
+
+
+@dataclass(slots=True)
+class _Running:
+    """One read under way; shared between the owner and the driver's threads under ``lock``."""
+
+    request: ReadRequest
+    statement: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    state: bytes | None = None
+    number: int = 0
+    unprocessed: int = 0
+    asking: bool = False
+    ended: bool = False
+    retried: bool = False
+
+
+class LogReader:
+    """All reads of one worker. `submit`, `pump`, `consumed` and `cancel` belong to the owner thread."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: ReadingSettings,
+        sink: Callable[[ReadEvent], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._sink = sink
+        self._clock = clock
+        self._bucket = TokenBucket(settings.max_queries_per_second, clock())
+        self._waiting: list[tuple[int, int, ReadRequest]] = []
+        self._running: dict[tuple[Hashable, int, int], _Running] = {}
+        self._order = itertools.count()
+
+    def submit(self, request: ReadRequest) -> None:
+        heapq.heappush(self._waiting, (request.urgency, next(self._order), request))
+
+    def pump(self) -> float | None:
+        """Start what the limits allow; seconds until it is worth calling again, None if nothing waits for time."""
+        while self._waiting:
+            if len(self._running) >= self._settings.max_in_flight:
+                return None
+            now = self._clock()
+            if not self._bucket.take(now):
+                return self._bucket.wait(now)
+            self._start(heapq.heappop(self._waiting)[2])
+        return None
+
+    def consumed(self, event: ReadEvent) -> None:
+        """The owner is done with a page (or a failure): let the next one come, or the read end."""
+        key = _key(event.request)
+        running = self._running.get(key)
+        if isinstance(event, ReadFailed) or event.last:
+            self._running.pop(key, None)
+            return
+        if running is not None:
+            with running.lock:
+                running.unprocessed -= 1
+                ask = not running.asking and not running.ended
+                running.asking = running.asking or ask
+            if ask:
+                self._ask(running)
+
+    def cancel(self, group: Hashable) -> None:
+        """Forget a group's reads; pages that still arrive are recognised by their epoch and dropped by the owner."""
+        self._waiting = [waiting for waiting in self._waiting if waiting[2].group != group]
+        heapq.heapify(self._waiting)
+        for key, running in list(self._running.items()):
+            if running.request.group == group:
+                with running.lock:
+                    running.ended = True
+                del self._running[key]
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _start(self, request: ReadRequest) -> None:
+        try:
+            statement = self._statement(request)
+        except SourceError as error:
+            self._sink(ReadFailed(request, error, 0))
+            return
+        running = _Running(request, statement, asking=True)
+        self._running[_key(request)] = running
+        self._ask(running)
+
+    def _statement(self, request: ReadRequest) -> Any:
+        several = len(request.streams) > 1
+        which = "IN ?" if several else "= ?"
+        # Behind the last batch that was delivered inside a read, else from the first instant of a millisecond.
+        lower = ">" if request.after is not None else ">="
+        query = (
+            f'SELECT * FROM {request.table.cql} WHERE "cdc$stream_id" {which} '
+            f'AND "cdc$time" {lower} ? AND "cdc$time" < ? BYPASS CACHE'
+        )
+        streams = list(request.streams) if several else request.streams[0]
+        start = request.after if request.after is not None else least_uuid(request.lower_ms)
+        return self._connection.statement(query, [streams, start, least_uuid(request.upper_ms)])
+
+    def _ask(self, running: _Running) -> None:
+        self._connection.page_async(
+            running.statement,
+            lambda page, state: self._arrived(running, page, state),
+            lambda error: self._failed(running, error),
+            running.state,
+        )
+
+    def _arrived(self, running: _Running, page: RawPage, state: bytes | None) -> None:
+        with running.lock:
+            if running.ended:
+                return
+            running.number += 1
+            running.retried = False
+            running.state = state
+            running.ended = not state
+            running.unprocessed += 1
+            running.asking = ask = not running.ended and running.unprocessed < PAGES_AHEAD
+            event = PageRead(running.request, page, running.number, last=running.ended)
+        self._sink(event)
+        if ask:
+            self._bucket.charge(self._clock())
+            self._ask(running)
+
+    def _failed(self, running: _Running, error: SourceError) -> None:
+        with running.lock:
+            if running.ended:
+                return
+            again = not running.retried and isinstance(error, RetriableSourceError) and running.number > 0
+            running.retried = True
+            running.ended = not again
+            pages = running.number
+        if again:
+            # A page in the middle is asked for once more with its own paging state; if that fails too, the owner
+            # reads again from the position, since a paging state may be what the server cannot use any more.
+            self._ask(running)
+        else:
+            self._sink(ReadFailed(running.request, error, pages))
+
+
+def _key(request: ReadRequest) -> tuple[Hashable, int, int]:
+    return (request.group, request.epoch, request.lower_ms)

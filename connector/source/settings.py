@@ -1,0 +1,53 @@
+"""What the source room needs to know: a frozen value, so that this room never sees a configuration file."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """How to reach the cluster."""
+
+    contact_points: tuple[tuple[str, int], ...]
+    user: str | None = None
+    password: str | None = None
+    tls: ssl.SSLContext | None = None
+    verify_host_name: bool = False
+    local_dc: str | None = None
+    consistency: str = "QUORUM"
+    fetch_size: int = 5_000
+    connect_timeout: float = 10.0
+    request_timeout: float = 30.0
+
+    def __repr__(self) -> str:  # a password has no business in a log
+        points = ",".join(f"{host}:{port}" for host, port in self.contact_points)
+        return f"ConnectionSettings({points}, user={self.user!r}, tls={self.tls is not None})"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSettings:
+    """How to read logs. All times in milliseconds.
+
+    ``confidence_ms``: younger rows are left alone, since an older one may still become visible.
+    ``window_ms``: the width of a window, which matters only while windows hold more than one page.
+    ``minimal_wait_ms``: least pause between two reads of one group.
+    ``in_query``: read a group of streams with one IN query (True), stream by stream (False), or decide by the group's
+    size (None).
+    """
+
+    confidence_ms: int = 30_000
+    window_ms: int = 30_000
+    minimal_wait_ms: int = 0
+    max_queries_per_second: float = 500.0
+    max_in_flight: int = 64
+    in_query: bool | None = None
+    retry_base_ms: int = 50
+    retry_max_ms: int = 30_000
+    retry_jitter_percent: int = 20
+
+    @property
+    def poll_seconds(self) -> float:
+        """How often stream sets are asked for: half the confidence, since reading waits for the freshest answer."""
+        return max(0.2, min(self.confidence_ms / 2_000, 10.0))
