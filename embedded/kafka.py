@@ -1,0 +1,276 @@
+"""A real Apache Kafka broker on this machine: one node, KRaft, loopback only, for the demo, tests and benchmarks.
+
+In go a port and a data folder (free and temporary when not given), out comes a running broker's `bootstrap_servers`.
+It can be stopped, killed, paused and restarted on the same data and port, and ends with its program in any case.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from connector.errors import EmbeddedError
+from embedded import jars, ports
+from embedded.cache import cache_dir
+from embedded.java import Java, find_java
+from embedded.process import TiedProcess
+
+# The compiler's second stage never pays off in a broker that lives for minutes, and costs start-up time on few cores.
+_JVM_OPTIONS = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+
+# One node: nothing can be replicated, nobody else joins, and clients are tested for how they take failures, so what a
+# production broker waits for is short here. Topics are never created by a reader's typing error.
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "1",
+    "default.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "log.cleaner.dedupe.buffer.size": "16777216",
+    "controller.quorum.election.timeout.ms": "100",
+    "controller.quorum.fetch.timeout.ms": "200",
+    "broker.heartbeat.interval.ms": "500",
+    # After kill -9 the controller takes the broker back only when its predecessor's session has run out.
+    "broker.session.timeout.ms": "2500",
+}
+
+
+class EmbeddedKafka:
+    """A broker to be used with `with`, or by `start` and `close`.
+
+    `properties` are further broker properties and win over the built-in ones. A data folder that was given is kept and
+    can be started from again; a temporary one goes with the broker.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        data: str | os.PathLike[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        ready_seconds: float = 60,
+    ) -> None:
+        self._given_port = port
+        self._temporary = data is None
+        self._data = None if data is None else Path(data).absolute()
+        self._properties = dict(properties or {})
+        self._heap = heap
+        self._ready_seconds = ready_seconds
+        self._port = port
+        self._process: TiedProcess | None = None
+
+    @property
+    def port(self) -> int:
+        if self._port is None:
+            raise EmbeddedError("the Kafka broker was not started yet")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{ports.HOST}:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        if self._data is None:
+            raise EmbeddedError("the Kafka broker was not started yet")
+        return self._data
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        if self._process is None:
+            raise EmbeddedError("the Kafka broker does not run")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> EmbeddedKafka:
+        """Starts the broker, on the data and port it had before, and returns when it answers."""
+        if self.running:
+            return self
+        self._forget()
+        java = find_java()
+        classpath = os.pathsep.join(str(path) for path in jars.resolve("broker"))
+        if self._port is None:
+            self._port = ports.free_port()
+        else:
+            ports.require_free(self._port)
+        if self._data is None:
+            self._data = Path(tempfile.mkdtemp(prefix="scylla-cdc-kafka-"))
+        try:
+            self._prepare_data(java, classpath)
+            command = [str(java.executable), *_JVM_OPTIONS, f"-Xmx{self._heap}", "-cp", classpath]
+            self._process = TiedProcess(
+                [*command, "kafka.Kafka", str(self._data / "server.properties")],
+                self._log,
+                remove=[self._data] if self._temporary else [],
+            )
+            self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM: the broker closes its files in order. Data and port stay for a restart."""
+        if self._process is not None:
+            self._process.end(grace=30)
+        self._forget()
+
+    def kill(self) -> None:
+        """SIGKILL. Data and port stay for a restart."""
+        if self._process is not None:
+            self._process.end(grace=0)
+        self._forget()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers."""
+        if self._process is not None:
+            self._process.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        if self._process is not None:
+            self._process.signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Stops the broker if it runs and starts it on the same data and port."""
+        self.stop()
+        self.start()
+
+    def wait(self, timeout: float) -> int | None:
+        """Waits for the broker to end by itself; its exit status, None when it still runs after `timeout`."""
+        return None if self._process is None else self._process.wait(timeout)
+
+    def close(self) -> None:
+        """Ends the broker; temporary data are removed, so nothing has to be closed in order."""
+        if self._temporary:
+            self.kill()
+            if self._data is not None:
+                shutil.rmtree(self._data, ignore_errors=True)
+                self._data = None
+                self._port = self._given_port
+        else:
+            self.stop()
+
+    def __enter__(self) -> EmbeddedKafka:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _log(self) -> Path:
+        return self.data / "broker.log"
+
+    def _forget(self) -> None:
+        if self._process is not None:
+            self._process.release()
+            self._process = None
+
+    def _prepare_data(self, java: Java, classpath: str) -> None:
+        data, controller = self.data, ports.free_port()
+        logs = data / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        broker = f"PLAINTEXT://{ports.HOST}:{self.port}"
+        properties = _PROPERTIES | {
+            "listeners": f"{broker},CONTROLLER://{ports.HOST}:{controller}",
+            "advertised.listeners": broker,
+            "controller.quorum.voters": f"1@{ports.HOST}:{controller}",
+            "log.dirs": str(logs),
+        }
+        properties |= self._properties
+        text = "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in properties.items())
+        (data / "server.properties").write_text(text)
+        if not (logs / "meta.properties").is_file():
+            _format(java, classpath, data / "server.properties", logs)
+
+    def _wait_until_ready(self) -> None:
+        """Until a client gets an answer; a listening socket alone comes some hundred milliseconds too early."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        assert self._process is not None
+        deadline = time.monotonic() + self._ready_seconds
+        client = None
+        while self._process.wait(0.02) is None:
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"the Kafka broker did not answer in {self._ready_seconds:g} s{self._tail()}")
+            if client is None:
+                with contextlib.suppress(OSError), socket.create_connection((ports.HOST, self.port), 1):
+                    client = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+                continue
+            with contextlib.suppress(KafkaException):
+                if client.list_topics(timeout=1).brokers:
+                    return
+        raise EmbeddedError(f"the Kafka broker ended at its start (status {self._process.poll()}){self._tail()}")
+
+    def _tail(self) -> str:
+        """The last lines of the broker's log, for an error."""
+        try:
+            lines = self._log.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "".join(f"\n  {line}" for line in lines[-12:])
+
+
+def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
+    """Does what Kafka's storage tool does, with the tool's own result of an earlier time if there is one.
+
+    Only the two identities in `meta.properties` differ between formatted folders, and starting a JVM for them would
+    double the time until the broker is ready.
+    """
+    kept = cache_dir() / "kafka" / f"formatted-{jars.jar_set('broker').roots[0].version}.checkpoint"
+    checkpoint = logs / "bootstrap.checkpoint"
+    if not kept.is_file():
+        command = [str(java.executable), *_JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]
+        command += ["-t", _random_id(), "-c", str(properties), "--ignore-formatted"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise EmbeddedError(f"Kafka's data folder could not be formatted:\n{done.stdout}{done.stderr}")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(checkpoint, fresh)
+        os.replace(fresh, kept)
+        return
+    shutil.copyfile(kept, checkpoint)
+    identities = f"version=1\nnode.id=1\ncluster.id={_random_id()}\ndirectory.id={_random_id()}\n"
+    (logs / "meta.properties").write_text(identities)
+
+
+def _random_id() -> str:
+    """A Kafka identity: 22 characters of base64; one that begins with a dash would pass for an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
