@@ -1,0 +1,116 @@
+"""The nodes of the double: each answers on its own loopback address, all of them on the same shared state.
+
+In: where to listen, nodes that are added, stopped, started, made stale. Out: `Node` values that connections, system
+tables and events ask for address, host id, shard loads and the view of the streams.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import Final, Protocol
+
+from embedded.scylla.engine import Prepared
+
+DATACENTER: Final = "datacenter1"
+RACK: Final = "rack1"
+# ScyllaDB evicts prepared statements by memory; by count is enough to keep a careless client from eating ours.
+MAX_PREPARED: Final = 10_000
+
+
+class Link(Protocol):
+    """A connection, as far as its node is concerned."""
+
+    def abort(self) -> None: ...
+
+    def describe(self) -> dict[str, object]: ...
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One node. `stale_as_of` (ms) is set while it shows the streams as they were known at that time."""
+
+    number: int
+    address: IPv4Address
+    shards: int
+    host_id: uuid.UUID = field(default_factory=uuid.uuid4)
+    up: bool = False
+    stale_as_of: int | None = None
+    links: dict[Link, int] = field(default_factory=dict)
+    prepared: dict[bytes, Prepared] = field(default_factory=dict)
+
+    def attach(self, link: Link, shard: int | None = None) -> int:
+        """Give a new connection its shard: the wanted one, else that with the fewest connections, as ScyllaDB does."""
+        if shard is None:
+            loads = [0] * self.shards
+            for taken in self.links.values():
+                loads[taken] += 1
+            shard = loads.index(min(loads))
+        self.links[link] = shard
+        return shard
+
+    def detach(self, link: Link) -> None:
+        self.links.pop(link, None)
+
+    def remember(self, prepared: Prepared) -> None:
+        self.prepared[prepared.id] = prepared
+        if len(self.prepared) > MAX_PREPARED:
+            del self.prepared[next(iter(self.prepared))]
+
+    def forget_prepared(self, keyspace: str, name: str) -> None:
+        """A table or type changed: statements about it must be prepared again, as in ScyllaDB. Better one too many."""
+        stale = [
+            prepared.id
+            for prepared in self.prepared.values()
+            if (name or keyspace) in prepared.query or (not name and prepared.keyspace == keyspace)
+        ]
+        for statement_id in stale:
+            del self.prepared[statement_id]
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "node": self.number,
+            "address": str(self.address),
+            "host_id": str(self.host_id),
+            "up": self.up,
+            "shards": self.shards,
+            "connections": len(self.links),
+            "prepared": len(self.prepared),
+            "stale_as_of": self.stale_as_of,
+        }
+
+
+class Nodes:
+    """All nodes by number. Node 0 has the base address, the next one the address above it, and so on."""
+
+    def __init__(self, base: IPv4Address, shards: int) -> None:
+        self._base = base
+        self._shards = shards
+        self._nodes: dict[int, Node] = {}
+        self._next = 0
+
+    def add(self) -> Node:
+        node = Node(self._next, self._base + self._next, self._shards)
+        self._nodes[node.number] = node
+        self._next += 1
+        return node
+
+    def remove(self, number: int) -> Node:
+        return self._nodes.pop(number)
+
+    def __getitem__(self, number: int) -> Node:
+        return self._nodes[number]
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._nodes
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(list(self._nodes.values()))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def peers_of(self, node: Node) -> list[Node]:
+        return [other for other in self if other is not node]
