@@ -1,0 +1,77 @@
+"""Sets up logging, once for the whole process: one line an event on stderr, for people or as JSON.
+
+Fields given as `extra={...}` follow the message as `name=value`, or become members of the JSON object.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import sys
+import traceback
+from typing import IO, Any
+
+FORMATS = ("human", "json")
+
+_OUR_LOGGERS = ("connector", "smt", "spark_jobs", "embedded")
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def set_up_logging(log_format: str = "human", *, debug: bool = False, stream: IO[str] | None = None) -> None:
+    """Replaces whatever logging was set up before. Other packages' chatter begins at warnings."""
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter(debug) if log_format == "json" else HumanFormatter(debug))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for name in _OUR_LOGGERS:
+        logging.getLogger(name).setLevel(logging.DEBUG if debug else logging.INFO)
+    logging.captureWarnings(True)
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self, debug: bool) -> None:
+        super().__init__()
+        self._debug = debug
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+    def _error(self, record: logging.LogRecord) -> str | None:
+        """The exception in one line; the whole traceback only when debugging."""
+        if not record.exc_info or record.exc_info[1] is None:
+            return None
+        lines = traceback.format_exception(record.exc_info[1])
+        return "".join(lines).rstrip() if self._debug else lines[-1].rstrip()
+
+
+class HumanFormatter(_Formatter):
+    """`2024-05-01 12:00:00.123 INFO connector.worker: message name=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.datetime.fromtimestamp(record.created).isoformat(sep=" ", timespec="milliseconds")
+        text = f"{moment} {record.levelname} {record.name}: {record.getMessage()}"
+        text += "".join(f" {name}={value}" for name, value in self._fields(record).items())
+        error = self._error(record)
+        if error is not None:
+            text += f" ({error})" if "\n" not in error else f"\n{error}"
+        return text if self._debug else text.replace("\n", "\\n")
+
+
+class JsonFormatter(_Formatter):
+    """`{"time": …, "level": …, "logger": …, "message": …}` with the fields beside them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        event: dict[str, Any] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        event |= {name: value for name, value in self._fields(record).items() if name not in event}
+        error = self._error(record)
+        if error is not None:
+            event["error"] = error
+        return json.dumps(event, ensure_ascii=False, default=str)

@@ -1,0 +1,174 @@
+"""Where commands put their results: for people, or as JSON for machines (`--json`), behind one `Output`.
+
+Results go to stdout, everything about how it goes (narration excepted) to stderr. A command calls the same methods in
+both cases and never asks which one it is talking to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
+
+from connector.errors import Problem
+
+
+class Output(ABC):
+    """One method per kind of thing a command has to tell."""
+
+    def __init__(self, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
+        self.stdout = stdout if stdout is not None else sys.stdout
+        self.stderr = stderr if stderr is not None else sys.stderr
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """A line of narration: what is being done. For people only."""
+
+    @abstractmethod
+    def result(self, value: Mapping[str, Any], text: str) -> None:
+        """The command's result: `text` for people, `value` for machines. The last thing on stdout."""
+
+    @abstractmethod
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+        """A result of many rows; for machines a list of objects."""
+
+    @abstractmethod
+    def problems(self, problems: Sequence[Problem]) -> None:
+        """Everything that is wrong with the user's files or options."""
+
+    @abstractmethod
+    def error(self, message: str) -> None:
+        """Why the command failed."""
+
+    def record(self, value: Mapping[str, Any]) -> None:
+        """One object of a stream of results: a JSON line for people and machines alike, written at once."""
+        _write_line(self.stdout, to_json(value))
+
+    def progress(self, label: str) -> Progress:
+        """Tells how long work goes on; shown only to people at a terminal."""
+        return Progress(label, self.stderr if self.shows_progress else None)
+
+    @property
+    def shows_progress(self) -> bool:
+        return False
+
+
+class ConsoleOutput(Output):
+    """For people. Colours only on a terminal, and never against `NO_COLOR`."""
+
+    def say(self, text: str) -> None:
+        _write_line(self.stdout, text)
+
+    def result(self, value: Mapping[str, Any], text: str) -> None:
+        _write_line(self.stdout, text)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+        cells = [[_cell(value) for value in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        lines = [title] if title else []
+        heading = _padded(columns, widths)
+        lines.append(_styled(heading, "1", self.stdout))
+        lines += [_padded(row, widths) for row in cells]
+        _write_line(self.stdout, "\n".join(lines))
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        mark = _styled("error:", "1;31", self.stderr)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = [f"{mark} {count}", *(f"  {_indented(str(problem))}" for problem in problems)]
+        _write_line(self.stderr, "\n".join(lines))
+
+    def error(self, message: str) -> None:
+        _write_line(self.stderr, f"{_styled('error:', '1;31', self.stderr)} {message}")
+
+    @property
+    def shows_progress(self) -> bool:
+        return self.stderr.isatty()
+
+
+class JsonOutput(Output):
+    """For machines: one JSON document per line on stdout."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    def result(self, value: Mapping[str, Any], text: str) -> None:
+        _write_line(self.stdout, to_json(value))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+        _write_line(self.stdout, to_json([dict(zip(columns, row, strict=True)) for row in rows]))
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        _write_line(self.stdout, to_json({"valid": False, "problems": [problem_json(item) for item in problems]}))
+
+    def error(self, message: str) -> None:
+        _write_line(self.stdout, to_json({"error": message}))
+
+
+class Progress:
+    """A line at the terminal that is rewritten at most ten times a second and gone in the end."""
+
+    def __init__(self, label: str, terminal: IO[str] | None) -> None:
+        self._label = label
+        self._terminal = terminal
+        self._shown = 0.0
+
+    def update(self, done: int | str, total: int | None = None) -> None:
+        now = time.monotonic()
+        if self._terminal is not None and now - self._shown >= 0.1:
+            self._shown = now
+            text = f"{self._label}: {done}" + (f" of {total}" if total is not None else "")
+            self._terminal.write(f"\r\x1b[K{text}")
+            self._terminal.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal is not None and self._shown:
+            self._terminal.write("\r\x1b[K")
+            self._terminal.flush()
+
+
+def problem_json(problem: Problem) -> dict[str, str | None]:
+    return {
+        "file": problem.file,
+        "property": problem.property,
+        "value": problem.value,
+        "problem": problem.problem,
+        "suggestion": problem.suggestion,
+    }
+
+
+def to_json(value: Any) -> str:
+    """One line; what JSON does not know is written as its text."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), default=str)
+
+
+def uses_colour(stream: IO[str]) -> bool:
+    """Colours are for terminals, and `NO_COLOR` set to anything switches them off."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _styled(text: str, code: str, stream: IO[str]) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if uses_colour(stream) else text
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n    ")
+
+
+def _write_line(stream: IO[str], text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()
