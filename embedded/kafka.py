@@ -27,7 +27,14 @@ from embedded.java import Java, find_java
 from embedded.process import TiedProcess
 
 # The compiler's second stage never pays off in a broker that lives for minutes, and costs start-up time on few cores.
-_JVM_OPTIONS = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+# Performance counters are a file in the system's temporary folder that outlives a killed JVM.
+_JVM_OPTIONS = (
+    "-Xms128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Dlog4j2.level=WARN",
+)
 
 # One node: nothing can be replicated, nobody else joins, and clients are tested for how they take failures, so what a
 # production broker waits for is short here. Topics are never created by a reader's typing error.
@@ -131,6 +138,8 @@ class EmbeddedKafka:
         try:
             self._prepare_data(java, classpath)
             command = [str(java.executable), *_JVM_OPTIONS, f"-Xmx{self._heap}", "-cp", classpath]
+            # Compression libraries unpack themselves there and would stay behind after a kill.
+            command.append(f"-Djava.io.tmpdir={self._data / 'tmp'}")
             self._process = TiedProcess(
                 [*command, "kafka.Kafka", str(self._data / "server.properties")],
                 self._log,
@@ -204,7 +213,8 @@ class EmbeddedKafka:
     def _prepare_data(self, java: Java, classpath: str) -> None:
         data, controller = self.data, ports.free_port()
         logs = data / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
+        for folder in (logs, data / "tmp"):
+            folder.mkdir(parents=True, exist_ok=True)
         broker = f"PLAINTEXT://{ports.HOST}:{self.port}"
         properties = _PROPERTIES | {
             "listeners": f"{broker},CONTROLLER://{ports.HOST}:{controller}",
