@@ -7,17 +7,30 @@ tables and events ask for address, host id, shard loads and the view of the stre
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import Final, Protocol
 
 from embedded.scylla.engine import Prepared
 
-DATACENTER: Final = "datacenter1"
-RACK: Final = "rack1"
 # ScyllaDB evicts prepared statements by memory; by count is enough to keep a careless client from eating ours.
 MAX_PREPARED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who is at the other end of a connection. `startup` is what it sent in STARTUP."""
+
+    address: str
+    port: int
+    stage: str
+    version: int
+    user: str | None
+    keyspace: str | None
+    compression: str | None
+    encrypted: bool
+    startup: Mapping[str, str]
 
 
 class Link(Protocol):
@@ -25,7 +38,7 @@ class Link(Protocol):
 
     def abort(self) -> None: ...
 
-    def describe(self) -> dict[str, object]: ...
+    def client(self) -> Client: ...
 
 
 @dataclass(slots=True, eq=False)

@@ -106,11 +106,11 @@ class Table:
     keyspace: str
     name: str
     columns: tuple[Column, ...]
-    options: Mapping[str, Any] = _NOTHING
+    options: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     cdc: Mapping[str, str] | None = None
     comment: str = ""
     default_time_to_live: int = 0
-    extensions: Mapping[str, bytes] = _NOTHING
+    extensions: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     flags: frozenset[str] = frozenset({"compound"})
     dropped: tuple[DroppedColumn, ...] = ()
     partitioner: str = MURMUR3

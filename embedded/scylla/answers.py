@@ -1,0 +1,162 @@
+"""Carrying out requests: from a parsed request to the opcode and body of its answer.
+
+In: a request, who asks (`Session`), the cluster. Out: an `Answer`, or a `CqlError`. Knows no sockets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from embedded.scylla.cluster import Cluster
+from embedded.scylla.engine import BatchEntry, Prepared
+from embedded.scylla.errors import InvalidRequest, Unprepared
+from embedded.scylla.nodes import Node
+from embedded.scylla.protocol import frame, responses
+from embedded.scylla.protocol.requests import Batch, Execute, Parameters, Prepare, Query
+from embedded.scylla.results import RequestContext, Result, Rows, SchemaChange, SetKeyspace
+
+_CONDITIONAL: Final = re.compile(r"^\s*(?:insert|update|delete|begin)\b.*\bif\b", re.IGNORECASE | re.DOTALL)
+_BATCH_KINDS: Final = ("logged", "unlogged", "counter")
+_SERIAL: Final = 8
+
+
+@dataclass(slots=True)
+class Session:
+    """What a connection carries from one request to the next."""
+
+    node: Node
+    version: int = frame.NEWEST_VERSION
+    user: str | None = None
+    keyspace: str | None = None
+    lwt_mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    opcode: int
+    body: bytes
+    warnings: tuple[str, ...] = ()
+
+
+Statement = Query | Prepare | Execute | Batch
+
+
+def statement_texts(request: Statement, node: Node) -> Iterator[str]:
+    """What the request says in CQL, prepared statements included; for matching faults."""
+    if isinstance(request, Query | Prepare):
+        yield request.text
+    elif isinstance(request, Execute):
+        if (prepared := node.prepared.get(request.id)) is not None:
+            yield prepared.query
+    else:
+        for entry in request.entries:
+            if isinstance(entry.statement, str):
+                yield entry.statement
+            elif (prepared := node.prepared.get(entry.statement)) is not None:
+                yield prepared.query
+
+
+def _context(session: Session, parameters: Parameters) -> RequestContext:
+    serial = parameters.serial_consistency
+    return RequestContext(
+        session.keyspace,
+        session.user,
+        parameters.consistency,
+        _SERIAL if serial is None else serial,
+        parameters.default_timestamp,
+        parameters.page_size,
+        parameters.paging_state,
+        session.node,
+    )
+
+
+def _prepared(node: Node, statement_id: bytes) -> Prepared:
+    found = node.prepared.get(statement_id)
+    if found is None:
+        raise Unprepared(statement_id)
+    return found
+
+
+class Answerer:
+    """Answers statements on behalf of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._verbs: dict[type, Callable[[Session, Statement], Answer]] = {
+            Query: self._query,
+            Execute: self._execute,
+            Prepare: self._prepare,
+            Batch: self._batch,
+        }
+
+    def answer(self, session: Session, request: Statement) -> Answer:
+        self._cluster.answering = session.node
+        return self._verbs[type(request)](session, request)
+
+    def _query(self, session: Session, request: Statement) -> Answer:
+        assert isinstance(request, Query)
+        parameters = request.parameters
+        result = self._cluster.engine.execute(request.text, parameters.values, _context(session, parameters))
+        return self._result(session, result, parameters.skip_metadata)
+
+    def _execute(self, session: Session, request: Statement) -> Answer:
+        assert isinstance(request, Execute)
+        parameters = request.parameters
+        prepared = _prepared(session.node, request.id)
+        result = self._cluster.engine.execute(prepared, parameters.values, _context(session, parameters))
+        return self._result(session, result, parameters.skip_metadata)
+
+    def _prepare(self, session: Session, request: Statement) -> Answer:
+        assert isinstance(request, Prepare)
+        prepared = self._cluster.engine.prepare(request.text, session.keyspace)
+        session.node.remember(prepared)
+        mark = session.lwt_mark and _CONDITIONAL.search(prepared.query) is not None
+        body = responses.prepared_body(
+            session.version,
+            prepared.id,
+            prepared.variables,
+            prepared.pk_indexes,
+            prepared.result_columns,
+            lwt_mark=mark,
+        )
+        return Answer(frame.RESULT, body)
+
+    def _batch(self, session: Session, request: Statement) -> Answer:
+        assert isinstance(request, Batch)
+        entries = []
+        for entry in request.entries:
+            if isinstance(entry.values, dict):
+                raise InvalidRequest("Named values are not supported in BATCH messages")
+            statement = (
+                entry.statement if isinstance(entry.statement, str) else _prepared(session.node, entry.statement)
+            )
+            entries.append(BatchEntry(statement, entry.values))
+        context = _context(session, request.parameters)
+        result = self._cluster.engine.batch(_BATCH_KINDS[request.kind], entries, context)
+        return self._result(session, result, skip_metadata=False)
+
+    def _result(self, session: Session, result: Result, skip_metadata: bool) -> Answer:
+        if isinstance(result, Rows):
+            return self._rows(result, skip_metadata)
+        if isinstance(result, SetKeyspace):
+            session.keyspace = result.keyspace
+            body = responses.set_keyspace_body(result.keyspace)
+        elif isinstance(result, SchemaChange):
+            event = result.event
+            body = responses.schema_change_body(event.change, event.target, event.keyspace, event.name)
+        else:
+            body = responses.void_body()
+        return Answer(frame.RESULT, body, result.warnings)
+
+    def _rows(self, rows: Rows, skip_metadata: bool) -> Answer:
+        if rows.body is not None:
+            count, content = rows.row_count, rows.body
+        else:
+            count, content = responses.encode_cells(rows.rows)
+        if rows.columns:
+            self._cluster.counters.served(rows.columns[0].keyspace, rows.columns[0].table, count)
+        metadata = responses.rows_metadata(rows.columns, skip_metadata, rows.paging_state)
+        return Answer(frame.RESULT, responses.rows_body(metadata, count, content), rows.warnings)

@@ -1,0 +1,68 @@
+"""The whole double as one object: clock, schema, engine, streams, nodes, faults, counters. Opens no socket.
+
+In: `Settings`. Out: a `Cluster` that connections, system tables and the admin interface share. Single-threaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from embedded.scylla.auth import Credentials
+from embedded.scylla.clock import Clock
+from embedded.scylla.counters import Counters
+from embedded.scylla.engine import Engine
+from embedded.scylla.events import EventHub
+from embedded.scylla.faults import Faults
+from embedded.scylla.nodes import Node, Nodes
+from embedded.scylla.schema import Schema, SchemaEvent
+from embedded.scylla.streams.service import StreamService
+from embedded.scylla.system_tables import install
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the double is to be. `ring_delay` is ScyllaDB's, in seconds: a new stream set counts twice this plus 5 s
+    after it was made, or from now on if it is 0."""
+
+    nodes: int = 1
+    vnodes: int = 16
+    shards: int = 1
+    ring_delay: float = 30.0
+    seed: int | None = None
+    credentials: Credentials | None = None
+    address: IPv4Address = field(default=IPv4Address("127.0.0.1"))
+
+
+class Cluster:
+    """Shared by all nodes. `answering` is the node whose request is being carried out: system tables differ by it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = Clock()
+        self.started_ms = self.clock.now_ms()
+        self.schema = Schema()
+        self.streams = StreamService(
+            self.clock,
+            nodes=settings.nodes,
+            vnodes=settings.vnodes,
+            shards=settings.shards,
+            ring_delay=settings.ring_delay,
+            seed=settings.seed,
+        )
+        self.nodes = Nodes(settings.address, settings.shards)
+        for _ in range(settings.nodes):
+            self.nodes.add()
+        self.answering: Node = self.nodes[0]
+        self.events = EventHub()
+        self.faults = Faults()
+        self.counters = Counters()
+        self.engine = Engine(self.schema, self.clock)
+        install(self)
+        self.schema.listen(self._schema_changed)
+
+    def _schema_changed(self, event: SchemaEvent) -> None:
+        for node in self.nodes:
+            if event.change != "CREATED":
+                node.forget_prepared(event.keyspace, event.name)
+        self.events.schema_changed(event)

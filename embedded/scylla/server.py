@@ -1,0 +1,153 @@
+"""Listening: a socket for each node on its own loopback address, all with the same port.
+
+In: a cluster and where to listen. Out: connections. Nodes can be stopped (their sockets and connections go) and started
+again while the others serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from typing import Final
+
+from connector.errors import EmbeddedError
+from embedded.scylla.answers import Answerer
+from embedded.scylla.cluster import Cluster
+from embedded.scylla.connection import Connection
+from embedded.scylla.nodes import Node
+
+# A page of 5,000 log rows is about a megabyte: with room for it the kernel takes it in one call.
+_SEND_BUFFER: Final = 4 * 1024 * 1024
+_BACKLOG: Final = 1024
+_PORT_ATTEMPTS: Final = 50
+
+
+class Server:
+    """All listening sockets of the double."""
+
+    def __init__(self, cluster: Cluster, *, tls: ssl.SSLContext | None = None) -> None:
+        self.cluster = cluster
+        self.answerer = Answerer(cluster)
+        self.port = 0
+        self.shard_aware_port: int | None = None
+        self._tls = tls
+        self._listeners: dict[int, list[asyncio.Server]] = {}
+
+    @property
+    def encrypted(self) -> bool:
+        return self._tls is not None
+
+    async def start(self, port: int | None = None) -> None:
+        """Bring all nodes up, on this port or on one that is free on all their addresses."""
+        for attempt in range(_PORT_ATTEMPTS):
+            first = self._bind(self.cluster.nodes[0], port or 0)
+            chosen = first.getsockname()[1]
+            sockets = [first]
+            try:
+                for node in list(self.cluster.nodes)[1:]:
+                    sockets.append(self._bind(node, chosen))
+            except EmbeddedError:
+                for bound in sockets:
+                    bound.close()
+                if port or attempt == _PORT_ATTEMPTS - 1:
+                    raise
+                continue
+            self.port = chosen
+            break
+        for node, bound in zip(self.cluster.nodes, sockets):
+            await self._serve(node, bound)
+
+    @staticmethod
+    def _bind(node: Node, port: int) -> socket.socket:
+        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((str(node.address), port))
+        except OSError as error:
+            bound.close()
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+            raise EmbeddedError(f"{node.address}:{port} {reason}") from None
+        return bound
+
+    async def _serve(self, node: Node, bound: socket.socket) -> None:
+        listeners = [await self._listen(node, bound, shard_aware=False)]
+        if node.shards > 1:
+            shard_bound = self._bind(node, self.shard_aware_port or 0)
+            self.shard_aware_port = shard_bound.getsockname()[1]
+            listeners.append(await self._listen(node, shard_bound, shard_aware=True))
+        node.up = True
+        self._listeners[node.number] = listeners
+
+    async def _listen(self, node: Node, bound: socket.socket, *, shard_aware: bool) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(
+            lambda: Connection(self, node, shard_aware=shard_aware),
+            sock=bound,
+            ssl=self._tls,
+            backlog=_BACKLOG,
+        )
+
+    @staticmethod
+    def tune(transport: asyncio.Transport) -> None:
+        """Called for each new connection."""
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+
+    async def start_node(self, node: Node) -> None:
+        """Let a stopped node listen again, and tell the clients of the others."""
+        if node.up:
+            return
+        await self._serve(node, self._bind(node, self.port))
+        self.cluster.events.status_changed(node.address, self.port, up=True)
+
+    async def stop_node(self, node: Node) -> None:
+        """Close a node's sockets and connections, and tell the clients of the others."""
+        if not node.up:
+            return
+        node.up = False
+        for listener in self._listeners.pop(node.number, []):
+            listener.close()
+        self.drop_connections(node)
+        node.prepared.clear()
+        self.cluster.events.status_changed(node.address, self.port, up=False)
+
+    async def add_node(self) -> Node:
+        """A node bootstraps: it joins the ring, which makes a new generation, listens, and is announced."""
+        node = self.cluster.nodes.add()
+        try:
+            bound = self._bind(node, self.port)
+        except EmbeddedError:
+            self.cluster.nodes.remove(node.number)
+            raise
+        self.cluster.streams.add_node(node.number)
+        await self._serve(node, bound)
+        self.cluster.events.topology_changed("NEW_NODE", node.address, self.port)
+        self.cluster.events.status_changed(node.address, self.port, up=True)
+        return node
+
+    async def remove_node(self, node: Node) -> None:
+        """A node leaves the cluster for good. As in ScyllaDB this alone makes no new generation."""
+        self.cluster.streams.remove_node(node.number, renew=False)
+        await self.stop_node(node)
+        self.cluster.nodes.remove(node.number)
+        self.cluster.events.topology_changed("REMOVED_NODE", node.address, self.port)
+
+    @staticmethod
+    def drop_connections(node: Node) -> int:
+        """Cut all of a node's connections; the clients may come back."""
+        links = list(node.links)
+        for link in links:
+            link.abort()
+        return len(links)
+
+    async def stop(self) -> None:
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.close()
+        self._listeners.clear()
+        for node in self.cluster.nodes:
+            node.up = False
+            self.drop_connections(node)

@@ -1,0 +1,256 @@
+"""Keyspace `system`: the node that is asked, its peers, its clients and versions.
+
+In: the cluster, the answering node. Out: rows. There is no `peers_v2`, as in ScyllaDB: drivers fall back on the error.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from embedded.scylla.identity import (
+    CLUSTER_NAME,
+    CQL_VERSION,
+    DATACENTER,
+    PARTITIONER,
+    RACK,
+    RELEASE_VERSION,
+    SCYLLA_VERSION,
+)
+from embedded.scylla.nodes import Node
+from embedded.scylla.schema import Table
+from embedded.scylla.system_tables.definition import Row, Scan, system_table
+
+if TYPE_CHECKING:
+    from embedded.scylla.cluster import Cluster
+
+_FEATURES: Final = ",".join(
+    (
+        "CDC",
+        "CDC_GENERATIONS_V2",
+        "CDC_WITH_TABLETS",
+        "COLLECTION_INDEXING",
+        "LWT",
+        "PER_TABLE_PARTITIONERS",
+        "RANGE_SCAN_DATA_VARIANT",
+        "SCHEMA_TABLES_V3",
+        "SUPPORTS_RAFT_CLUSTER_MANAGEMENT",
+        "TABLETS",
+        "TRUNCATION_TABLE",
+        "UDF",
+        "VIEW_VIRTUAL_COLUMNS",
+    )
+)
+LOCAL: Final = system_table(
+    "system",
+    "local",
+    "key text, bootstrapped text, broadcast_address inet, cluster_name text, cql_version text, data_center text,"
+    " gossip_generation int, host_id uuid, listen_address inet, native_protocol_version text, partitioner text,"
+    " rack text, release_version text, rpc_address inet, schema_version uuid, supported_features text,"
+    " tokens set<text>, truncated_at map<uuid, blob>",
+    ["key"],
+    comment="information about the local node",
+)
+PEERS: Final = system_table(
+    "system",
+    "peers",
+    "peer inet, data_center text, host_id uuid, preferred_ip inet, rack text, release_version text, rpc_address inet,"
+    " schema_version uuid, supported_features text, tokens set<text>",
+    ["peer"],
+    comment="information about known peers in the cluster",
+)
+VERSIONS: Final = system_table("system", "versions", "key text, build_id text, build_mode text, version text", ["key"])
+SCYLLA_LOCAL: Final = system_table("system", "scylla_local", "key text, value text", ["key"])
+CLIENTS: Final = system_table(
+    "system",
+    "clients",
+    "address inet, port int, client_type text, client_options frozen<map<text, text>>, connection_stage text,"
+    " driver_name text, driver_version text, hostname text, protocol_version int, scheduling_group text,"
+    " shard_id int, ssl_cipher_suite text, ssl_enabled boolean, ssl_protocol text, username text",
+    ["address"],
+    ["port", "client_type"],
+    comment="list of connected clients",
+)
+CLUSTER_STATUS: Final = system_table(
+    "system",
+    "cluster_status",
+    "peer inet, dc text, host_id uuid, load text, owns float, rack text, status text, tokens int, up boolean",
+    ["peer"],
+)
+TOKEN_RING: Final = system_table(
+    "system",
+    "token_ring",
+    "keyspace_name text, start_token text, endpoint inet, dc text, end_token text, rack text",
+    ["keyspace_name"],
+    ["start_token", "endpoint"],
+)
+ROLES: Final = system_table(
+    "system",
+    "roles",
+    "role text, can_login boolean, is_superuser boolean, member_of set<text>, salted_hash text",
+    ["role"],
+)
+EMPTY: Final = (
+    system_table(
+        "system",
+        "size_estimates",
+        "keyspace_name text, table_name text, range_start text, range_end text, mean_partition_size bigint,"
+        " partitions_count bigint",
+        ["keyspace_name"],
+        ["table_name", "range_start", "range_end"],
+    ),
+    system_table(
+        "system",
+        "built_views",
+        "keyspace_name text, view_name text, status_replicated boolean",
+        ["keyspace_name"],
+        ["view_name"],
+    ),
+    system_table(
+        "system",
+        "compaction_history",
+        "id uuid, bytes_in bigint, bytes_out bigint, columnfamily_name text, compacted_at timestamp,"
+        " keyspace_name text, rows_merged map<int, bigint>",
+        ["id"],
+    ),
+    system_table("system", "role_members", "role text, member text", ["role"], ["member"]),
+    system_table(
+        "system", "role_permissions", "role text, resource text, permissions set<text>", ["role"], ["resource"]
+    ),
+    system_table(
+        "system_traces",
+        "sessions",
+        "session_id uuid, client inet, command text, coordinator inet, duration int, parameters map<text, text>,"
+        " request text, request_size int, response_size int, started_at timestamp, username text",
+        ["session_id"],
+    ),
+    system_table(
+        "system_traces",
+        "events",
+        "session_id uuid, event_id timeuuid, activity text, scylla_parent_id bigint, scylla_span_id bigint,"
+        " source inet, source_elapsed int, thread text",
+        ["session_id"],
+        ["event_id"],
+    ),
+)
+
+
+class LocalTables:
+    """Rows of the tables above."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._build = uuid.UUID(int=0)
+
+    def scans(self) -> list[tuple[Table, Scan]]:
+        return [
+            (LOCAL, self.local),
+            (PEERS, self.peers),
+            (VERSIONS, self.versions),
+            (SCYLLA_LOCAL, self.scylla_local),
+            (CLIENTS, self.clients),
+            (CLUSTER_STATUS, self.cluster_status),
+            (TOKEN_RING, self.token_ring),
+            (ROLES, self.roles),
+        ]
+
+    def _tokens(self, node: Node) -> list[str]:
+        return sorted(str(token) for token in self._cluster.streams.node_tokens(node.number))
+
+    def _shared(self, node: Node) -> dict[str, object]:
+        return {
+            "data_center": DATACENTER,
+            "host_id": node.host_id,
+            "rack": RACK,
+            "release_version": RELEASE_VERSION,
+            "rpc_address": node.address,
+            "schema_version": self._cluster.schema.version,
+            "supported_features": _FEATURES,
+            "tokens": self._tokens(node),
+        }
+
+    def local(self) -> Iterator[Row]:
+        node = self._cluster.answering
+        yield {
+            **self._shared(node),
+            "key": "local",
+            "bootstrapped": "COMPLETED",
+            "broadcast_address": node.address,
+            "cluster_name": CLUSTER_NAME,
+            "cql_version": CQL_VERSION,
+            "gossip_generation": self._cluster.started_ms // 1000,
+            "listen_address": node.address,
+            "native_protocol_version": "4",
+            "partitioner": PARTITIONER,
+        }
+
+    def peers(self) -> Iterator[Row]:
+        for node in self._cluster.nodes.peers_of(self._cluster.answering):
+            yield {**self._shared(node), "peer": node.address, "preferred_ip": node.address}
+
+    def versions(self) -> Iterator[Row]:
+        yield {"key": "local", "version": SCYLLA_VERSION, "build_mode": "embedded", "build_id": str(self._build)}
+
+    def scylla_local(self) -> Iterator[Row]:
+        yield {"key": "group0_schema_version", "value": str(self._cluster.schema.version)}
+        yield {"key": "enabled_features", "value": _FEATURES}
+        yield {"key": "topology_change_kind", "value": "topology_change_kind_raft"}
+
+    def clients(self) -> Iterator[Row]:
+        for link, shard in list(self._cluster.answering.links.items()):
+            client = link.client()
+            yield {
+                "address": ip_address(client.address),
+                "port": client.port,
+                "client_type": "cql",
+                "client_options": sorted(client.startup.items()),
+                "connection_stage": client.stage,
+                "driver_name": client.startup.get("DRIVER_NAME"),
+                "driver_version": client.startup.get("DRIVER_VERSION"),
+                "hostname": client.address,
+                "protocol_version": client.version,
+                "scheduling_group": "sl:default",
+                "shard_id": shard,
+                "ssl_enabled": client.encrypted,
+                "username": client.user or "anonymous",
+            }
+
+    def cluster_status(self) -> Iterator[Row]:
+        nodes = list(self._cluster.nodes)
+        for node in nodes:
+            yield {
+                "peer": node.address,
+                "dc": DATACENTER,
+                "host_id": node.host_id,
+                "load": "0",
+                "owns": 1 / len(nodes),
+                "rack": RACK,
+                "status": "NORMAL",
+                "tokens": len(self._tokens(node)),
+                "up": node.up,
+            }
+
+    def token_ring(self) -> Iterator[Row]:
+        owners = {
+            token: node for node in self._cluster.nodes for token in self._cluster.streams.node_tokens(node.number)
+        }
+        ends = sorted(owners)
+        for keyspace in self._cluster.schema.keyspaces.values():
+            if keyspace.uses_tablets:
+                continue
+            for at, end in enumerate(ends):
+                yield {
+                    "keyspace_name": keyspace.name,
+                    "start_token": str(ends[at - 1]),
+                    "endpoint": owners[end].address,
+                    "dc": DATACENTER,
+                    "end_token": str(end),
+                    "rack": RACK,
+                }
+
+    def roles(self) -> Iterator[Row]:
+        credentials = self._cluster.settings.credentials
+        if credentials is not None:
+            yield {"role": credentials.user, "can_login": True, "is_superuser": True}
