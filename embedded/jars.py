@@ -156,3 +156,9 @@ def _parse_set(name: str, table: dict[str, Any]) -> JarSet:
         beside_pyspark=table.get("beside-pyspark", False),
         jars=tuple(Jar(Coordinate.parse(text), digest) for text, digest in table.get("files", {}).items()),
     )
+
+
+if __name__ == "__main__":
+    # `python -m embedded.jars [SET]...`: fetch the named sets, by default all.
+    for each in sys.argv[1:] or names():
+        resolve(each)

@@ -1,0 +1,65 @@
+# Set-up goes into .venv and .cache, once; every target does what it needs of it. `make help` lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The Python to make .venv from, 3.11 or newer; found on PATH when not given.
+PYTHON ?=
+
+# Written last, so that an interrupted set-up is completed the next time.
+INSTALLED := .venv/installed
+JARS := .cache/jars/ready
+
+# A moved clone or a removed Python leaves an environment that no longer runs.
+ifneq ($(wildcard $(INSTALLED)),)
+ifneq ($(shell .venv/bin/scylla-cdc --version >/dev/null 2>&1 && echo runs),runs)
+$(shell rm -f $(INSTALLED))
+endif
+endif
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: $(INSTALLED) $(JARS) ## all that the other targets need, into .venv and .cache (PYTHON=... to choose one)
+
+.PHONY: demo
+demo: setup ## the whole way on this machine (ARGS='--rows 5000')
+	@.venv/bin/scylla-cdc demo $(ARGS)
+
+.PHONY: test
+test: setup ## all gates and tests (ARGS='tests/cli -k help')
+	@.venv/bin/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
+	@.venv/bin/python -m pytest --quiet tests/house $(ARGS)
+
+.PHONY: bench
+bench: setup ## measure (ARGS=kafka for one of the benchmarks)
+	@.venv/bin/python -m bench $(ARGS)
+
+.PHONY: extras
+extras: setup ## fetch the optional jars too: Iceberg, schema registry
+	@.venv/bin/python -m embedded.jars
+
+.PHONY: lock
+lock: $(INSTALLED) ## pin Python packages and jars anew (needs uv)
+	@uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header pyproject.toml -o requirements.lock
+	@.venv/bin/python -m embedded.jars_lock
+
+.PHONY: clean
+clean: ## remove .venv, .cache and what the tools left
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+
+$(INSTALLED): requirements.lock pyproject.toml .ci/setup
+	@rm -f $@
+	@PYTHON='$(PYTHON)' .ci/setup
+	@touch $@
+
+$(JARS): embedded/jars.lock | $(INSTALLED)
+	@.venv/bin/python -m embedded.jars broker spark
+	@mkdir -p $(@D)
+	@touch $@
