@@ -43,6 +43,7 @@ class Claims:
         on_revoked: SlotsCallback,
         on_lost: SlotsCallback,
         session_timeout_ms: int = 10_000,
+        max_poll_interval_ms: int = 300_000,
         instance_id: str | None = None,
     ) -> None:
         self._topic = topic
@@ -63,7 +64,7 @@ class Claims:
             session_timeout_ms=session_timeout_ms,
             heartbeat_interval_ms=max(100, min(3_000, session_timeout_ms // 4)),
             # The owner thread may sit in a commit for two transaction timeouts; heartbeats go on meanwhile.
-            max_poll_interval_ms=max(300_000, session_timeout_ms),
+            max_poll_interval_ms=max(max_poll_interval_ms, session_timeout_ms),
             enable_partition_eof=False,
             **static,
         )

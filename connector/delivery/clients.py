@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 log = logging.getLogger("scylla_cdc.kafka")
 
 Properties = Mapping[str, Any]
+
+CALL_SECONDS = 10.0
 
 READ_COMMITTED = "read_committed"
 READ_UNCOMMITTED = "read_uncommitted"
@@ -77,3 +79,17 @@ class KafkaClients:
         merged.setdefault("error_cb", self.health.failed)
         merged.setdefault("logger", log)
         return merged
+
+
+def high_watermarks(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """The offsets behind everything that was written, committed or not.
+
+    Asked through the admin client: a read_committed consumer answers the same question with the last stable offset.
+    """
+    wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+    if not wanted:
+        return {}
+    # The client must outlive its futures, or they never complete.
+    admin = clients.admin()
+    futures = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=CALL_SECONDS)
+    return {where.partition: int(future.result(timeout=CALL_SECONDS).offset) for where, future in futures.items()}

@@ -10,13 +10,13 @@ import logging
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, KafkaClients
+from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import describe, translated
 from connector.delivery.records import OffsetsEntry, decode_offsets_entry
 
 log = logging.getLogger("scylla_cdc.claims")
 
-CALL_SECONDS = 10.0
+FETCH_WAIT_MS = 250
 MESSAGES_PER_POLL = 1_000
 
 
@@ -24,10 +24,11 @@ class Follower:
     """Reads every slot, also our own: a slot that moves away is then known without a gap."""
 
     def __init__(self, clients: KafkaClients, connector: str, topic: str, group: str, slots: int) -> None:
+        self._clients = clients
         self._connector = connector
         self._topic = topic
         self._slots = slots
-        self._consumer: Consumer = clients.consumer(group, READ_COMMITTED)
+        self._consumer: Consumer = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
         self._awaited: dict[int, int] = {}
         self.caught_up: frozenset[int] = frozenset()
         self.last_error: str | None = None
@@ -35,9 +36,7 @@ class Follower:
     def start(self) -> None:
         """Note how far each slot must be read before it counts as known."""
         try:
-            for slot in range(self._slots):
-                _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, slot), CALL_SECONDS)
-                self._awaited[slot] = int(high)
+            self._awaited = high_watermarks(self._clients, self._topic, range(self._slots))
         except KafkaException as caught:
             raise translated(caught.args[0], "following the offsets topic") from None
         self._consumer.assign([TopicPartition(self._topic, slot, 0) for slot in range(self._slots)])

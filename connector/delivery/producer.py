@@ -7,6 +7,7 @@ its topic, because what caused an abort decides what happens to its table afterw
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ log = logging.getLogger("scylla_cdc.delivery")
 # signals and shutdown are noticed.
 CALL_SECONDS = 2.0
 
-# librdkafka's default of 1 s between attempts at a coordinator that is moving is longer than a whole transaction of ours.
+# Between two attempts of a call that failed retriably.
 RETRY_PAUSE_SECONDS = 0.05
 
 
@@ -58,6 +59,7 @@ class ReportingProducer:
         self._producer = clients.producer(**own, enable_idempotence=True, acks="all", partitioner="murmur2_random")
         self.failure: FailedRecord | None = None
         self.acknowledged = 0
+        self._topics: set[str] = set()
 
     def produce(self, record: OutgoingRecord) -> None:
         self._produce(record.topic, -1, record.key, record.value, record.headers)
@@ -67,7 +69,7 @@ class ReportingProducer:
 
     def poll(self) -> None:
         """Let delivery reports in; cheap, called with every handful of records."""
-        self._producer.poll(0)
+        self._served(self._producer.poll, 0)
 
     def pending(self) -> int:
         return len(self._producer)
@@ -77,23 +79,41 @@ class ReportingProducer:
 
         Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
         """
-        while self._producer.flush(min(CALL_SECONDS, max(0.0, deadline - time.monotonic()))):
+        while self._served(self._producer.flush, min(CALL_SECONDS, max(0.0, deadline - time.monotonic()))):
             if self.failure is not None:
                 break
             if time.monotonic() >= deadline:
+                self.blame_a_missing_topic()
+                self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
+        self._topics.clear()
 
     def check(self) -> None:
         """Raise if any record was not delivered."""
         if self.failure is not None:
             raise TransactionAborted(str(self.failure))
 
+    def blame_a_missing_topic(self) -> None:
+        """Called when reports did not come: librdkafka waits for a topic that is gone as for one that is slow."""
+        try:
+            existing = self._producer.list_topics(timeout=CALL_SECONDS).topics
+        except KafkaException:
+            return
+        for topic in sorted(self._topics):
+            error = existing[topic].error if topic in existing else KafkaError(KafkaError._UNKNOWN_TOPIC)
+            if error is not None:
+                self._remember(FailedRecord(topic, None, error))
+
     def close(self) -> None:
-        self._producer.purge()
-        self._producer.close(CALL_SECONDS)
+        """Let go without waiting for anything; a producer that was fenced says so once more, to nobody."""
+        # confluent-kafka reports a fenced producer's last words as a SystemError of its own binding.
+        with contextlib.suppress(KafkaException, SystemError):
+            self._producer.purge()
+            self._producer.close(CALL_SECONDS)
 
     def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        self._topics.add(topic)
         while True:
             try:
                 self._producer.produce(
@@ -107,15 +127,28 @@ class ReportingProducer:
                 return
             except BufferError:
                 # Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down.
-                self._producer.poll(0.1)
+                self._served(self._producer.poll, 0.1)
             except KafkaException as caught:
                 error: KafkaError = caught.args[0]
                 if error.code() == BACKPRESSURE:
-                    self._producer.poll(0.1)
+                    self._served(self._producer.poll, 0.1)
                     continue
                 self._remember(FailedRecord(topic, key, error))
                 raise translated(error, f"producing to {topic}") from None
             self.check()
+
+    @staticmethod
+    def _served(call: Callable[[float], int], timeout: float) -> int:
+        """Run a call that serves callbacks. A fatal error surfaces inside them, as whatever the binding makes of it."""
+        try:
+            return call(timeout)
+        except KafkaException as caught:
+            raise translated(caught.args[0], "delivering") from None
+        except SystemError as caught:
+            cause = caught.__cause__
+            if isinstance(cause, KafkaException):
+                raise translated(cause.args[0], "delivering") from None
+            raise
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
         if error is None:

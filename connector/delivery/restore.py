@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.producer import fence
 from connector.delivery.records import OffsetsEntry, compact_json, decode_offsets_entry
@@ -27,6 +27,9 @@ log = logging.getLogger("scylla_cdc.claims")
 POLL_SECONDS = 0.2
 CALL_SECONDS = 10.0
 PARALLEL_FENCES = 8
+
+# The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing.
+FETCH_WAIT_MS = 50
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ def restore(
     wanted = sorted(set(slots))
     result = {slot: RestoredSlot(slot) for slot in wanted}
     deadline = time.monotonic() + patience
-    reader = clients.consumer(group, READ_COMMITTED)
+    reader = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
     try:
         reader.assign([TopicPartition(topic, slot, 0) for slot in wanted])
         _read(reader, connector, result, set(wanted), {}, deadline, cancelled)
@@ -77,7 +80,7 @@ def restore(
         present = _present_members(clients, group, deadline)
         _fence_all(clients, owners - present, deadline)
         _wait_for_pending_commits(clients, topic, group, wanted, deadline, cancelled)
-        ends = {slot: _high_watermark(reader, topic, slot) for slot in wanted}
+        ends = high_watermarks(clients, topic, wanted)
         behind = {slot for slot in wanted if result[slot].end < ends[slot]}
         _read(reader, connector, result, behind, ends, deadline, cancelled)
     except KafkaException as caught:
@@ -135,10 +138,10 @@ def _uncommitted_owners(
     deadline: float,
     cancelled: Callable[[], bool],
 ) -> set[str]:
-    reader = clients.consumer(group, READ_UNCOMMITTED)
+    reader = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
     try:
         tail = {slot: RestoredSlot(slot, end=restored.end) for slot, restored in committed.items()}
-        ends = {slot: _high_watermark(reader, topic, slot) for slot in tail}
+        ends = high_watermarks(clients, topic, tail)
         tail = {slot: restored for slot, restored in tail.items() if restored.end < ends[slot]}
         if not tail:
             return set()
@@ -147,11 +150,6 @@ def _uncommitted_owners(
         return {entry.owner for restored in tail.values() for entry in restored.entries if entry.owner is not None}
     finally:
         reader.close()
-
-
-def _high_watermark(reader: Consumer, topic: str, slot: int) -> int:
-    _, high = reader.get_watermark_offsets(TopicPartition(topic, slot), CALL_SECONDS)
-    return int(high)
 
 
 def _present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:

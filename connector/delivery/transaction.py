@@ -29,7 +29,8 @@ from connector.errors import (
 
 log = logging.getLogger("scylla_cdc.delivery")
 
-# Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to be free.
+# Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
+# be free.
 RECORDS_PER_POLL = 256
 
 
@@ -89,9 +90,8 @@ class Delivery:
     def start(self, patience: float = 60.0) -> None:
         """A producer that may begin transactions; replaces one that was fenced or whose outcome is unknown."""
         self.close()
-        own: dict[str, Any] = {"batch_size": self.settings.batch_size} if self.settings.batch_size else {}
         producer = TransactionalProducer(
-            self._clients, self.settings.transactional_id, self.settings.transaction_timeout_ms, **own
+            self._clients, self.settings.transactional_id, self.settings.transaction_timeout_ms, **self._own()
         )
         try:
             producer.start(self._clock() + patience)
@@ -100,7 +100,7 @@ class Delivery:
             raise
         self._producer = producer
         if not self.settings.exactly_once:
-            self._plain = ReportingProducer(self._clients, **own)
+            self._plain = ReportingProducer(self._clients, **self._own())
 
     @property
     def ready(self) -> bool:
@@ -198,13 +198,17 @@ class Delivery:
         try:
             if self._plain is not None:
                 self._plain.close()
-                self._plain = ReportingProducer(self._clients)
+                self._plain = ReportingProducer(self._clients, **self._own())
             self._producer.abort()
             self.aborts += 1
         finally:
             self._forget()
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _own(self) -> dict[str, Any]:
+        # A batch of records must fit the smallest topic's limit, or all of its records are refused together.
+        return {"batch_size": self.settings.batch_size} if self.settings.batch_size else {}
 
     def _opened(self) -> TransactionalProducer:
         assert self._producer is not None, "start() comes first"

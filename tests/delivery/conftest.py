@@ -1,0 +1,127 @@
+"""One offsets topic and one data topic per test, and members of a group over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from connector.delivery.claims import Claims
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.records import OffsetsEntry
+from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.transaction import Delivery, DeliverySettings
+
+SLOTS = 3
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0, step: Callable[[], object] = lambda: None) -> None:
+    """Call ``step`` until ``condition`` holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "condition did not come true in time"
+        step()
+
+
+@dataclass
+class World:
+    """A broker with the topics of one connector."""
+
+    bootstrap: str
+    group: str
+    offsets: str
+    data: str
+    claims: list[Claims] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+
+    @property
+    def clients(self) -> KafkaClients:
+        return KafkaClients({"bootstrap.servers": self.bootstrap})
+
+    def member(
+        self, name: str, wait: Callable[[], object] = lambda: None, **settings: object
+    ) -> tuple[Claims, list[tuple[str, frozenset[int]]]]:
+        """A member that has its slots; ``wait`` lets others take part in the rebalance meanwhile."""
+        events: list[tuple[str, frozenset[int]]] = []
+        claims = Claims(
+            self.clients,
+            self.offsets,
+            self.group,
+            name,
+            slots=SLOTS,
+            on_gained=lambda slots: events.append(("gained", slots)),
+            on_revoked=lambda slots: events.append(("revoked", slots)),
+            on_lost=lambda slots: events.append(("lost", slots)),
+            **({"session_timeout_ms": 3_000} | settings),  # type: ignore[arg-type]
+        )
+        claims.join()
+        self.claims.append(claims)
+        until(lambda: claims.owned, step=lambda: (claims.poll(0.1), wait()))
+        return claims, events
+
+    def delivery(self, claims: Claims, name: str, **settings: object) -> Delivery:
+        delivery = Delivery(
+            self.clients,
+            DeliverySettings("c", self.offsets, name, **settings),  # type: ignore[arg-type]
+            claims,
+        )
+        delivery.start()
+        self.deliveries.append(delivery)
+        return delivery
+
+    def read(self, topic: str, isolation: str = READ_COMMITTED) -> list[tuple[bytes | None, bytes | None]]:
+        """Everything in a topic, to the end of each partition."""
+        consumer = self.clients.consumer("reader", isolation, fetch_wait_max_ms=20)
+        try:
+            partitions = len(consumer.list_topics(topic, 10).topics[topic].partitions)
+            consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+            found: list[tuple[bytes | None, bytes | None]] = []
+            ended: set[int] = set()
+            until(lambda: len(ended) == partitions, step=lambda: self._poll(consumer, found, ended))
+            return found
+        finally:
+            consumer.close()
+
+    @staticmethod
+    def _poll(consumer: object, found: list[tuple[bytes | None, bytes | None]], ended: set[int]) -> None:
+        message = consumer.poll(0.1)  # type: ignore[attr-defined]
+        if message is None:
+            return
+        if message.error() is not None:
+            ended.add(message.partition())
+        else:
+            found.append((message.key(), message.value()))
+
+
+def mark(slot: int, owner: str, read_to: int = 1) -> OffsetsEntry:
+    key = {"keyspace_name": "ks", "table_name": "t", "slot": slot, "slots": SLOTS}
+    return OffsetsEntry(slot, key, {"read_to": read_to, "stream_set": 0, "start": 0, "owner": owner})
+
+
+def make_world(bootstrap: str, unique: Callable[[str], str]) -> World:
+    world = World(bootstrap, unique("group"), unique("offsets"), unique("data"))
+    ensure_topics(
+        world.clients.admin(),
+        [TopicSpec(world.offsets, SLOTS, 1, compacted=True), TopicSpec(world.data, 2, 1)],
+    )
+    return world
+
+
+def close(world: World) -> None:
+    for delivery in world.deliveries:
+        delivery.close()
+    for claims in world.claims:
+        claims.close()
+
+
+@pytest.fixture
+def world(kafka: object, unique: Callable[[str], str]) -> Iterator[World]:
+    built = make_world(kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
+    yield built
+    close(built)
+
+
+__all__ = ["READ_UNCOMMITTED", "SLOTS", "World", "close", "make_world", "mark", "until"]

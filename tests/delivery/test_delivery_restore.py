@@ -1,0 +1,113 @@
+"""A slot's successor sees everything its predecessor committed, and nothing can be added behind its back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from connector.delivery.clients import READ_COMMITTED, high_watermarks
+from connector.delivery.follow import Follower
+from connector.delivery.producer import TransactionalProducer
+from connector.delivery.records import compact_json, encode_offsets_key
+from connector.delivery.restore import restore
+from connector.errors import DeliveryError
+from tests.delivery.conftest import SLOTS, World, mark, until
+
+pytestmark = pytest.mark.kafka
+
+
+def restored(world: World) -> dict[int, list[int]]:
+    slots = restore(world.clients, connector="c", topic=world.offsets, group=world.group, slots=range(SLOTS))
+    return {slot: [entry.value["read_to"] for entry in found.entries if entry.value] for slot, found in slots.items()}
+
+
+def dead_owner(world: World, name: str, read_to: int) -> TransactionalProducer:
+    """A process that wrote a mark into slot 0 and never ended its transaction."""
+    producer = TransactionalProducer(world.clients, name, transaction_timeout_ms=60_000)
+    producer.start(time.monotonic() + 20)
+    producer.begin()
+    entry = mark(0, name, read_to)
+    producer.produce_to(world.offsets, 0, encode_offsets_key("c", entry.key), compact_json(entry.value))
+    producer.flush(time.monotonic() + 20)
+    return producer
+
+
+def test_an_empty_topic_restores_at_once(world: World) -> None:
+    assert restored(world) == {0: [], 1: [], 2: []}
+
+
+def test_what_was_committed_is_restored_in_order_and_other_connectors_are_not(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    for read_to in (1, 2, 3):
+        delivery.commit([mark(0, "w", read_to), mark(2, "w", read_to)])
+    stranger = TransactionalProducer(world.clients, "stranger", 10_000)
+    stranger.start(time.monotonic() + 20)
+    stranger.begin()
+    stranger.produce_to(world.offsets, 0, encode_offsets_key("other", {"slot": 0}), b'{"read_to":9}')
+    stranger.produce_to(world.offsets, 0, b"not json", b"\xff")
+    stranger.flush(time.monotonic() + 20)
+    stranger.commit()
+    stranger.close()
+    assert restored(world) == {0: [1, 2, 3], 1: [], 2: [1, 2, 3]}
+
+
+def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World) -> None:
+    dead = dead_owner(world, "dead", 7)
+    began = time.monotonic()
+    assert restored(world)[0] == []
+    # Its own timeout is a minute: only fencing explains that the end was reached before.
+    assert time.monotonic() - began < 20
+    with pytest.raises(DeliveryError):
+        dead.commit()
+    dead.close()
+    assert world.read(world.offsets, READ_COMMITTED) == []
+
+
+def test_a_present_member_is_not_fenced(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    delivery.commit([mark(0, "w", 1)])
+    assert restored(world)[0] == [1]
+    delivery.commit([mark(0, "w", 2)])
+    assert restored(world)[0] == [1, 2]
+
+
+def test_the_high_watermark_counts_what_is_not_committed(world: World) -> None:
+    dead = dead_owner(world, "dead", 7)
+    assert high_watermarks(world.clients, world.offsets, range(SLOTS)) == {0: 1, 1: 0, 2: 0}
+    dead.abort()
+    dead.close()
+
+
+def test_restoring_can_be_cancelled(world: World) -> None:
+    with pytest.raises(DeliveryError, match="cancelled"):
+        restore(
+            world.clients,
+            connector="c",
+            topic=world.offsets,
+            group=world.group,
+            slots=range(SLOTS),
+            cancelled=lambda: True,
+        )
+
+
+def test_a_follower_knows_a_slot_only_behind_everything_that_was_in_it(world: World) -> None:
+    dead = dead_owner(world, "dead", 7)
+    follower = Follower(world.clients, "c", world.offsets, world.group + "-follow", SLOTS)
+    follower.start()
+    seen: list[int] = []
+
+    def step() -> None:
+        seen.extend(entry.value["read_to"] for entry in follower.poll() if entry.value)
+
+    until(lambda: follower.caught_up >= {1, 2}, step=step)
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 0.6, step=step)
+    assert 0 not in follower.caught_up, "an open transaction still hides what may become committed"
+    dead.commit()
+    until(lambda: 0 in follower.caught_up, step=step)
+    assert seen == [7]
+    dead.close()
+    follower.close()

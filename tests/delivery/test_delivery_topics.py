@@ -1,0 +1,71 @@
+"""Topics are created when missing and looked at when present; dead letters say what cannot be delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from connector.delivery.clients import KafkaClients
+from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
+from connector.delivery.topics import TopicSpec, check_topics, ensure_topics
+from connector.errors import ConfigurationError, PoisonRow
+
+
+@pytest.fixture
+def clients(kafka: object) -> KafkaClients:
+    return KafkaClients({"bootstrap.servers": kafka.bootstrap_servers})  # type: ignore[attr-defined]
+
+
+@pytest.mark.kafka
+def test_missing_topics_are_created_as_asked(clients: KafkaClients, unique: Callable[[str], str]) -> None:
+    name = unique("data")
+    facts = ensure_topics(clients.admin(), [TopicSpec(name, 4, 1, {"max.message.bytes": "2000"})])
+    assert (facts[name].partitions, facts[name].max_message_bytes, facts[name].compacted) == (4, 2000, False)
+
+
+@pytest.mark.kafka
+def test_all_that_is_wrong_with_existing_topics_is_said_at_once(
+    clients: KafkaClients, unique: Callable[[str], str]
+) -> None:
+    plain, small = unique("plain"), unique("small")
+    ensure_topics(clients.admin(), [TopicSpec(plain, 1, 1), TopicSpec(small, 1, 1, compacted=True)])
+    wanted = [
+        TopicSpec(plain, compacted=True, property="offset.storage.topic"),
+        TopicSpec(small, compacted=True, least_partitions=5, property="offset.storage.partitions"),
+    ]
+    with pytest.raises(ConfigurationError) as caught:
+        ensure_topics(clients.admin(), wanted)
+    found = {problem.property: problem.problem for problem in caught.value.problems}
+    assert "not compacted" in found["offset.storage.topic"]
+    assert "1 partitions, 5 are needed" in found["offset.storage.partitions"]
+    assert len(check_topics(clients.admin(), wanted)) == 2
+
+
+@pytest.mark.kafka
+def test_a_topic_that_cannot_be_created_names_its_property(clients: KafkaClients) -> None:
+    with pytest.raises(ConfigurationError, match=r"topic\.prefix = 'not a name!'"):
+        ensure_topics(clients.admin(), [TopicSpec("not a name!", 1, 1)])
+
+
+def test_a_dead_letter_says_where_its_row_stands_and_keeps_its_beginning() -> None:
+    letter = DeadLetter(
+        connector="c",
+        task="0",
+        topic="p.ks.t",
+        table="ks.t",
+        stream_id="0xab",
+        time="d0c1",
+        batch_seq_no=3,
+        stage="VALUE_CONVERTER",
+        error=PoisonRow("operation 77 is not known"),
+        raw=b"x" * (MAX_VALUE_BYTES + 1),
+    )
+    record = dead_letter_record("dead", letter)
+    headers = {name: (value or b"").decode() for name, value in record.headers}
+    assert len(record.value or b"") == MAX_VALUE_BYTES
+    assert headers["scylla.cdc.length"] == str(MAX_VALUE_BYTES + 1)
+    assert headers["scylla.cdc.stream_id"] == "0xab"
+    assert headers["__connect.errors.exception.message"] == "operation 77 is not known"
+    assert headers["__connect.errors.stage"] == "VALUE_CONVERTER"
+    assert not [name for name, _ in dead_letter_record("dead", letter, with_context=False).headers if "connect" in name]

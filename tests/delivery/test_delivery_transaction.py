@@ -1,0 +1,204 @@
+"""Records and positions become visible together, and only from a present member of the group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED
+from connector.delivery.failures import TOPIC_ERRORS
+from connector.delivery.producer import fence
+from connector.delivery.records import OutgoingRecord
+from connector.errors import DeliveryError, LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
+from tests.delivery.conftest import World, close, make_world, mark, until
+
+pytestmark = pytest.mark.kafka
+
+
+def records(world: World, *keys: str) -> list[OutgoingRecord]:
+    return [OutgoingRecord(world.data, key.encode(), b"v", (("h", b"x"),)) for key in keys]
+
+
+def keys(rows: list[tuple[bytes | None, bytes | None]]) -> list[str]:
+    return sorted((key or b"").decode() for key, _ in rows)
+
+
+def test_records_and_positions_become_visible_together(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    delivery.add(0, records(world, "a", "b"))
+    assert keys(world.read(world.data)) == []
+    delivery.commit([mark(0, "w")])
+    assert keys(world.read(world.data)) == ["a", "b"]
+    assert len(world.read(world.offsets)) == 1
+    assert not delivery.is_open
+
+
+def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    delivery.add(0, records(world, "a"))
+    delivery.abort()
+    delivery.add(0, records(world, "b"))
+    delivery.commit([mark(0, "w")])
+    assert keys(world.read(world.data)) == ["b"]
+
+
+def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: World) -> None:
+    """The broker refuses the offsets of a member it does not know; without them the commit would go through."""
+    claims, _ = world.member("w", session_timeout_ms=1_000, max_poll_interval_ms=1_000)
+    delivery = world.delivery(claims, "w")
+    delivery.add(0, records(world, "zombie"))
+    watcher = world.clients.admin()
+
+    def members() -> int:
+        described = watcher.describe_consumer_groups([world.group], request_timeout=10)
+        return len(described[world.group].result(timeout=10).members)
+
+    until(lambda: members() == 0)
+    # Had nobody told us? `memberid()` changes only when this consumer polls: the broker is the one who knows.
+    with pytest.raises((TransactionAborted, LostClaim)):
+        delivery.commit([])
+    delivery.abort()
+    assert keys(world.read(world.data)) == []
+
+
+def test_a_membership_that_changed_since_begin_is_never_committed(world: World) -> None:
+    class Moved:
+        member_id = "first"
+
+        def metadata(self) -> object:
+            return claims.metadata()
+
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    moved = Moved()
+    delivery._membership = moved
+    delivery.add(0, records(world, "a"))
+    moved.member_id = "second"
+    with pytest.raises(LostClaim):
+        delivery.commit([mark(0, "w")])
+    moved.member_id = "first"
+    delivery.abort()
+    assert keys(world.read(world.data)) == []
+
+
+def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    delivery.add(0, records(world, "before"))
+    fence(world.clients, "w", deadline=float("inf"))
+    with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):
+        delivery.commit([mark(0, "w")])
+    delivery.start()
+    delivery.add(0, records(world, "after"))
+    delivery.commit([mark(0, "w")])
+    assert keys(world.read(world.data)) == ["after"]
+
+
+def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w", transaction_timeout_ms=6_000)
+    with pytest.raises(DeliveryError):
+        delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
+        delivery.commit([])
+    delivery.abort()
+    assert delivery.last_failure is not None
+    assert delivery.last_failure.topic == world.data + "-gone"
+    assert delivery.last_failure.error.code() in TOPIC_ERRORS
+
+
+def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w")
+    with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
+        delivery.add(0, [OutgoingRecord(world.data, b"k", b"v" * 2_000_000)])
+    delivery.abort()
+    delivery.add(0, records(world, "small"))
+    delivery.commit([mark(0, "w")])
+    assert keys(world.read(world.data)) == ["small"]
+
+
+def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: World) -> None:
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w", exactly_once=False)
+    delivery.add(0, records(world, "a"))
+    delivery.abort()
+    delivery.add(0, records(world, "a"))
+    assert world.read(world.offsets, READ_UNCOMMITTED) == []
+    delivery.commit([mark(0, "w")])
+    assert set(keys(world.read(world.data))) == {"a"}
+    assert len(world.read(world.offsets, READ_COMMITTED)) == 1
+
+
+def test_a_transaction_is_cut_by_time_and_by_bytes(world: World) -> None:
+    now = [0.0]
+    claims, _ = world.member("w")
+    delivery = world.delivery(claims, "w", max_bytes=1_000, boundary_interval_ms=500)
+    delivery._clock = lambda: now[0]
+    assert not delivery.should_commit
+    delivery.add(0, records(world, "a"))
+    assert not delivery.should_commit
+    now[0] = 0.6
+    assert delivery.should_commit
+    delivery.abort()
+    delivery.add(0, [OutgoingRecord(world.data, b"k", b"v" * 2_000)])
+    assert delivery.should_commit
+    delivery.abort()
+
+
+def test_the_group_hands_each_slot_to_one_member(world: World) -> None:
+    first, _ = world.member("one")
+    second, _ = world.member("two", wait=lambda: first.poll(0.05))
+    until(
+        lambda: (
+            first.owned and second.owned and not first.owned & second.owned and len(first.owned | second.owned) == 3
+        ),
+        step=lambda: (first.poll(0.05), second.poll(0.05)),
+    )
+    second.close()
+    until(lambda: len(first.owned) == 3, step=lambda: first.poll(0.1))
+
+
+def test_a_broker_that_restarts_costs_no_record(own_kafka: object, unique: Callable[[str], str]) -> None:
+    world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
+    try:
+        claims, _ = world.member("w", session_timeout_ms=10_000)
+        delivery = world.delivery(claims, "w")
+        delivery.add(0, records(world, "a"))
+        own_kafka.kill()  # type: ignore[attr-defined]
+        own_kafka.restart()  # type: ignore[attr-defined]
+        delivery.add(0, records(world, "b"))
+        try:
+            delivery.commit([mark(0, "w")])
+        except TransactionAborted:
+            delivery.abort()
+            delivery.add(0, records(world, "a", "b"))
+            delivery.commit([mark(0, "w")])
+        assert keys(world.read(world.data)) == ["a", "b"]
+    finally:
+        close(world)
+
+
+def test_a_commit_that_nobody_answers_is_an_unknown_outcome(own_kafka: object, unique: Callable[[str], str]) -> None:
+    world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
+    try:
+        claims, _ = world.member("w", session_timeout_ms=10_000)
+        delivery = world.delivery(claims, "w", transaction_timeout_ms=2_000)
+        delivery.add(0, records(world, "a"))
+        producer = delivery._producer
+        assert producer is not None
+        send = producer.send_offsets
+
+        def pause_after(offsets: list[TopicPartition], metadata: object) -> None:
+            send(offsets, metadata)
+            own_kafka.pause()  # type: ignore[attr-defined]
+
+        producer.send_offsets = pause_after  # type: ignore[method-assign,assignment]
+        with pytest.raises(UnknownOutcome):
+            delivery.commit([mark(0, "w")])
+        own_kafka.resume()  # type: ignore[attr-defined]
+    finally:
+        close(world)
