@@ -1,0 +1,136 @@
+"""Which converter each of keys and values gets: the connector's where its file names one, else the worker's.
+
+In: both documents. Out: the two converters in force and the worker's two, None where there were problems.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connector.config.converters import (
+    ConverterConfig,
+    build_converter,
+    check_header_converter,
+    converter_kind,
+    options_of,
+    subject_strategy,
+)
+from connector.config.document import Document
+from connector.config.findings import Findings
+from connector.config.kind import Invalid, nearest
+from connector.config.property import Effect
+
+_DEFAULT_CLASS = "JsonConverter"
+_PLUGIN_VERSION = "plugin.version"
+
+Chosen = ConverterConfig | None
+
+
+def choose_converters(
+    connector: Document, worker: Document, findings: Findings
+) -> tuple[Chosen, Chosen, Chosen, Chosen]:
+    """(key, value) in force, then the worker's own (key, value)."""
+    in_force: list[Chosen] = []
+    of_worker: list[Chosen] = []
+    for which in ("key", "value"):
+        named = f"{which}.converter"
+        own = _read(which, worker, findings)
+        of_worker.append(own)
+        if named in connector.texts:
+            in_force.append(_read(which, connector, findings))
+            continue
+        in_force.append(own)
+        for name in connector.texts:
+            if name.startswith(f"{named}.") and name != f"{named}.{_PLUGIN_VERSION}":
+                findings.notice(
+                    connector,
+                    name,
+                    f"has no effect without {named}: as in Kafka Connect, the worker's converter is used as it is",
+                )
+    for document in (connector, worker):
+        text = document.texts.get("header.converter")
+        if text is not None:
+            try:
+                check_header_converter(text)
+            except Invalid as invalid:
+                findings.problem(document, "header.converter", invalid.problem, invalid.suggestion)
+    return in_force[0], in_force[1], of_worker[0], of_worker[1]
+
+
+def _read(which: str, document: Document, findings: Findings) -> Chosen:
+    named = f"{which}.converter"
+    before = len(findings.problems)
+    if named in document.broken:
+        return None
+    try:
+        kind = converter_kind(document.texts.get(named, _DEFAULT_CLASS))
+    except Invalid as invalid:
+        findings.problem(document, named, invalid.problem, invalid.suggestion)
+        return None
+    declared = options_of(kind)
+    given = {
+        name[len(named) + 1 :]: text
+        for name, text in document.texts.items()
+        if name.startswith(f"{named}.") and name != f"{named}.{_PLUGIN_VERSION}"
+    }
+    values: dict[str, Any] = {one.name: one.default for one in declared.values()}
+    for option, text in given.items():
+        name, one = f"{named}.{option}", declared.get(option)
+        if one is None:
+            _unknown_option(document, name, option, kind, set(declared), findings)
+            continue
+        if name in document.broken:
+            continue
+        try:
+            values[one.name] = one.kind.parse(text)
+            if one.name.endswith("subject.name.strategy"):
+                subject_strategy(text)
+        except Invalid as invalid:
+            findings.problem(document, name, invalid.problem, invalid.suggestion, secret=one.secret)
+            continue
+        if one.effect is Effect.NONE:
+            findings.notice(document, name, f"has no effect here: {one.reason}")
+    for one in set(declared.values()):
+        if one.required and not given.get(one.name, "").strip():
+            findings.problem(document, f"{named}.{one.name}", one.required, "http://127.0.0.1:8081")
+    _check_login(named, given, document, findings)
+    return build_converter(kind, which, values) if len(findings.problems) == before else None
+
+
+def _unknown_option(document: Document, name: str, option: str, kind: str, known: set[str], findings: Findings) -> None:
+    other = options_of("avro" if kind == "json" else "json")
+    if option in other:
+        # Converters are often changed without clearing the other's options; Kafka Connect ignores them.
+        findings.notice(document, name, f"has no effect: it is no option of the {kind.capitalize()}Converter")
+        return
+    meant = nearest(option, known)
+    prefix = name.removesuffix(option)
+    findings.problem(
+        document, name, "Unknown option of the converter", f"did you mean {prefix}{meant}?" if meant else None
+    )
+
+
+def _check_login(named: str, given: dict[str, str], document: Document, findings: Findings) -> None:
+    source = given.get("basic.auth.credentials.source", "").strip().upper()
+    info = given.get("basic.auth.user.info", given.get("schema.registry.basic.auth.user.info"))
+    if source == "USER_INFO" and not info:
+        findings.problem(
+            document,
+            f"{named}.basic.auth.user.info",
+            "Is needed by basic.auth.credentials.source=USER_INFO",
+            "user:password",
+        )
+    elif source == "SASL_INHERIT":
+        findings.problem(
+            document,
+            f"{named}.basic.auth.credentials.source",
+            "SASL_INHERIT is not supported",
+            "USER_INFO with basic.auth.user.info",
+        )
+    elif info and ":" not in info:
+        findings.problem(document, f"{named}.basic.auth.user.info", "Must hold a colon", "user:password", secret=True)
+    token_source = given.get("bearer.auth.credentials.source", "").strip().upper()
+    if token_source == "STATIC_TOKEN" and not given.get("bearer.auth.token"):
+        findings.problem(
+            document, f"{named}.bearer.auth.token", "Is needed by bearer.auth.credentials.source=STATIC_TOKEN"
+        )

@@ -1,0 +1,287 @@
+"""Converters: which one a file names, and its options.
+
+In: the properties ``<which>.converter`` and ``<which>.converter.*`` as text. Out: a ``ConverterConfig``, or problems.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from connector.config.kind import BOOLEAN, PASSWORD, STRING, Invalid, Kind, integer, nearest, one_of
+from connector.config.property import Property, Section, without_effect
+from connector.config.secret import Secret
+
+JSON_CLASS = "org.apache.kafka.connect.json.JsonConverter"
+AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
+
+_NAMES: dict[str, Literal["json", "avro"]] = {
+    JSON_CLASS.lower(): "json",
+    "jsonconverter": "json",
+    "json": "json",
+    AVRO_CLASS.lower(): "avro",
+    "avroconverter": "avro",
+    "avro": "avro",
+}
+_REFUSED = {
+    "StringConverter": "it would write Java's toString() of a struct, which no consumer can read back",
+    "ByteArrayConverter": "it takes only bytes, and keys and values are structs",
+    "BooleanConverter": "keys and values are structs",
+    "DoubleConverter": "keys and values are structs",
+    "FloatConverter": "keys and values are structs",
+    "IntegerConverter": "keys and values are structs",
+    "LongConverter": "keys and values are structs",
+    "ShortConverter": "keys and values are structs",
+    "ProtobufConverter": "Protobuf is not written here",
+    "JsonSchemaConverter": "JSON Schema is not written here",
+    "CloudEventsConverter": "CloudEvents are not written here",
+    "BinaryDataConverter": "it takes only bytes, and keys and values are structs",
+}
+SUPPORTED = f"{JSON_CLASS} or {AVRO_CLASS}"
+
+_HEADER_NAMES = {
+    "org.apache.kafka.connect.storage.simpleheaderconverter",
+    "simpleheaderconverter",
+    "simple",
+    "org.apache.kafka.connect.storage.stringconverter",
+    "stringconverter",
+    "string",
+}
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    urls = tuple(item.strip().rstrip("/") for item in text.split(",") if item.strip())
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Invalid("Must be a list of http or https addresses", "http://127.0.0.1:8081")
+    return urls
+
+
+def _short(class_name: str) -> str:
+    return class_name.strip().rsplit(".", 1)[-1]
+
+
+JSON_OPTIONS = Section(
+    "JsonConverter",
+    f"`{JSON_CLASS}`, `JsonConverter` or `json`. The options follow `key.converter.` or `value.converter.`.",
+    (
+        Property(
+            "schemas.enable",
+            BOOLEAN,
+            'Whether each record carries its schema: `{"schema": …, "payload": …}`.',
+            default=True,
+        ),
+        Property(
+            "decimal.format",
+            one_of("BASE64", "NUMERIC"),
+            "Form of Connect decimals. CQL decimals are strings in either.",
+            default="BASE64",
+        ),
+        Property(
+            "replace.null.with.default",
+            BOOLEAN,
+            "Whether a null in a field with a default is written as that default (`source.snapshot`).",
+            default=True,
+        ),
+        *without_effect("schemas are built once for each version of a table", ("schemas.cache.size",), integer(0)),
+    ),
+)
+
+AVRO_OPTIONS = Section(
+    "AvroConverter",
+    f"`{AVRO_CLASS}`, `AvroConverter` or `avro`. The options follow `key.converter.` or `value.converter.`.",
+    (
+        Property(
+            "schema.registry.url",
+            Kind("list of URLs", _urls),
+            "Schema Registry; several addresses are tried in turn.",
+            required='Missing required configuration "schema.registry.url" which has no default value',
+        ),
+        Property(
+            "basic.auth.credentials.source",
+            one_of("URL", "USER_INFO", "SASL_INHERIT"),
+            "Where user and password stand: in the URL or in `basic.auth.user.info`.",
+            default="URL",
+        ),
+        Property(
+            "basic.auth.user.info",
+            PASSWORD,
+            "`user:password`.",
+            aliases=("schema.registry.basic.auth.user.info",),
+        ),
+        Property(
+            "bearer.auth.credentials.source",
+            one_of("STATIC_TOKEN", "USER_INFO"),
+            "`STATIC_TOKEN` takes `bearer.auth.token`.",
+        ),
+        Property("bearer.auth.token", PASSWORD, "Token sent with each request."),
+        Property("schema.registry.ssl.truststore.location", STRING, "Trusted certificates: JKS, PKCS12 or PEM."),
+        Property("schema.registry.ssl.truststore.password", PASSWORD, "Its password."),
+        Property("schema.registry.ssl.keystore.location", STRING, "Client certificate and key: JKS, PKCS12 or PEM."),
+        Property("schema.registry.ssl.keystore.password", PASSWORD, "Its password."),
+        Property("schema.registry.ssl.key.password", PASSWORD, "Password of the key, if it has its own."),
+        Property(
+            "schema.registry.ssl.endpoint.identification.algorithm",
+            STRING,
+            "`https` checks the host name, empty does not.",
+            default="https",
+        ),
+        *without_effect(
+            "the kind of a store is told by its content",
+            ("schema.registry.ssl.truststore.type", "schema.registry.ssl.keystore.type"),
+        ),
+        Property("auto.register.schemas", BOOLEAN, "Whether new schemas are registered.", default=True),
+        Property(
+            "use.latest.version",
+            BOOLEAN,
+            "Whether the subject's newest schema is used when `auto.register.schemas` is false.",
+            default=False,
+        ),
+        Property("normalize.schemas", BOOLEAN, "Whether the registry normalises schemas it compares.", default=False),
+        Property(
+            "connect.meta.data",
+            BOOLEAN,
+            "Whether Avro schemas carry Connect's names and versions.",
+            default=True,
+        ),
+        Property(
+            "key.subject.name.strategy",
+            STRING,
+            "`TopicNameStrategy`, `RecordNameStrategy` or `TopicRecordNameStrategy`.",
+            default="TopicNameStrategy",
+        ),
+        Property(
+            "value.subject.name.strategy",
+            STRING,
+            "`TopicNameStrategy`, `RecordNameStrategy` or `TopicRecordNameStrategy`.",
+            default="TopicNameStrategy",
+        ),
+        *without_effect("schemas are built once for each version of a table", ("schemas.cache.config",), integer(0)),
+        *without_effect("schemas are built once for each version of a table", ("schemas.cache.size",), integer(0)),
+        *without_effect(
+            "no record of this connector has such a part",
+            (
+                "allow.optional.map.keys",
+                "flatten.singleton.unions",
+                "flatten.unions",
+                "generalized.sum.type.support",
+                "enhanced.avro.schema.support",
+                "scrub.invalid.names",
+                "discard.type.doc.default",
+            ),
+            BOOLEAN,
+        ),
+        *without_effect("schemas are compared by the registry", ("latest.compatibility.strict",), BOOLEAN),
+        *without_effect("connections are kept open", ("max.schemas.per.subject",), integer(0)),
+    ),
+)
+
+_STRATEGIES: dict[str, Literal["topic", "record", "topic-record"]] = {
+    "TopicNameStrategy": "topic",
+    "RecordNameStrategy": "record",
+    "TopicRecordNameStrategy": "topic-record",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryConfig:
+    """How a Schema Registry is reached. The stores are paths; ``connector.config.keystores`` reads them."""
+
+    urls: tuple[str, ...]
+    user_info: Secret | None = None
+    token: Secret | None = None
+    truststore: str | None = None
+    truststore_password: Secret | None = None
+    keystore: str | None = None
+    keystore_password: Secret | None = None
+    key_password: Secret | None = None
+    check_host: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConverterConfig:
+    """One converter, for keys or for values."""
+
+    kind: Literal["json", "avro"]
+    schemas_enable: bool = True
+    decimal_format: Literal["BASE64", "NUMERIC"] = "BASE64"
+    replace_null_with_default: bool = True
+    registry: RegistryConfig | None = None
+    auto_register: bool = True
+    use_latest_version: bool = False
+    normalize: bool = False
+    connect_meta_data: bool = True
+    subject_strategy: Literal["topic", "record", "topic-record"] = "topic"
+
+
+def converter_kind(class_name: str) -> Literal["json", "avro"]:
+    """The converter that a class name or short name means; raises ``Invalid`` with the reason it is refused."""
+    kind = _NAMES.get(class_name.strip().lower())
+    if kind:
+        return kind
+    short = _short(class_name)
+    for refused, reason in _REFUSED.items():
+        if short.lower() in (refused.lower(), refused.removesuffix("Converter").lower()):
+            raise Invalid(f"{refused} is not supported: {reason}", SUPPORTED)
+    meant = nearest(short, ("JsonConverter", "AvroConverter"))
+    raise Invalid(f"Unknown converter {class_name.strip()!r}", f"did you mean {meant}?" if meant else SUPPORTED)
+
+
+def check_header_converter(class_name: str) -> None:
+    """Headers are texts: only converters that write a text as it is are taken."""
+    if class_name.strip().lower() not in _HEADER_NAMES:
+        raise Invalid(
+            f"{_short(class_name)} is not supported: headers are written as plain texts",
+            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        )
+
+
+def options_of(kind: Literal["json", "avro"]) -> dict[str, Property]:
+    """The options of a converter, by the name that follows the prefix."""
+    section = JSON_OPTIONS if kind == "json" else AVRO_OPTIONS
+    named = {declared.name: declared for declared in section.properties}
+    for declared in section.properties:
+        for alias in declared.aliases:
+            named[alias] = declared
+    return named
+
+
+def subject_strategy(text: str) -> Literal["topic", "record", "topic-record"]:
+    """The subject naming strategy a class name means."""
+    found = _STRATEGIES.get(_short(text))
+    if found is None:
+        raise Invalid("Unknown subject name strategy", ", ".join(_STRATEGIES))
+    return found
+
+
+def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str, Any]) -> ConverterConfig:
+    """The converter of already parsed options; ``which`` is ``key`` or ``value``."""
+    if kind == "json":
+        return ConverterConfig(
+            kind="json",
+            schemas_enable=options["schemas.enable"],
+            decimal_format=options["decimal.format"],
+            replace_null_with_default=options["replace.null.with.default"],
+        )
+    registry = RegistryConfig(
+        urls=options["schema.registry.url"],
+        user_info=options["basic.auth.user.info"] if options["basic.auth.credentials.source"] != "URL" else None,
+        token=options["bearer.auth.token"],
+        truststore=options["schema.registry.ssl.truststore.location"],
+        truststore_password=options["schema.registry.ssl.truststore.password"],
+        keystore=options["schema.registry.ssl.keystore.location"],
+        keystore_password=options["schema.registry.ssl.keystore.password"],
+        key_password=options["schema.registry.ssl.key.password"],
+        check_host=options["schema.registry.ssl.endpoint.identification.algorithm"].lower() == "https",
+    )
+    return ConverterConfig(
+        kind="avro",
+        registry=registry,
+        auto_register=options["auto.register.schemas"],
+        use_latest_version=options["use.latest.version"],
+        normalize=options["normalize.schemas"],
+        connect_meta_data=options["connect.meta.data"],
+        subject_strategy=subject_strategy(options[f"{which}.subject.name.strategy"]),
+    )

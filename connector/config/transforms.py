@@ -1,0 +1,210 @@
+"""``transforms`` and ``predicates`` of a connector's file: which ones are named, with what options.
+
+In: the connector's properties as text. Out: ``TransformSpec``s and problems. The options of the ScyllaDB transforms are
+checked by the room that owns them, through the ``TransformCheck`` that the caller of ``load`` hands in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connector.config.kind import nearest
+from connector.errors import Problem
+
+EXTRACT = "ScyllaExtractNewRecordState"
+FLATTEN = "ScyllaFlattenColumns"
+SAFE_EXTRACT = "extract-new-state"
+REGEX_ROUTER = "RegexRouter"
+
+_SCYLLA = "com.scylladb.cdc.debezium.connector.transforms."
+_APACHE = "org.apache.kafka.connect.transforms."
+
+#: Every accepted spelling of a transform's class.
+TRANSFORMS: dict[str, str] = {
+    _SCYLLA + EXTRACT: EXTRACT,
+    EXTRACT: EXTRACT,
+    SAFE_EXTRACT: SAFE_EXTRACT,
+    _SCYLLA + FLATTEN: FLATTEN,
+    FLATTEN: FLATTEN,
+    _APACHE + REGEX_ROUTER: REGEX_ROUTER,
+    REGEX_ROUTER: REGEX_ROUTER,
+}
+
+#: Every accepted spelling of a predicate's class, and its options with whether they are required.
+PREDICATES: dict[str, str] = {
+    _APACHE + "predicates." + name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
+} | {name: name for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")}
+_PREDICATE_OPTIONS = {"TopicNameMatches": ("pattern",), "HasHeaderKey": ("name",), "RecordIsTombstone": ()}
+_ROUTER_OPTIONS = ("regex", "replacement")
+_COMMON_OPTIONS = ("type", "predicate", "negate", "plugin.version")
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSpec:
+    """A predicate: ``type`` is the simple class name."""
+
+    alias: str
+    type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformSpec:
+    """One step of the chain: ``type`` is the simple class name, ``options`` are texts as given."""
+
+    alias: str
+    type: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    predicate: PredicateSpec | None = None
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TransformProblem:
+    """What the owner of a transform finds wrong with one of its options."""
+
+    option: str
+    problem: str
+    suggestion: str | None = None
+
+
+TransformCheck = Callable[[TransformSpec], Sequence[TransformProblem]]
+
+
+def read_transforms(
+    aliases: Sequence[str],
+    predicate_aliases: Sequence[str],
+    raw: Mapping[str, str],
+    check: TransformCheck | None = None,
+) -> tuple[tuple[TransformSpec, ...], list[Problem]]:
+    """The chain that ``raw`` describes, and everything that is wrong with it."""
+    problems: list[Problem] = []
+    predicates = {}
+    for alias in predicate_aliases:
+        predicate = _read_predicate(alias, raw, problems)
+        if predicate:
+            predicates[alias] = predicate
+    problems += _undeclared("predicates", predicate_aliases, raw)
+    problems += _twice("predicates", predicate_aliases)
+    problems += _undeclared("transforms", aliases, raw)
+    problems += _twice("transforms", aliases)
+    specs = []
+    for alias in aliases:
+        spec = _read_transform(alias, raw, predicates, predicate_aliases, problems)
+        if spec is None:
+            continue
+        specs.append(spec)
+        if check and spec.type != REGEX_ROUTER:
+            for found in check(spec):
+                name = f"transforms.{alias}.{found.option}" if found.option else f"transforms.{alias}.type"
+                problems.append(Problem(name, found.problem, raw.get(name), found.suggestion))
+    return tuple(specs), problems
+
+
+def _options(prefix: str, raw: Mapping[str, str]) -> dict[str, str]:
+    return {name[len(prefix) :]: text for name, text in raw.items() if name.startswith(prefix)}
+
+
+def _twice(what: str, aliases: Sequence[str]) -> list[Problem]:
+    doubled = sorted({alias for alias in aliases if aliases.count(alias) > 1})
+    return [Problem(what, f"'{alias}' is named twice", ",".join(aliases)) for alias in doubled]
+
+
+def _undeclared(what: str, aliases: Sequence[str], raw: Mapping[str, str]) -> list[Problem]:
+    """Options of an alias that the list does not name would be ignored in silence."""
+    found = []
+    for name in raw:
+        if name.startswith(f"{what}.") and name.split(".")[1] not in aliases:
+            alias = name.split(".")[1]
+            meant = nearest(alias, aliases)
+            hint = (
+                f"did you mean {what}.{meant}.{'.'.join(name.split('.')[2:])}?" if meant else f"add {alias} to {what}"
+            )
+            found.append(Problem(name, f"`{what}` names no '{alias}'", raw[name], hint))
+    return found
+
+
+def _read_predicate(alias: str, raw: Mapping[str, str], problems: list[Problem]) -> PredicateSpec | None:
+    options = _options(f"predicates.{alias}.", raw)
+    type_name = f"predicates.{alias}.type"
+    text = options.pop("type", "").strip()
+    options.pop("plugin.version", None)
+    kind = PREDICATES.get(text)
+    if kind is None:
+        problems.append(_unknown_class(type_name, text, "predicate", PREDICATES))
+        return None
+    allowed = _PREDICATE_OPTIONS[kind]
+    problems += _check_names(f"predicates.{alias}.", options, allowed, allowed)
+    if kind == "TopicNameMatches":
+        problems += _check_regex(f"predicates.{alias}.pattern", options.get("pattern"))
+    return PredicateSpec(alias, kind, options)
+
+
+def _read_transform(
+    alias: str,
+    raw: Mapping[str, str],
+    predicates: Mapping[str, PredicateSpec],
+    predicate_aliases: Sequence[str],
+    problems: list[Problem],
+) -> TransformSpec | None:
+    options = _options(f"transforms.{alias}.", raw)
+    text = options.pop("type", "").strip()
+    predicate_name = options.pop("predicate", "").strip()
+    negate = options.pop("negate", "false").strip().lower()
+    options.pop("plugin.version", None)
+    if predicate_name and predicate_name not in predicate_aliases:
+        meant = nearest(predicate_name, predicate_aliases)
+        hint = f"did you mean {meant}?" if meant else f"add {predicate_name} to predicates"
+        problems.append(
+            Problem(f"transforms.{alias}.predicate", "`predicates` names no such predicate", predicate_name, hint)
+        )
+    if negate not in ("true", "false"):
+        problems.append(Problem(f"transforms.{alias}.negate", "Must be true or false", negate))
+    kind = TRANSFORMS.get(text)
+    if kind is None:
+        problems.append(_unknown_class(f"transforms.{alias}.type", text, "transform", TRANSFORMS))
+        return None
+    if kind == REGEX_ROUTER:
+        problems += _check_names(f"transforms.{alias}.", options, _ROUTER_OPTIONS, _ROUTER_OPTIONS)
+        problems += _check_regex(f"transforms.{alias}.regex", options.get("regex"))
+    return TransformSpec(alias, kind, options, predicates.get(predicate_name), negate == "true")
+
+
+def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) -> Problem:
+    supported = ", ".join(sorted(set(known.values())))
+    if not text:
+        return Problem(
+            name, f"Missing required configuration: the class of the {what}", None, f"supported: {supported}"
+        )
+    meant = nearest(text.rsplit(".", 1)[-1].removesuffix("$Value").removesuffix("$Key"), known, 0.8)
+    hint = f"did you mean {meant}? " if meant else ""
+    return Problem(name, f"This {what} is not supported", text, f"{hint}supported: {supported}")
+
+
+def _check_names(
+    prefix: str, options: Mapping[str, str], allowed: Sequence[str], required: Sequence[str]
+) -> list[Problem]:
+    found = []
+    for option, text in options.items():
+        if option not in allowed:
+            meant = nearest(option, (*allowed, *_COMMON_OPTIONS))
+            hint = f"did you mean {prefix}{meant}?" if meant else f"known: {', '.join(allowed) or 'none'}"
+            found.append(Problem(prefix + option, "Unknown option", text, hint))
+    found += [
+        Problem(prefix + option, "Missing required configuration which has no default value")
+        for option in required
+        if option not in options
+    ]
+    return found
+
+
+def _check_regex(name: str, text: str | None) -> list[Problem]:
+    if text is None:
+        return []
+    try:
+        re.compile(text)
+    except re.error as error:
+        return [Problem(name, f"Invalid regular expression: {error}", text)]
+    return []

@@ -1,0 +1,83 @@
+"""``WorkerConfig`` and ``Configuration``: what the worker's file says, and both files together.
+
+In: parsed values. Out: frozen dataclasses that cross process boundaries (they pickle) and whose reprs hide secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.config.connector_config import ConnectorConfig
+from connector.config.converters import ConverterConfig
+from connector.config.kafka_properties import KafkaProperties
+from connector.config.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTopic:
+    """A topic for the service's own records. ``replication_factor`` None: 3, or the brokers if they are fewer."""
+
+    name: str
+    partitions: int
+    replication_factor: int | None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """One worker file. ``worker["session.timeout.ms"]`` gives the typed value of any declared property."""
+
+    bootstrap_servers: str
+    group_id: str
+    group_instance_id: str | None
+    offsets: StorageTopic
+    status: StorageTopic
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    transaction_timeout_ms: int
+    key_converter: ConverterConfig
+    value_converter: ConverterConfig
+    values: Mapping[str, Any]
+    given: frozenset[str]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything a worker process needs to know. ``kafka`` holds librdkafka's properties for each kind of client."""
+
+    connector: ConnectorConfig
+    worker: WorkerConfig
+    kafka: KafkaProperties
+    notices: tuple[str, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The consumer group that shares the slots."""
+        return f"{self.worker.group_id}-{self.connector.name}"
+
+    def fingerprint(self) -> str:
+        """Tells workers with different configurations apart; secrets are left out."""
+        content = {
+            "connector": _plain(self.connector.values),
+            "worker": _plain(self.worker.values),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(member) for name, member in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(str(member) for member in value)
+    if isinstance(value, tuple | list):
+        return [_plain(member) for member in value]
+    return value if isinstance(value, int | float | bool | None) else str(value)
