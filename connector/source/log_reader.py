@@ -22,21 +22,11 @@ from connector.source.limits import TokenBucket
 from connector.source.naming import quoted
 from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
+from connector.topology.times import lowest_uuid
 
 log = logging.getLogger("scylla_cdc.source")
 
 PAGES_AHEAD = 2
-
-# The timeuuid of a millisecond's first instant: the lowest clock sequence and node in ScyllaDB's signed order.
-_GREGORIAN_TICKS = 0x01B21DD213814000
-_LEAST_LOW_BITS = 0x8080808080808080
-
-
-def least_uuid(ms: int) -> uuid.UUID:
-    """The lower bound of a millisecond, exact: nothing of this ms sorts before it, nothing earlier after it."""
-    ticks = ms * 10_000 + _GREGORIAN_TICKS
-    high = ((ticks & 0xFFFFFFFF) << 32) | ((ticks >> 32 & 0xFFFF) << 16) | 0x1000 | (ticks >> 48 & 0x0FFF)
-    return uuid.UUID(int=(high << 64) | _LEAST_LOW_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ class ReadRequest:
     streams: tuple[bytes, ...]
     lower_ms: int
     upper_ms: int
-    after: uuid.UUID | None = None
+    after: bytes | None = None
     urgency: int = 0
 
 
@@ -188,8 +178,8 @@ class LogReader:
             f'AND "cdc$time" {lower} ? AND "cdc$time" < ? BYPASS CACHE'
         )
         streams = list(request.streams) if several else request.streams[0]
-        start = request.after if request.after is not None else least_uuid(request.lower_ms)
-        return self._connection.statement(query, [streams, start, least_uuid(request.upper_ms)])
+        start = _uuid(request.after or lowest_uuid(request.lower_ms))
+        return self._connection.statement(query, [streams, start, _uuid(lowest_uuid(request.upper_ms))])
 
     def _ask(self, running: _Running) -> None:
         self._connection.page_async(
@@ -229,6 +219,10 @@ class LogReader:
             self._ask(running)
         else:
             self._sink(ReadFailed(running.request, error, pages))
+
+
+def _uuid(raw: bytes) -> uuid.UUID:
+    return uuid.UUID(bytes=raw)
 
 
 def _key(request: ReadRequest) -> tuple[Hashable, int, int]:

@@ -1,0 +1,212 @@
+"""Descriptions of tables, from the server's schema tables.
+
+In: names. Out: `DescribedTable`, or the error that tells apart a missing keyspace, a missing table and CDC that is off.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from connector.changes.description import (
+    CdcOptions,
+    Column,
+    ColumnKind,
+    ColumnOrder,
+    DroppedColumn,
+    TableDescription,
+    user_types_in,
+)
+from connector.errors import CdcDisabled, FatalSourceError, SourceError, TableMissing
+from connector.source.connection import Connection
+from connector.source.log_reader import LogTable
+from connector.source.naming import log_name
+from connector.topology.slots import TableName
+from connector.values.types import UserType, parse_type
+
+# A type may name another that comes later; chains longer than this are circular and ScyllaDB does not allow them.
+DEEPEST_NESTING = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A table with what reading needs to know besides its columns."""
+
+    description: TableDescription
+    tablets: bool
+    log: LogTable
+    log_columns: tuple[tuple[str, str], ...]
+    default_ttl: int = 0
+
+    @property
+    def table(self) -> TableName:
+        return TableName(self.description.keyspace, self.description.name)
+
+
+def describe_table(connection: Connection, table: TableName) -> DescribedTable:
+    """The table as it is now. Raises TableMissing, CdcDisabled (there is no log), or what the connection raises."""
+    if not connection.query(
+        "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", [table.keyspace]
+    ):
+        raise TableMissing(f"table {table} does not exist: there is no keyspace {table.keyspace}")
+    base = _table_row(connection, table)
+    if base is None:
+        raise TableMissing(f"table {table} does not exist")
+    log = TableName(table.keyspace, log_name(table.name))
+    if _table_row(connection, log) is None:
+        raise CdcDisabled(
+            f"table {table} has no change log; enable it with ALTER TABLE … WITH cdc = {{'enabled': true}}"
+        )
+    types = user_types(connection, table.keyspace)
+    columns = tuple(sorted(_columns(connection, table, types), key=lambda column: column.name.encode()))
+    description = TableDescription(
+        keyspace=table.keyspace,
+        name=table.name,
+        table_id=str(base["id"]),
+        columns=columns,
+        cdc=cdc_options((base.get("extensions") or {}).get("cdc")),
+        user_types=_used(columns, types),
+        dropped=tuple(_dropped(connection, table, types)),
+    )
+    log_columns = tuple(sorted((row["column_name"], row["type"]) for row in _column_rows(connection, log)))
+    return DescribedTable(
+        description,
+        has_tablets(connection, table.keyspace),
+        LogTable(log.keyspace, log.name),
+        log_columns,
+        int(base.get("default_time_to_live") or 0),
+    )
+
+
+def has_tablets(connection: Connection, keyspace: str) -> bool:
+    """Whether the keyspace's streams are listed per table. ``initial_tablets`` may well be 0: only null says no."""
+    try:
+        rows = connection.query(
+            "SELECT initial_tablets FROM system_schema.scylla_keyspaces WHERE keyspace_name = ?", [keyspace]
+        )
+    except FatalSourceError:
+        return False  # servers before tablets have no such table, or no such column
+    return bool(rows) and rows[0]["initial_tablets"] is not None
+
+
+def cdc_options(blob: bytes | None) -> CdcOptions:
+    """The option map from a table's ``extensions['cdc']``: little-endian counts and lengths, then UTF-8 text.
+
+    >>> cdc_options(None).enabled
+    False
+    """
+    values = _extension(blob) if blob else {}
+    preimage = values.get("preimage", "false").lower()
+    return CdcOptions(
+        enabled=_true(values.get("enabled")),
+        preimage="full" if preimage == "full" else "true" if _true(preimage) else "false",
+        postimage=_true(values.get("postimage")),
+        delta="keys" if values.get("delta", "full").lower() == "keys" else "full",
+        ttl=int(values.get("ttl", "86400")),
+    )
+
+
+def user_types(connection: Connection, keyspace: str) -> dict[str, UserType]:
+    """All user types of a keyspace, those they are made of resolved first."""
+    rows = {
+        row["type_name"]: row
+        for row in connection.query(
+            "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?", [keyspace]
+        )
+    }
+    resolved: dict[str, UserType] = {}
+    waiting = dict(rows)
+    for _ in range(DEEPEST_NESTING):
+        if not waiting:
+            break
+        for name in list(waiting):
+            built = _user_type(keyspace, waiting[name], resolved)
+            if built is not None:
+                resolved[name] = built
+                del waiting[name]
+    if waiting:
+        raise SourceError(f"types {', '.join(sorted(waiting))} of keyspace {keyspace} cannot be resolved")
+    return resolved
+
+
+def _user_type(keyspace: str, row: Mapping[str, Any], known: Mapping[str, UserType]) -> UserType | None:
+    try:
+        fields = tuple(
+            (name, parse_type(spelled, known)) for name, spelled in zip(row["field_names"], row["field_types"])
+        )
+    except ValueError:
+        return None  # made of one that is not resolved yet
+    return UserType(keyspace, row["type_name"], fields, frozen=False)
+
+
+def _used(columns: Iterable[Column], types: Mapping[str, UserType]) -> tuple[UserType, ...]:
+    """The types that the table uses; others of the keyspace must not make it look changed."""
+    used = {found.name for column in columns for found in user_types_in(column.type)}
+    return tuple(types[name] for name in sorted(used) if name in types)
+
+
+def _table_row(connection: Connection, table: TableName) -> dict[str, Any] | None:
+    rows = connection.query(
+        "SELECT id, extensions, default_time_to_live FROM system_schema.tables "
+        "WHERE keyspace_name = ? AND table_name = ?",
+        [table.keyspace, table.name],
+    )
+    return rows[0] if rows else None
+
+
+def _column_rows(connection: Connection, table: TableName) -> list[dict[str, Any]]:
+    return connection.query(
+        "SELECT column_name, kind, position, clustering_order, type FROM system_schema.columns "
+        "WHERE keyspace_name = ? AND table_name = ?",
+        [table.keyspace, table.name],
+    )
+
+
+def _columns(connection: Connection, table: TableName, types: Mapping[str, UserType]) -> Iterable[Column]:
+    for row in _column_rows(connection, table):
+        kind = cast(ColumnKind, row["kind"])
+        yield Column(
+            row["column_name"],
+            parse_type(row["type"], types),
+            kind,
+            row["position"] if kind in ("partition_key", "clustering") else -1,
+            cast(ColumnOrder, row["clustering_order"].lower()),
+        )
+
+
+def _dropped(connection: Connection, table: TableName, types: Mapping[str, UserType]) -> Iterable[DroppedColumn]:
+    rows = connection.query(
+        "SELECT column_name, dropped_time, type FROM system_schema.dropped_columns "
+        "WHERE keyspace_name = ? AND table_name = ?",
+        [table.keyspace, table.name],
+    )
+    for row in sorted(rows, key=lambda row: str(row["column_name"])):
+        try:
+            dropped_type = parse_type(row["type"], types)
+        except ValueError:
+            continue  # of a user type that is gone as well: nothing can refer to it
+        yield DroppedColumn(row["column_name"], dropped_type, _micros(row["dropped_time"]))
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.replace(tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def _true(value: str | None) -> bool:
+    return (value or "").lower() in ("true", "1")
+
+
+def _extension(blob: bytes) -> dict[str, str]:
+    try:
+        (count,) = struct.unpack_from("<I", blob, 0)
+        at, texts = 4, []
+        for _ in range(2 * count):
+            (length,) = struct.unpack_from("<I", blob, at)
+            texts.append(blob[at + 4 : at + 4 + length].decode())
+            at += 4 + length
+    except (struct.error, UnicodeDecodeError) as error:
+        raise SourceError(f"the table's CDC options cannot be read: {error}") from None
+    return dict(zip(texts[::2], texts[1::2]))
