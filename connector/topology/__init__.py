@@ -1,1 +1,107 @@
-"""Stream ids, stream sets, who follows whom; the planner that says what may be read up to when. Pure: no clock, no I/O."""
+"""Stream ids, stream sets, who follows whom; the planner that says what may be read when. Pure: no clock, no I/O.
+
+In: what nodes say about stream sets, what the offsets topic says about slots, progress, the time. Out:
+permissions to read, and the entries that a transaction must contain. One `Planner` per worker, one `TablePlan`
+per table (``planner.tables``), owned by one thread; all times are ms since 1970 by one clock. How and why is told
+in ``docs/reading.md``.
+
+A worker's life with it::
+
+    planner = Planner(tables, slots=P, owner=client_id, confidence_ms=…, lookback_ms=…)
+
+    # every few hundred ms, per table (vnode tables share one answer); started = when the poll was sent
+    wanted = plan.wanted(timestamps, now)             # which of the listed sets to fetch
+    sets = {t: tablet_set(t, ids) for t in wanted}    # or vnode_set(t, {range_end: ids})
+    plan.observe(View(timestamps, sets), started)
+
+    planner.follow(records, caught_up)                # what other workers committed, as it becomes visible
+    planner.restore(slot, records)                    # a slot that we were assigned, read to its end
+    planner.commit_due(now)                           # a claim can be made, or others wait: open a transaction
+
+    for read in planner.plan(now, count):             # streams, read_to or after, limit
+        …query rows with time > after, or >= lowest_uuid(read_to), and < lowest_uuid(limit)…
+        planner.is_current(read)                      # asked before anything of a page is produced
+        planner.advance(read, stream, cdc_time)       # after each whole batch was produced
+        planner.finish(read)                          # the paged query has ended
+        planner.interrupt(read)                       # … or broke off: it is planned again from where it stood
+        planner.fail(read, reason)                    # … or can never go on
+
+    commit = planner.commit_entries(now, move_marks)  # produce commit.entries in order, name commit.slots
+    planner.committed()                               # or aborted(), after a *confirmed* abort
+    planner.forget()                                  # unknown outcome, fenced: restore the returned slots again
+    planner.release(slots)                            # revoked or lost, after committed() or aborted()
+"""
+
+from connector.topology.groups import Gate, GroupState, Read
+from connector.topology.held import Held, Reason
+from connector.topology.ledger import Ledger, SlotLedger, start_of
+from connector.topology.lineage import Observed, View
+from connector.topology.offsets import (
+    Entry,
+    Mark,
+    MarkKey,
+    OffsetsRecord,
+    Position,
+    PositionKey,
+    mark_entry,
+    noted_slots,
+    parse_key,
+    parse_mark,
+    parse_position,
+    position_entry,
+)
+from connector.topology.planner import Commit, Planner
+from connector.topology.sets import StreamGroup, StreamSet, tablet_set, vnode_set
+from connector.topology.slots import TableName, home_slot, slot_of
+from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, make_stream, token_of
+from connector.topology.table_plan import TablePlan
+from connector.topology.times import lowest_uuid, micros_of, millis_of, time_key, uuid_bytes, uuid_text
+from connector.topology.transitions import Transition, transition
+
+__all__ = [
+    "MAX_TOKEN",
+    "MIN_TOKEN",
+    "Commit",
+    "Entry",
+    "Gate",
+    "GroupState",
+    "Held",
+    "Ledger",
+    "Mark",
+    "MarkKey",
+    "Observed",
+    "OffsetsRecord",
+    "Planner",
+    "Position",
+    "PositionKey",
+    "Read",
+    "Reason",
+    "SlotLedger",
+    "StreamGroup",
+    "StreamId",
+    "StreamSet",
+    "TableName",
+    "TablePlan",
+    "Transition",
+    "View",
+    "home_slot",
+    "lowest_uuid",
+    "make_stream",
+    "mark_entry",
+    "micros_of",
+    "millis_of",
+    "noted_slots",
+    "parse_key",
+    "parse_mark",
+    "parse_position",
+    "position_entry",
+    "slot_of",
+    "start_of",
+    "tablet_set",
+    "time_key",
+    "token_of",
+    "transition",
+    "uuid_bytes",
+    "uuid_text",
+    "vnode_set",
+]

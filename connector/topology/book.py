@@ -1,0 +1,66 @@
+"""The book of slots: which slots are ours, what is committed in each, and how far that may be believed.
+
+Shared by all tables of one worker. `Planner` writes it, `TablePlan` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from connector.topology.ledger import Ledger, SlotLedger
+from connector.topology.offsets import OffsetsRecord
+from connector.topology.slots import TableName
+
+
+class SlotBook:
+    """Two views per slot: ``own`` of slots that were restored and are ours, ``followed`` of what became
+    visible of any."""
+
+    def __init__(self, slots: int, owner: str) -> None:
+        self.slots = slots
+        self.owner = owner
+        self.own: dict[int, SlotLedger] = {}
+        self._followed = [SlotLedger(slots) for _ in range(slots)]
+        self._caught_up: set[int] = set()
+
+    def restore(self, slot: int, records: Iterable[OffsetsRecord]) -> None:
+        ledger = self.own[slot] = SlotLedger(self.slots)
+        for record in records:
+            ledger.apply(record)
+
+    def release(self, slot: int) -> None:
+        self.own.pop(slot, None)
+
+    def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> set[int]:
+        """Take in what became visible; the slots of which something new may be used."""
+        changed: set[int] = set()
+        for record in records:
+            if record.slot < self.slots:
+                self._followed[record.slot].apply(record)
+                changed.add(record.slot)
+        arrived = {slot for slot in caught_up if slot < self.slots} - self._caught_up
+        self._caught_up |= arrived
+        return (changed | arrived) & self._caught_up
+
+    def ledger(self, slot: int, table: TableName) -> Ledger | None:
+        """What is committed for ``table`` in ``slot``; None while that is not known.
+
+        A followed slot counts only once it was read to its high watermark: in a compacted topic an early mark
+        can stand before the only remaining copy of a position that lies below it, so the prefix that ends
+        between the two promises more than was ever true.
+        """
+        own = self.own.get(slot)
+        if own is not None:
+            return own.table(table)
+        if slot in self._caught_up:
+            return self._followed[slot].table(table)
+        return None
+
+    @property
+    def all_known(self) -> bool:
+        return all(slot in self.own or slot in self._caught_up for slot in range(self.slots))
+
+    def ledgers(self, table: TableName) -> list[Ledger]:
+        """The known ledgers of a table."""
+        found = (self.ledger(slot, table) for slot in range(self.slots))
+        return [ledger for ledger in found if ledger is not None]

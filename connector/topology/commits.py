@@ -1,0 +1,190 @@
+"""What a transaction must say about one table: positions, tombstones and marks, and in which order.
+
+A `TablePlan` goes in, `Staged` comes out: the entries to produce, and what to remember once they are
+committed.
+
+A start is right for a stream if everything before it was delivered and nothing at or after it. The start that
+the committed entries give (`ledger.start_of`) has to be right for every stream after every commit. So a
+stream needs a position of its own exactly when the mark alone would give a wrong one: it stands below, or
+rows beyond were delivered, or it is inside a read. Silence beyond the mark needs none: reading it again finds
+nothing again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connector.topology.groups import GroupState
+from connector.topology.ledger import Ledger, start_of
+from connector.topology.offsets import Entry, Mark, MarkKey, Position, PositionKey, mark_entry, position_entry
+
+if TYPE_CHECKING:
+    from connector.topology.table_plan import TablePlan
+
+# A group this far behind does not hold the mark of its slot back ...
+LAGGARD_MS = 10_000
+# ... as long as the streams that then need a position of their own are no more than this, or a tenth of the
+# slot's.
+LAGGARD_STREAMS = 256
+
+
+@dataclass(slots=True)
+class Staged:
+    """The part of a commit that concerns one table."""
+
+    positions: list[tuple[int, GroupState | None, bytes, Position | None]] = field(default_factory=list)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    claimed: set[int] = field(default_factory=set)
+
+
+def stage(plan: TablePlan, now: int, move_marks: bool) -> Staged:
+    """Everything to commit about ``plan``'s table. ``move_marks``: also where nothing but the time has
+    passed."""
+    staged = Staged()
+    for slot in plan.claimable():
+        mark = plan.first_mark(slot, now)
+        if mark is not None:
+            staged.marks[slot] = mark
+            staged.claimed.add(slot)
+    moved: set[int] = set()
+    if move_marks:
+        for slot in sorted(plan.active):
+            ledger = plan.own_ledger(slot)
+            if ledger is not None and plan.readable(slot):
+                moved.add(slot)
+                _stage_mark(plan, slot, ledger, staged)
+    for state in plan.touched():
+        if state.slot not in moved:
+            _stage_group(plan, state, staged)
+    return staged
+
+
+def entries(plan: TablePlan, staged: Staged) -> tuple[list[Entry], list[Entry]]:
+    """Positions and tombstones, and marks: in the transaction all of the former precede all of the latter.
+
+    A follower may see any prefix. Were a mark before the position of a stream that stands below it, the
+    prefix that ends between them would say that the stream was delivered up to the mark, and its successor,
+    in another worker, would start.
+    """
+    table, slots = plan.table, plan.book.slots
+    positions = [
+        position_entry(slot, PositionKey(table, stream), position) for slot, _, stream, position in staged.positions
+    ]
+    marks = [mark_entry(MarkKey(table, slot, slots), mark) for slot, mark in sorted(staged.marks.items())]
+    return positions, marks
+
+
+def settle(plan: TablePlan, staged: Staged) -> None:
+    """The commit is known to have happened: our own ledgers say the same as the topic now."""
+    for slot, state, stream, position in staged.positions:
+        ledger = plan.own_ledger(slot)
+        if ledger is None:
+            continue
+        if position is None:
+            ledger.positions.pop(stream, None)
+        else:
+            ledger.positions[stream] = position
+        if state is None:
+            plan.orphans.get(slot, set()).discard(stream)
+        elif position is None:
+            state.recorded.discard(stream)
+        else:
+            state.recorded.add(stream)
+    for slot, mark in staged.marks.items():
+        ledger = plan.own_ledger(slot)
+        if ledger is None:
+            continue
+        ledger.mark = mark
+        if slot not in staged.claimed:
+            for state in plan.lineage.groups(slot):
+                if state.delivered:
+                    state.delivered = {s: ms for s, ms in state.delivered.items() if ms >= mark.read_to}
+
+
+def _stage_group(plan: TablePlan, state: GroupState, staged: Staged) -> None:
+    """Under an unmoved mark: a position for every stream that delivered, or that lets others pass."""
+    ledger = plan.own_ledger(state.slot)
+    if ledger is None or ledger.mark is None:
+        return
+    fresh = plan.fresh.get(state, ())
+    passed = plan.passed(state) if state in plan.announced else None
+    for stream in state.group.streams if passed is not None else fresh:
+        position = state.position(stream)
+        if stream in fresh or (passed is not None and _start(ledger, state, stream) < passed):
+            staged.positions.append((state.slot, state, stream, position))
+
+
+def _stage_mark(plan: TablePlan, slot: int, ledger: Ledger, staged: Staged) -> None:
+    """Under a mark that moves: also a position for every stream that the new mark would put wrong, and
+    tombstones."""
+    old = ledger.mark
+    assert old is not None and plan.newest is not None
+    states = plan.lineage.groups(slot)
+    # `stream_set` never goes down, or streams of the sets above it would start at their opening again, rows
+    # delivered or not; `readable` has made sure that we know all of them.
+    moved = Mark(_next_mark(plan, states, old), plan.newest.timestamp, old.start, plan.book.owner)
+    alone = Ledger()
+    alone.mark = moved
+    for state in states:
+        _stage_under(plan, state, alone, ledger, staged)
+    for stream in sorted(plan.orphans.get(slot, ())):
+        # A position of a stream in no set that we know: forgotten by ttl, unless it lies behind the newest
+        # set, when a predecessor knew a newer one that opened it.
+        if ledger.positions[stream].read_to <= min(moved.read_to, plan.newest.timestamp):
+            staged.positions.append((slot, None, stream, None))
+    if moved != old:
+        staged.marks[slot] = moved
+
+
+def _stage_under(plan: TablePlan, state: GroupState, alone: Ledger, ledger: Ledger, staged: Staged) -> None:
+    usual = start_of(alone, b"", state.opened, state.close, state.opened_known)
+    assert usual is not None
+    passed = plan.passed(state) if state in plan.announced else None
+    hidden = passed is not None and usual.read_to < passed
+    if state.level < usual.read_to or hidden:
+        streams = list(state.group.streams)
+    elif state.apart or state.delivered or state.recorded:
+        streams = [s for s in state.group.streams if s in state.apart or s in state.delivered or s in state.recorded]
+    else:
+        return
+    for stream in streams:
+        position = state.position(stream)
+        wrong = (
+            position.after is not None
+            or position.read_to < usual.read_to
+            or state.delivered.get(stream, usual.read_to - 1) >= usual.read_to
+            or (passed is not None and usual.read_to < passed <= position.read_to)
+        )
+        if wrong:
+            if ledger.positions.get(stream) != position:
+                staged.positions.append((state.slot, state, stream, position))
+        elif stream in state.recorded:
+            staged.positions.append((state.slot, state, stream, None))
+
+
+def _next_mark(plan: TablePlan, states: list[GroupState], old: Mark) -> int:
+    """How far the mark of a slot may move: as far as its slowest stream, but for a few that are far behind.
+
+    Those get positions instead, so that one group that is FAILED or waits does not make all others start from
+    its place after a restart. A slot without live streams moves with the time.
+    """
+    live = [(state.read_to, state) for state in states if not state.drained]
+    limit = plan.last_limit if plan.last_limit is not None else old.read_to
+    if not live:
+        return max(old.read_to, limit)
+    behind = [
+        (at, state) for at, state in live if at < limit - LAGGARD_MS or (state.failure is not None and at < limit)
+    ]
+    streams = sum(len(state.group.streams) for _, state in behind)
+    total = sum(len(state.group.streams) for _, state in live)
+    if streams <= max(LAGGARD_STREAMS, total // 10):
+        passed = set(map(id, (state for _, state in behind)))
+        ahead = [at for at, state in live if id(state) not in passed]
+        return max(old.read_to, min(ahead, default=limit))
+    return max(old.read_to, min(at for at, _ in live))
+
+
+def _start(ledger: Ledger, state: GroupState, stream: bytes) -> int:
+    start = start_of(ledger, stream, state.opened, state.close, state.opened_known)
+    return -1 if start is None else start.read_to

@@ -1,0 +1,173 @@
+"""Group states: one group of streams while it is being read, with the positions of its streams and what it
+waits for.
+
+`TablePlan` owns them; they hold no rule about when reading is allowed, only where each stream stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connector.topology.offsets import Position
+from connector.topology.sets import StreamGroup
+from connector.topology.slots import TableName
+from connector.topology.times import millis_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gate:
+    """No row at or after ``at`` before every group in ``before`` is delivered up to ``at``."""
+
+    at: int
+    before: tuple[GroupState, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """One permission to read: ``streams`` from ``read_to`` (or, where ``after`` is given, behind it) up to
+    ``limit``, exclusive.
+
+    Hand rows of it on only while `TablePlan.is_current` says so: after an abort, a revocation or a new claim
+    its pages belong to nobody any more.
+    """
+
+    table: TableName
+    slot: int
+    state: GroupState
+    streams: tuple[bytes, ...]
+    read_to: int
+    after: bytes | None
+    limit: int
+    epoch: int
+
+    @property
+    def range_end(self) -> int:
+        return self.state.group.range_end
+
+
+Saved = tuple[int, dict[bytes, Position], dict[bytes, int]]
+
+
+class GroupState:
+    """Where one group stands.
+
+    ``level`` is the position of all streams that are not in ``apart``. ``delivered`` keeps, per stream, the
+    ms of the last delivered row where the committed mark does not cover it. ``recorded`` are the streams with
+    a position in the topic.
+    """
+
+    __slots__ = (
+        "apart", "close", "delivered", "failure", "gates", "group", "level", "opened", "opened_known",
+        "queued", "reading", "recorded", "slot", "waiters", "watched",
+    )  # fmt: skip
+
+    def __init__(self, group: StreamGroup, slot: int, opened: int, opened_known: bool) -> None:
+        self.group = group
+        self.slot = slot
+        self.opened = opened
+        self.opened_known = opened_known
+        self.close: int | None = None
+        self.gates: list[Gate] = []
+        self.watched: list[int] = []
+        self.waiters: list[GroupState] = []
+        self.level = opened
+        self.apart: dict[bytes, Position] = {}
+        self.delivered: dict[bytes, int] = {}
+        self.recorded: set[bytes] = set()
+        self.reading: Read | None = None
+        self.failure: str | None = None
+        self.queued = False
+
+    @property
+    def read_to(self) -> int:
+        """Everything in the group before this ms is delivered."""
+        if not self.apart:
+            return self.level
+        lowest = min(position.read_to for position in self.apart.values())
+        return lowest if len(self.apart) == len(self.group.streams) else min(lowest, self.level)
+
+    @property
+    def drained(self) -> bool:
+        return self.close is not None and self.read_to >= self.close
+
+    def position(self, stream: bytes) -> Position:
+        return self.apart.get(stream) or Position(self.level)
+
+    def next_read(self, cap: int) -> tuple[tuple[bytes, ...], Position, int]:
+        """Which streams to read next, from where, up to where.
+
+        Streams that stand at the same place share a query, the lowest first and only up to the next place
+        where others stand, so that a group that came apart (a read that broke off, a restart) is level again
+        after a few reads. A stream inside a read has its own lower bound and goes alone: in a shared query
+        either its rows would come twice or those of the others be missed.
+        """
+        streams = self.group.streams
+        if not self.apart:
+            return streams, Position(self.level), cap
+        positions = {stream: self.position(stream) for stream in streams}
+        lowest = min(position.read_to for position in positions.values())
+        higher = (position.read_to for position in positions.values() if position.read_to > lowest)
+        limit = min([cap, *higher])
+        together = tuple(stream for stream, position in positions.items() if position == (lowest, None))
+        if together:
+            return together, Position(lowest), limit
+        first = next(stream for stream, position in positions.items() if position.read_to == lowest)
+        return (first,), positions[first], limit
+
+    def delivered_row(self, stream: bytes, time: bytes) -> None:
+        """Everything of ``stream`` up to and with ``time`` is produced."""
+        ms = millis_of(time)
+        # Never lower: a row stamped before its stream was opened must not take back what others were told.
+        self.apart[stream] = Position(max(ms, self.position(stream).read_to), time)
+        self.delivered[stream] = ms
+
+    def read_ended(self, streams: tuple[bytes, ...], read_to: int) -> None:
+        """All rows of ``streams`` before ``read_to`` are produced."""
+        if len(streams) == len(self.group.streams):
+            self.level = read_to
+            self.apart.clear()
+            return
+        for stream in streams:
+            self.apart[stream] = Position(read_to)
+        self._rejoin()
+
+    def close_at(self, close: int) -> None:
+        self.close = close
+        self.cap_at_close()
+
+    def cap_at_close(self) -> None:
+        """Nothing is ever written to a stream at or after its close: positions beyond mean the same as the
+        close."""
+        close = self.close
+        if close is None:
+            return
+        self.level = min(self.level, close)
+        for stream, position in self.apart.items():
+            if position.read_to >= close:
+                self.apart[stream] = Position(close)
+        self._rejoin()
+
+    def place(self, positions: dict[bytes, Position]) -> None:
+        """Set the positions of all streams at once."""
+        self.level = min(position.read_to for position in positions.values())
+        self.apart = {stream: at for stream, at in positions.items() if at != (self.level, None)}
+
+    def _rejoin(self) -> None:
+        """Come back to one level if all streams stand at the same place, none of them inside a read."""
+        if not self.apart:
+            return
+        first = next(iter(self.apart.values()))
+        if first.after is not None:
+            return
+        if len(self.apart) < len(self.group.streams) and first.read_to != self.level:
+            return
+        if all(position == first for position in self.apart.values()):
+            self.level = first.read_to
+            self.apart.clear()
+
+    def save(self) -> Saved:
+        return self.level, dict(self.apart), dict(self.delivered)
+
+    def put_back(self, saved: Saved) -> None:
+        level, apart, delivered = saved
+        self.level, self.apart, self.delivered = level, dict(apart), dict(delivered)

@@ -1,0 +1,104 @@
+"""Held back: which groups are not being read, why, and whom they wait for; as data for `status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from connector.topology.slots import TableName
+
+if TYPE_CHECKING:
+    from connector.topology.table_plan import TablePlan
+
+
+class Reason(Enum):
+    """Why something is held back. The value is the wording of `status`."""
+
+    NO_SETS = "no stream set is known yet"
+    NO_POLL = "no recent answer about stream sets"
+    NOT_CLAIMED = "the claim of the slot is not committed yet"
+    HOME_SLOT = "the worker of the table's home slot has not said yet where the table starts"
+    OLDER_VIEW = "the nodes asked so far do not show the newest stream set that was already read"
+    OLDER_START = "the table was started further back than this worker's lookback reaches; restart the worker"
+    PREDECESSOR = "an earlier stream of the same keys is not delivered yet"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One thing that waits: the whole table (``slot`` None), a slot of it, or one group (``range_end``
+    given).
+
+    For a wait at a stream change ``at`` is the change, ``waits_for`` the streams in front, ``waits_for_slot``
+    where they live, and ``note`` their failure where that is the cause.
+    """
+
+    table: TableName
+    reason: Reason
+    slot: int | None = None
+    range_end: int | None = None
+    streams: tuple[bytes, ...] = ()
+    read_to: int | None = None
+    at: int | None = None
+    waits_for: tuple[bytes, ...] = ()
+    waits_for_slot: int | None = None
+    note: str | None = None
+
+
+def held(plan: TablePlan, now: int) -> Iterator[Held]:
+    """Everything of the table that this worker should read and does not."""
+    table = plan.table
+    if plan.failure is not None:
+        yield Held(table, Reason.FAILED, note=plan.failure)
+    if plan.newest is None:
+        yield Held(table, Reason.NO_SETS)
+    elif plan.limit(now) is None:
+        yield Held(table, Reason.NO_POLL)
+    for slot in sorted(plan.book.own):
+        if slot not in plan.active:
+            if plan.newest is not None:
+                first = plan.first_mark(slot, now)
+                yield Held(table, Reason.HOME_SLOT if first is None else Reason.NOT_CLAIMED, slot=slot)
+        elif plan.newest is not None and not plan.knows_enough(slot):
+            mark = plan.mark_of(slot)
+            older = mark is not None and plan.newest.timestamp < mark.stream_set
+            yield Held(
+                table,
+                Reason.OLDER_VIEW if older else Reason.OLDER_START,
+                slot=slot,
+                at=mark.stream_set if mark is not None else None,
+            )
+        else:
+            yield from _held_groups(plan, slot)
+
+
+def _held_groups(plan: TablePlan, slot: int) -> Iterator[Held]:
+    for state in plan.lineage.groups(slot):
+        if state.failure is not None:
+            yield Held(
+                plan.table,
+                Reason.FAILED,
+                slot=slot,
+                range_end=state.group.range_end,
+                streams=state.group.streams,
+                read_to=state.read_to,
+                note=state.failure,
+            )
+            continue
+        shut = None if state.drained or not state.gates else plan.blocking(state)
+        if shut is not None and state.read_to >= shut[0].at:
+            gate, witness = shut
+            yield Held(
+                plan.table,
+                Reason.PREDECESSOR,
+                slot=slot,
+                range_end=state.group.range_end,
+                streams=state.group.streams,
+                read_to=state.read_to,
+                at=gate.at,
+                waits_for=witness.group.streams,
+                waits_for_slot=witness.slot,
+                note=witness.failure,
+            )

@@ -1,0 +1,94 @@
+"""Ledgers: what is committed for one table in one slot, and the one rule for where a stream therefore starts.
+
+Entries go in, in the order of the slot's partition; any prefix of them makes a ledger that claims no more
+than was delivered.
+"""
+
+from __future__ import annotations
+
+from connector.topology.offsets import (
+    Mark,
+    MarkKey,
+    OffsetsRecord,
+    Position,
+    parse_key,
+    parse_mark,
+    parse_position,
+)
+from connector.topology.slots import TableName
+
+
+class Ledger:
+    """One table in one slot: its mark, and the positions of the streams that deviate from it."""
+
+    __slots__ = ("mark", "positions")
+
+    def __init__(self) -> None:
+        self.mark: Mark | None = None
+        self.positions: dict[bytes, Position] = {}
+
+
+class SlotLedger:
+    """One slot: a `Ledger` per table that has entries there, tables unknown to the configuration included."""
+
+    __slots__ = ("slots", "tables")
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.tables: dict[TableName, Ledger] = {}
+
+    def table(self, table: TableName) -> Ledger:
+        ledger = self.tables.get(table)
+        if ledger is None:
+            ledger = self.tables[table] = Ledger()
+        return ledger
+
+    def apply(self, record: OffsetsRecord) -> TableName | None:
+        """Take one entry in; the table it was about, if it was one of ours."""
+        key = parse_key(record.key)
+        if key is None:
+            return None
+        ledger = self.table(key.table)
+        if isinstance(key, MarkKey):
+            # Marks for another number of slots speak about other streams.
+            if key.slots != self.slots:
+                return None
+            ledger.mark = None if record.value is None else parse_mark(record.value)
+        elif record.value is None:
+            ledger.positions.pop(key.stream, None)
+        else:
+            ledger.positions[key.stream] = parse_position(record.value)
+        return key.table
+
+
+def start_of(
+    ledger: Ledger, stream: bytes, opened: int, closed: int | None, opened_known: bool = True
+) -> Position | None:
+    """Where reading ``stream`` has to begin by what is committed; None while the slot has no mark: nothing is
+    known.
+
+    - Its position, if it has one.
+    - A stream opened after the mark's set was never taken into account by the mark's writer, whose mark may
+      have passed the opening unknowingly (a node hid the newer set from it): it starts where it opened, not
+      at the mark.
+    - Otherwise the mark.
+    - Never behind its close. A closed stream is drained exactly when this equals its close.
+
+    ``opened_known`` is false for streams of the oldest listed set: ttl may have made the server forget when
+    they were really opened, so a mark below the listing is believed rather than the listing.
+    """
+    mark = ledger.mark
+    if mark is None:
+        return None
+    position = ledger.positions.get(stream)
+    if position is None:
+        if opened > mark.stream_set:
+            read_to = max(opened, mark.start)
+            if not opened_known:
+                read_to = min(read_to, mark.read_to)
+        else:
+            read_to = max(opened, mark.read_to) if opened_known else mark.read_to
+        position = Position(read_to)
+    if closed is not None and position.read_to >= closed:
+        return Position(closed)
+    return position

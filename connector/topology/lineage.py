@@ -1,0 +1,135 @@
+"""The lineage of one table's streams: every group that is not yet forgotten, by slot, and whom each had to
+wait for.
+
+In: node views of the stream sets. Out: `GroupState`s, closed and opened and gated as the sets followed each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from connector.topology.groups import Gate, GroupState
+from connector.topology.sets import StreamGroup, StreamSet
+from connector.topology.slots import TableName, slot_of
+from connector.topology.transitions import transition
+
+
+class Observed(Enum):
+    """What one poll of the stream sets was worth."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One node's answer: all timestamps it lists, and the sets of those that `TablePlan.wanted` asked for."""
+
+    timestamps: tuple[int, ...]
+    sets: Mapping[int, StreamSet] = field(default_factory=dict)
+
+
+class Lineage:
+    """``base`` is the first set that was applied; ``trimmed`` says that older ones were listed but not
+    needed."""
+
+    def __init__(self, table: TableName, slots: int) -> None:
+        self.table = table
+        self.slots = slots
+        self.newest: StreamSet | None = None
+        self.oldest_listed: int | None = None
+        self.base = 0
+        self.trimmed = False
+        self.by_slot: dict[int, list[GroupState]] = {}
+        self._open: dict[bytes, GroupState] = {}
+
+    def wanted(self, timestamps: Iterable[int], horizon: int | None) -> tuple[int, ...]:
+        """The sets still to be fetched: all newer ones, at first from the one in force at the ``horizon``
+        on."""
+        ordered = sorted(set(timestamps))
+        if self.newest is not None:
+            return tuple(at for at in ordered if at > self.newest.timestamp)
+        if horizon is None:
+            return tuple(ordered)
+        older = sum(at <= horizon for at in ordered)
+        return tuple(ordered[max(0, older - 1) :])
+
+    def observe(self, view: View) -> tuple[Observed, list[GroupState]]:
+        """Take in a view; the groups that are new by it.
+
+        A node's list is a prefix of the history, less what ttl made it forget in front. So of two lists the
+        one that ends later is right, and what it lacks in front is old news. A log that was dropped and
+        created again looks just like that: its old streams close where the new ones open, and are found
+        empty.
+        """
+        if not view.timestamps:
+            return Observed.EMPTY, []
+        # A node that does not know what another one told us cannot vouch for "nothing newer until now".
+        if self.newest is not None and max(view.timestamps) < self.newest.timestamp:
+            return Observed.STALE, []
+        if self.newest is None:
+            first = min(view.sets, default=min(view.timestamps))
+            needed = tuple(sorted(at for at in set(view.timestamps) if at >= first))
+        else:
+            needed = self.wanted(view.timestamps, None)
+        missing = [at for at in needed if at not in view.sets]
+        if missing:
+            raise ValueError(f"{self.table}: the view lacks the sets of {missing}")
+        if self.newest is None:
+            self.oldest_listed = min(view.timestamps)
+            self.base = needed[0]
+            self.trimmed = self.base > self.oldest_listed
+        added: list[GroupState] = []
+        for at in needed:
+            added += self._apply(view.sets[at])
+        return Observed.FRESH, added
+
+    def _apply(self, new: StreamSet) -> list[GroupState]:
+        if self.newest is None:
+            self.newest = new
+            # Of the oldest listed set nobody knows when its streams were opened: ttl may have cut off what
+            # was before.
+            return [self._add(group, new.timestamp, opened_known=False) for group in new.groups]
+        change = transition(self.newest, new)
+        before = dict(self._open)
+        for group in change.closed:
+            self._open.pop(group.streams[0]).close_at(new.timestamp)
+        added = [self._add(group, new.timestamp, opened_known=True) for group in change.opened]
+        for group, sources in change.waits:
+            waited_for = tuple(before[source.streams[0]] for source in sources)
+            self._shut(self._open[group.streams[0]], Gate(new.timestamp, waited_for))
+        self.newest = new
+        return added
+
+    def _add(self, group: StreamGroup, opened: int, opened_known: bool) -> GroupState:
+        slot = slot_of(self.table, group.range_end, self.slots)
+        state = GroupState(group, slot, opened, opened_known)
+        self._open[group.streams[0]] = state
+        self.by_slot.setdefault(slot, []).append(state)
+        return state
+
+    def _shut(self, state: GroupState, gate: Gate) -> None:
+        state.gates.append(gate)
+        for source in gate.before:
+            # Whoever waits in another slot may wait in another worker, which sees only what is committed.
+            if source.slot != state.slot and gate.at not in source.watched:
+                source.watched.append(gate.at)
+
+    def groups(self, slot: int) -> list[GroupState]:
+        return self.by_slot.get(slot, [])
+
+    def forget(self, done: Callable[[GroupState], bool]) -> list[StreamGroup]:
+        """Drop the closed groups that are ``done``. Gates that name one keep it alive until they have
+        opened."""
+        forgotten: list[StreamGroup] = []
+        for slot, states in self.by_slot.items():
+            kept = [state for state in states if state.close is None or not done(state)]
+            if len(kept) < len(states):
+                left = set(map(id, kept))
+                forgotten += [state.group for state in states if id(state) not in left]
+                self.by_slot[slot] = kept
+        return forgotten

@@ -1,0 +1,172 @@
+"""The planner of one worker: all tables of the connector over the slots that the worker owns or follows.
+
+In: slots restored, followed, released; the time. Out: reads, fair between tables; and, per transaction, the
+ordered entries for the offsets topic. The steps and their order are told in the room's docstring
+(`connector.topology`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from connector.topology.book import SlotBook
+from connector.topology.commits import entries
+from connector.topology.groups import Read
+from connector.topology.held import Held, held
+from connector.topology.offsets import Entry, OffsetsRecord
+from connector.topology.sets import StreamGroup
+from connector.topology.slots import TableName
+from connector.topology.table_plan import TablePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What to produce at the end of a transaction, in this order, and the slots that the commit has to
+    name."""
+
+    entries: tuple[Entry, ...]
+    slots: frozenset[int]
+
+
+class Planner:
+    """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
+    `noted_slots`)."""
+
+    plan_class = TablePlan
+
+    def __init__(
+        self,
+        tables: Iterable[TableName],
+        *,
+        slots: int,
+        owner: str,
+        confidence_ms: int,
+        lookback_ms: int = 0,
+    ) -> None:
+        self.book = SlotBook(slots, owner)
+        self.tables = {table: self.plan_class(table, self.book, confidence_ms, lookback_ms) for table in tables}
+
+    # -- slots -----------------------------------------------------------------------------------------------
+
+    def restore(self, slot: int, records: Iterable[OffsetsRecord]) -> None:
+        """A newly assigned slot: everything committed in its partition, oldest first. Its claim becomes part
+        of the next commit; nothing of it is read before that commit has succeeded."""
+        self.release([slot])
+        self.book.restore(slot, records)
+
+    def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> None:
+        """What became visible in any slots, in each partition's order, from its beginning; ``caught_up``: the
+        slots that were read to their high watermark once. Own slots may be included, they are used after a
+        release."""
+        changed = self.book.follow(records, caught_up)
+        for plan in self.tables.values():
+            plan.followed(changed)
+
+    def release(self, slots: Iterable[int]) -> None:
+        """Slots that were revoked or lost, after the open transaction was committed or aborted (and
+        `committed` or `aborted` called). After an unknown outcome or a fatal producer error: `forget`."""
+        gone = [slot for slot in slots if slot in self.book.own]
+        if not gone:
+            return
+        for slot in gone:
+            self.book.release(slot)
+        for plan in self.tables.values():
+            plan.release(gone)
+
+    def forget(self) -> list[int]:
+        """No position in memory is valid any more: release all slots; they are returned, to be restored."""
+        slots = sorted(self.book.own)
+        self.aborted()
+        self.release(slots)
+        return slots
+
+    @property
+    def owned(self) -> frozenset[int]:
+        return frozenset(self.book.own)
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def plan(self, now: int, count: int, narrowest: int = 1) -> list[Read]:
+        """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
+        or `fail`."""
+        waiting: list[tuple[int, int, TablePlan]] = []
+        for number, table in enumerate(self.tables.values()):
+            oldest = table.oldest()
+            if oldest is not None:
+                waiting.append((oldest, number, table))
+        heapq.heapify(waiting)
+        reads: list[Read] = []
+        while waiting and len(reads) < count:
+            _, number, table = heapq.heappop(waiting)
+            # In small portions, so that a table with many groups at one place does not take all.
+            portion = table.plan(now, min(count - len(reads), 8), narrowest)
+            reads += portion
+            oldest = table.oldest()
+            if portion and oldest is not None:
+                heapq.heappush(waiting, (oldest, number, table))
+        return reads
+
+    def is_current(self, read: Read) -> bool:
+        return self.tables[read.table].is_current(read)
+
+    def advance(self, read: Read, stream: bytes, time: bytes) -> bool:
+        return self.tables[read.table].advance(read, stream, time)
+
+    def finish(self, read: Read, read_to: int | None = None) -> bool:
+        return self.tables[read.table].finish(read, read_to)
+
+    def interrupt(self, read: Read) -> None:
+        self.tables[read.table].interrupt(read)
+
+    def fail(self, read: Read, reason: str) -> None:
+        self.tables[read.table].fail(read, reason)
+
+    # -- transactions ----------------------------------------------------------------------------------------
+
+    def commit_due(self, now: int) -> bool:
+        """A transaction is worth opening without data: a claim can be made, or others wait for what was
+        delivered."""
+        return any(
+            plan.announced or any(plan.first_mark(slot, now) is not None for slot in plan.claimable())
+            for plan in self.tables.values()
+        )
+
+    def commit_entries(self, now: int, move_marks: bool = False) -> Commit:
+        """End the transaction's contents: the entries that make everything produced so far count.
+
+        Always call it before a commit; then `committed` or `aborted` (or `forget`). With ``move_marks``
+        (every 5 s) the marks follow the time; without, only what changed is written. Empty entries: nothing
+        to say, and if no record was produced either, there is nothing to commit: call `committed`.
+        """
+        positions: list[Entry] = []
+        marks: list[Entry] = []
+        touched: set[int] = set()
+        for plan in self.tables.values():
+            touched.update(state.slot for state in plan.fresh)
+            first, last = entries(plan, plan.stage(now, move_marks))
+            positions += first
+            marks += last
+        touched.update(entry.slot for entry in positions)
+        touched.update(entry.slot for entry in marks)
+        return Commit((*positions, *marks), frozenset(touched))
+
+    def committed(self) -> None:
+        for plan in self.tables.values():
+            plan.committed()
+
+    def aborted(self) -> None:
+        for plan in self.tables.values():
+            plan.aborted()
+
+    # -- looking at it ---------------------------------------------------------------------------------------
+
+    def held(self, now: int) -> Iterator[Held]:
+        """Everything that this worker should read and does not, with the reasons."""
+        for plan in self.tables.values():
+            yield from held(plan, now)
+
+    def finished(self) -> list[tuple[TableName, StreamGroup]]:
+        """Groups that were forgotten since the last call: closed, delivered, committed."""
+        return [(table, group) for table, plan in self.tables.items() for group in plan.finished()]

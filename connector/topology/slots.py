@@ -1,0 +1,34 @@
+"""Slots: which partition of the offsets topic, and so which worker, a group of streams belongs to.
+
+A table's name and a token go in, a slot's number comes out. Nothing here depends on the time or on stream
+ids, so every worker computes the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from zlib import crc32
+
+
+class TableName(NamedTuple):
+    """A base table; its ``str`` is what slots are computed from."""
+
+    keyspace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.keyspace}.{self.name}"
+
+
+def slot_of(table: TableName, range_end: int, slots: int) -> int:
+    """The slot of the streams whose range ends at ``range_end``.
+
+    By range and not by id, so that the right child of a split stays with its parent; shifted by the table's
+    name, so that many small tables spread.
+    """
+    return (((range_end + (1 << 63)) * slots >> 64) + crc32(str(table).encode())) % slots
+
+
+def home_slot(table: TableName, slots: int) -> int:
+    """The one slot whose owner decides where a table starts."""
+    return crc32(str(table).encode()) % slots
