@@ -34,7 +34,7 @@ test: setup ## all gates and tests (ARGS='tests/cli -k help')
 
 .PHONY: lint
 lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
-	@.venv/bin/python -m pytest --quiet tests/house $(ARGS)
+	@.venv/bin/python -m pytest --quiet tests/test_rooms.py tests/test_house.py tests/test_tools.py $(ARGS)
 
 .PHONY: bench
 bench: setup ## measure (ARGS=kafka for one of the benchmarks)

@@ -69,8 +69,12 @@ def jar_set(name: str) -> JarSet:
 
 def resolve(name: str) -> list[Path]:
     """The files of a set, in the order of the lock file. Fetches what is missing, which needs Java and the network."""
-    wanted = jar_set(name)
-    folder = cache_dir() / "jars" / name
+    return complete(jar_set(name))
+
+
+def complete(wanted: JarSet) -> list[Path]:
+    """Makes a set's folder in the cache whole; its files."""
+    folder = cache_dir() / "jars" / wanted.name
     if _damaged(wanted, folder):
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder.parent / ".lock"):

