@@ -164,9 +164,7 @@ def freeze(type_: CqlType) -> CqlType:
     if isinstance(type_, TupleType):
         return TupleType(tuple(freeze(element) for element in type_.elements))
     if isinstance(type_, UserType):
-        return replace(
-            type_, fields=tuple((name, freeze(field)) for name, field in type_.fields), frozen=True
-        )
+        return replace(type_, fields=tuple((name, freeze(field)) for name, field in type_.fields), frozen=True)
     if isinstance(type_, VectorType):
         return replace(type_, element=freeze(type_.element))
     return type_

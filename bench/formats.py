@@ -1,0 +1,152 @@
+"""How fast log rows become records: rows as the driver cuts them in, bytes for Kafka out, one thread.
+
+Run: ``python -m bench.formats [--rows N] [--json]``. Prints records per CPU-second for each format and converter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import time
+import uuid
+
+from connector.changes import BatchAssembler, Column, LogLayout, Row, TableDescription, changes_of, layout_of
+from connector.config.connector_config import OutputConfig
+from connector.config.converters import ConverterConfig
+from connector.config.names import Names
+from connector.formats.encoder import Encoder
+from connector.values.binary import encode
+from connector.values.types import native
+
+COLUMNS = {
+    "pk": ("bigint", "partition_key"),
+    "ck": ("int", "clustering"),
+    "name": ("text", "regular"),
+    "note": ("text", "regular"),
+    "amount": ("double", "regular"),
+    "count": ("int", "regular"),
+    "at": ("timestamp", "regular"),
+    "total": ("bigint", "regular"),
+}
+
+
+class CountingIds:
+    """Stands in for a Schema Registry: gives numbers."""
+
+    def __init__(self) -> None:
+        self.schemas: list[tuple[str, str]] = []
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        self.schemas.append((subject, schema_json))
+        return len(self.schemas)
+
+
+def output_options(converter: ConverterConfig, format_: str = "legacy") -> OutputConfig:
+    """Options as a configuration without further properties gives them."""
+    return OutputConfig(
+        format="advanced" if format_ == "advanced" else "legacy",
+        include_before="full" if format_ == "advanced" else "none",
+        include_after="full" if format_ == "advanced" else "none",
+        key_placement=frozenset(("kafka-key", "payload-after", "payload-before")),
+        payload_key_name="key",
+        preimages=False,
+        tombstones=True,
+        skipped_operations=frozenset("t"),
+        collections="none",
+        metadata=False,
+        range_deletes="skip",
+        compatibility="default",
+        heartbeat_interval_ms=0,
+        schema_topic="bench.schemas",
+        names=Names("bench"),
+        key_converter=converter,
+        value_converter=converter,
+        transforms=(),
+    )
+
+
+def table() -> LogLayout:
+    """A table of eight columns and the layout of its log's pages."""
+    columns = tuple(
+        Column(name, native(type_), kind, 0 if kind != "regular" else -1)  # type: ignore[arg-type]
+        for name, (type_, kind) in COLUMNS.items()
+    )
+    description = TableDescription("shop", "orders", str(uuid.UUID(int=1)), columns)
+    log = [("cdc$stream_id", "blob"), ("cdc$time", "timeuuid"), ("cdc$batch_seq_no", "int")]
+    rest = {"cdc$end_of_batch": "boolean", "cdc$operation": "tinyint", "cdc$ttl": "bigint"}
+    for column in columns:
+        rest[column.name] = column.type.cql()
+        if not column.is_key:
+            rest[f"cdc$deleted_{column.name}"] = "boolean"
+    return layout_of(description, (*log, *sorted(rest.items())))
+
+
+def log_rows(layout: LogLayout, count: int) -> list[Row]:
+    """Inserts, with their post-images where the format needs them."""
+    rows = []
+    for number in range(count):
+        values = {
+            "cdc$stream_id": struct.pack(">qq", number % 16, 1),
+            "cdc$time": uuid.uuid1(node=1, clock_seq=number % 1000).bytes,
+            "cdc$batch_seq_no": struct.pack(">i", 0),
+            "cdc$operation": b"\x02",
+            "cdc$end_of_batch": b"\x01",
+            "pk": struct.pack(">q", number),
+            "ck": struct.pack(">i", number % 100),
+            "name": f"customer {number}".encode(),
+            "note": "a note of some length, with an accent: é".encode(),
+            "amount": encode(native("double"), number / 7),
+            "count": struct.pack(">i", number % 13),
+            "at": struct.pack(">q", 1_700_000_000_000 + number),
+            "total": struct.pack(">q", number * 1000),
+        }
+        rows.append(tuple(values.get(name) for name in layout.columns))
+    return rows
+
+
+def records_per_second(encoder: Encoder, layout: LogLayout, pages: list[list[Row]]) -> float:
+    """Records per second of CPU time, from raw rows to bytes."""
+    started, records = time.process_time(), 0
+    for page in pages:
+        assembler = BatchAssembler()
+        for batch in assembler.feed(layout, page) + assembler.finish():
+            for change in changes_of(batch):
+                records += len(encoder.encode(change))
+    return records / (time.process_time() - started)
+
+
+def measure(rows: int = 100_000, repeats: int = 3) -> dict[str, int]:
+    """The best of a few runs for each variant."""
+    layout = table()
+    cut = log_rows(layout, rows)
+    pages = [cut[at : at + 5000] for at in range(0, len(cut), 5000)]
+    variants = {
+        "legacy, JSON": output_options(ConverterConfig("json", schemas_enable=False)),
+        "legacy, JSON with schemas": output_options(ConverterConfig("json")),
+        "legacy, Avro": output_options(ConverterConfig("avro")),
+        "advanced, JSON": output_options(ConverterConfig("json", schemas_enable=False), "advanced"),
+    }
+    result = {}
+    for name, options in variants.items():
+        ids = CountingIds()
+        encoder = Encoder(options, ids, ids)
+        result[name] = int(max(records_per_second(encoder, layout, pages) for _ in range(repeats)))
+    return result
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rows", type=int, default=100_000)
+    arguments.add_argument("--json", action="store_true")
+    chosen = arguments.parse_args()
+    result = measure(chosen.rows)
+    if chosen.json:
+        print(json.dumps(result))
+        return
+    for name, rate in result.items():
+        print(f"{name:28} {rate:>9,} records per CPU-second")
+
+
+if __name__ == "__main__":
+    main()

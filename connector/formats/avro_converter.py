@@ -1,0 +1,162 @@
+"""Avro bytes in Confluent's wire format: a zero byte, the schema's id, the value in Avro's binary encoding.
+
+In: values of records with their schemas, and a ``SchemaIds``. Out: bytes. Writers are composed once per
+schema; the id is asked for when the first value of a schema is written, so that no subject comes into being
+for a record that never comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from connector.config.converters import ConverterConfig
+from connector.formats.avro_schema import avro_schema
+from connector.formats.converter import SchemaIds, Serialize, Side
+from connector.formats.record import Schema
+
+#: Appends the encoding of a value to a buffer.
+Write = Callable[[Any, bytearray], None]
+
+_pack_float = Struct("<f").pack
+_pack_double = Struct("<d").pack
+
+
+class AvroConverter:
+    """Makes the serialisers of one side (keys or values) of a connector."""
+
+    def __init__(self, config: ConverterConfig, side: Side, ids: SchemaIds) -> None:
+        self._config = config
+        self._side = side
+        self._ids = ids
+
+    def serializer(self, topic: str, schema: Schema | None) -> Serialize:
+        """A callable for values of one schema. Null without a schema becomes null bytes, and registers nothing."""
+        if schema is None:
+            return _serialize_null
+        text = json.dumps(avro_schema(schema, self._config.connect_meta_data), separators=(",", ":"))
+        subject = self._subject(topic, schema)
+        write = writer(schema)
+        ids = self._ids
+        head: bytes | None = None
+
+        def serialize(value: Any) -> bytes | None:
+            nonlocal head
+            if head is None:
+                head = b"\0" + ids.id_for(subject, text).to_bytes(4, "big")
+            buffer = bytearray(head)
+            write(value, buffer)
+            return bytes(buffer)
+
+        return serialize
+
+    def _subject(self, topic: str, schema: Schema) -> str:
+        name = schema.get("name", "")
+        if self._config.subject_strategy == "record":
+            return str(name)
+        if self._config.subject_strategy == "topic-record":
+            return f"{topic}-{name}"
+        return f"{topic}-{self._side}"
+
+
+def _serialize_null(value: Any) -> bytes | None:
+    if value is not None:
+        raise TypeError("a value without a schema has no Avro form: turn schemas on, or use the JSON converter")
+    return None
+
+
+def writer(schema: Schema) -> Write:
+    """A callable that writes values of the schema."""
+    write = _required_writer(schema)
+    if not schema["optional"]:
+        return write
+    # The branches of the union stand the other way round where there is a default.
+    null, present = (b"\x02", b"\x00") if "default" in schema else (b"\x00", b"\x02")
+
+    def write_optional(value: Any, buffer: bytearray) -> None:
+        if value is None:
+            buffer += null
+        else:
+            buffer += present
+            write(value, buffer)
+
+    return write_optional
+
+
+def _required_writer(schema: Schema) -> Write:
+    kind = schema["type"]
+    if kind == "struct":
+        return _struct_writer(schema)
+    if kind == "array":
+        return _array_writer(schema)
+    return _PRIMITIVE_WRITERS[kind]
+
+
+def _struct_writer(schema: Schema) -> Write:
+    fields = [(field["field"], writer(field)) for field in schema["fields"]]
+
+    def write_struct(value: Any, buffer: bytearray) -> None:
+        for name, write in fields:
+            write(value[name], buffer)
+
+    return write_struct
+
+
+def _array_writer(schema: Schema) -> Write:
+    write_item = writer(schema["items"])
+
+    def write_array(value: Any, buffer: bytearray) -> None:
+        if value:
+            write_long(len(value), buffer)
+            for item in value:
+                write_item(item, buffer)
+        buffer.append(0)
+
+    return write_array
+
+
+def write_long(value: int, buffer: bytearray) -> None:
+    """Avro's int and long: zigzag, then seven bits a byte, lowest first."""
+    left = (value << 1) ^ (value >> 63)
+    while left > 0x7F:
+        buffer.append((left & 0x7F) | 0x80)
+        left >>= 7
+    buffer.append(left)
+
+
+def _write_bytes(value: bytes, buffer: bytearray) -> None:
+    write_long(len(value), buffer)
+    buffer += value
+
+
+def _write_string(value: str, buffer: bytearray) -> None:
+    raw = value.encode()
+    write_long(len(raw), buffer)
+    buffer += raw
+
+
+def _write_float(value: float, buffer: bytearray) -> None:
+    buffer += _pack_float(value)
+
+
+def _write_double(value: float, buffer: bytearray) -> None:
+    buffer += _pack_double(value)
+
+
+def _write_boolean(value: bool, buffer: bytearray) -> None:
+    buffer.append(1 if value else 0)
+
+
+_PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
+    "int8": write_long,
+    "int16": write_long,
+    "int32": write_long,
+    "int64": write_long,
+    "float": _write_float,
+    "double": _write_double,
+    "boolean": _write_boolean,
+    "string": _write_string,
+    "bytes": _write_bytes,
+}

@@ -1,0 +1,103 @@
+"""Connect schemas as Avro schemas, as Confluent's ``AvroData`` makes them.
+
+In: a Connect schema. Out: an Avro schema as plain JSON, with the ``connect.*`` properties by which Connect
+consumers get the original back. A named type that comes up again is only named, as Avro demands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from connector.formats.record import Schema
+from connector.formats.schemas import DATE, TIMESTAMP
+
+_AVRO_TYPES: Final = {
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "long",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+}
+_LOGICAL: Final = {DATE: "date", TIMESTAMP: "timestamp-millis"}
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_DEFAULT_NAMESPACE: Final = "io.confluent.connect.avro"
+_DEFAULT_NAME: Final = "ConnectDefault"
+
+
+def avro_schema(schema: Schema, connect_meta_data: bool = True) -> Any:
+    """The Avro schema of a Connect schema; ``ValueError`` where a name cannot be an Avro name."""
+    return _Mapping(connect_meta_data).schema(schema)
+
+
+class _Mapping:
+    def __init__(self, connect_meta_data: bool) -> None:
+        self.meta_data = connect_meta_data
+        self.defined: set[str] = set()
+
+    def schema(self, schema: Schema) -> Any:
+        base = self.base(schema)
+        if not schema["optional"]:
+            return base
+        # A union's default is of its first branch.
+        return [base, "null"] if "default" in schema else ["null", base]
+
+    def base(self, schema: Schema) -> Any:
+        kind = schema["type"]
+        properties = self.properties(schema) if self.meta_data else {}
+        if kind in _AVRO_TYPES:
+            if schema.get("name") in _LOGICAL:
+                properties["logicalType"] = _LOGICAL[schema["name"]]
+            return {"type": _AVRO_TYPES[kind], **properties} if properties else _AVRO_TYPES[kind]
+        if kind == "array":
+            return {"type": "array", "items": self.schema(schema["items"]), **properties}
+        if kind != "struct":
+            raise ValueError(f"a Connect {kind} has no Avro form here")
+        return self.record(schema, properties)
+
+    def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
+        full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
+        if full_name in self.defined:
+            return full_name
+        namespace, _, name = full_name.rpartition(".")
+        for part in full_name.split("."):
+            _check_name(part, full_name)
+        self.defined.add(full_name)
+        record: dict[str, Any] = {"type": "record", "name": name}
+        if namespace:
+            record["namespace"] = namespace
+        record["fields"] = [self.field(field) for field in schema["fields"]]
+        return record | properties
+
+    def field(self, field: Schema) -> dict[str, Any]:
+        _check_name(field["field"], "a field")
+        made = {"name": field["field"], "type": self.schema(field)}
+        if "default" in field:
+            made["default"] = field["default"]
+        elif field["optional"]:
+            made["default"] = None
+        return made
+
+    @staticmethod
+    def properties(schema: Schema) -> dict[str, Any]:
+        properties: dict[str, Any] = {}
+        if "version" in schema:
+            properties["connect.version"] = schema["version"]
+        if "parameters" in schema:
+            properties["connect.parameters"] = schema["parameters"]
+        if "default" in schema:
+            properties["connect.default"] = schema["default"]
+        if "name" in schema:
+            properties["connect.name"] = schema["name"]
+        if schema["type"] in ("int8", "int16"):
+            properties["connect.type"] = schema["type"]
+        return properties
+
+
+def _check_name(name: str, where: str) -> None:
+    if not _NAME.match(name):
+        raise ValueError(f"Avro does not allow the name {name!r} (of {where}): use the JSON converter for this table")

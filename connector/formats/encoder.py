@@ -1,0 +1,200 @@
+"""Changes to records: the one place where a plan, the transforms and the converters meet.
+
+In: ``Change``s, one after the other. Out: ``Record``s for Kafka. A table's plan is made when its first
+change with a new layout comes; after that a record costs its cells and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from connector.changes import Change, LogLayout, TableDescription
+from connector.changes.change import poison
+from connector.config.connector_config import OutputConfig
+from connector.config.converters import ConverterConfig
+from connector.errors import CdcError, PoisonRow
+from connector.formats.advanced import advanced_plan
+from connector.formats.avro_converter import AvroConverter
+from connector.formats.converter import Converter, SchemaIds, Serialize, Side
+from connector.formats.heartbeat import heartbeat_record
+from connector.formats.json_converter import JsonConverter, to_json
+from connector.formats.legacy import legacy_plan
+from connector.formats.plan import TablePlan
+from connector.formats.range_deletes import range_delete_plan
+from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
+from connector.formats.table_schemas import schema_record
+from connector.formats.transforms import build_transforms
+
+#: How many schemas that transforms brought up are remembered before the memory starts anew.
+_REMEMBERED_SCHEMAS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bound:
+    """A plan with the serialisers of its topic."""
+
+    plan: TablePlan
+    serialize_key: Serialize
+    serialize_value: Serialize
+
+
+class Encoder:
+    """One per worker. ``encode`` is called for every change; what it leaves out it counts in ``skipped``."""
+
+    def __init__(
+        self,
+        options: OutputConfig,
+        key_ids: SchemaIds | None = None,
+        value_ids: SchemaIds | None = None,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """``key_ids`` and ``value_ids`` are needed for Avro; ``clock`` gives nanoseconds since 1970."""
+        self.options = options
+        #: Changes that got no record: (table, "range_delete" | "partition_delete" | "operation_c" | …) → number.
+        self.skipped: Counter[tuple[str, str]] = Counter()
+        self._clock = clock
+        self._key_converter = _converter(options.key_converter, "key", key_ids)
+        self._value_converter = _converter(options.value_converter, "value", value_ids)
+        self._transform = build_transforms(options.transforms)
+        self._skipped_operations = options.skipped_operations
+        self._plans: dict[LogLayout, _Bound] = {}
+        self._range_plans: dict[LogLayout, _Bound] = {}
+        self._serializers: dict[tuple[str, str, int], tuple[Schema | None, Serialize]] = {}
+
+    def encode(self, change: Change) -> list[Record]:
+        """The records of a change, in order; ``PoisonRow`` if it cannot be encoded."""
+        kind = change.kind
+        if kind == "range" or kind == "partition":
+            return self._encode_range(change)
+        if kind in self._skipped_operations:
+            self.skipped[change.table.full_name, f"operation_{kind}"] += 1
+            return []
+        bound = self._plans.get(change.batch.layout)
+        try:
+            if bound is None:
+                bound = self._bind(self._plans, change.batch.layout, self._data_plan)
+            plan = bound.plan
+            key, value = plan.key(change), plan.value(change, self._clock())
+            headers = plan.headers(change) if plan.headers is not None else []
+            if self._transform is None:
+                return self._records(bound, change, key, value, headers)
+            records = self._converted(self._decoded(plan, key, value, headers, "data"))
+            if kind == "d" and self.options.tombstones:
+                records += self._converted(self._decoded(plan, key, None, headers, "tombstone"))
+            return records
+        except CdcError:
+            raise
+        except (ValueError, TypeError, OverflowError, KeyError) as error:
+            raise _explained(change, error) from error
+
+    def _records(
+        self, bound: _Bound, change: Change, key: Any, value: Any, headers: list[tuple[str, Any]]
+    ) -> list[Record]:
+        topic = bound.plan.topic
+        key_bytes = bound.serialize_key(key)
+        encoded = [(name, text.encode()) for name, text in headers] if headers else []
+        records = [Record(topic, key_bytes, bound.serialize_value(value), encoded)]
+        if change.kind == "d" and self.options.tombstones:
+            records.append(Record(topic, key_bytes, None, encoded, "tombstone"))
+        return records
+
+    def _encode_range(self, change: Change) -> list[Record]:
+        if self.options.range_deletes == "skip":
+            what = "range_delete" if change.kind == "range" else "partition_delete"
+            self.skipped[change.table.full_name, what] += 1
+            return []
+        bound = self._range_plans.get(change.batch.layout)
+        try:
+            if bound is None:
+                bound = self._bind(self._range_plans, change.batch.layout, range_delete_plan)
+            plan = bound.plan
+            key, value = plan.key(change), plan.value(change, self._clock())
+            if self._transform is not None:
+                return self._converted(self._decoded(plan, key, value, [], "range_delete"))
+            return [Record(plan.topic, bound.serialize_key(key), bound.serialize_value(value), [], "range_delete")]
+        except CdcError:
+            raise
+        except (ValueError, TypeError, OverflowError, KeyError) as error:
+            raise _explained(change, error) from error
+
+    def heartbeat(self) -> list[Record]:
+        """A heartbeat record (or none, where a transform drops it)."""
+        decoded = heartbeat_record(self.options, self._clock() // 1_000_000)
+        return self._converted(decoded)
+
+    def schema_record(self, description: TableDescription) -> Record:
+        """The record for the schemas topic; transforms and converters leave it alone."""
+        return schema_record(description, self.options)
+
+    def _data_plan(self, layout: LogLayout, options: OutputConfig) -> TablePlan:
+        return legacy_plan(layout, options) if options.format == "legacy" else advanced_plan(layout, options)
+
+    def _bind(
+        self,
+        plans: dict[LogLayout, _Bound],
+        layout: LogLayout,
+        make: Callable[[LogLayout, OutputConfig], TablePlan],
+    ) -> _Bound:
+        # A table's older layouts are of no use any more, except while a changed table's pages still mix.
+        for known in [known for known in plans if known.description.full_name == layout.description.full_name][:-1]:
+            del plans[known]
+        plan = make(layout, self.options)
+        bound = _Bound(
+            plan,
+            self._key_converter.serializer(plan.topic, plan.key_schema),
+            self._value_converter.serializer(plan.topic, plan.value_schema),
+        )
+        plans[layout] = bound
+        return bound
+
+    def _decoded(
+        self, plan: TablePlan, key: Any, value: Any, headers: list[tuple[str, Any]], kind: RecordKind
+    ) -> DecodedRecord:
+        schema = None if value is None else plan.value_schema
+        return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind)
+
+    def _converted(self, record: DecodedRecord) -> list[Record]:
+        done = record if self._transform is None else self._transform(record)
+        if done is None:
+            return []
+        key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)
+        value = self._serializer("value", self._value_converter, done.topic, done.value_schema)(done.value)
+        headers = [(name, _header_bytes(header)) for name, header in done.headers]
+        return [Record(done.topic, key, value, headers, done.kind, done.partition)]
+
+    def _serializer(self, side: Side, converter: Converter, topic: str, schema: Schema | None) -> Serialize:
+        known = self._serializers.get((side, topic, id(schema)))
+        if known is not None and known[0] is schema:
+            return known[1]
+        if len(self._serializers) >= _REMEMBERED_SCHEMAS:
+            self._serializers.clear()
+        serialize = converter.serializer(topic, schema)
+        # Holding the schema keeps its id from being given to another one.
+        self._serializers[side, topic, id(schema)] = (schema, serialize)
+        return serialize
+
+
+def _converter(config: ConverterConfig, side: Side, ids: SchemaIds | None) -> Converter:
+    if config.kind == "json":
+        return JsonConverter(config)
+    if ids is None:
+        raise ValueError(f"the {side} converter is Avro: it needs a Schema Registry")
+    return AvroConverter(config, side, ids)
+
+
+def _header_bytes(value: Any) -> bytes:
+    # As SimpleHeaderConverter: a text as it is, everything else as its literal.
+    return value.encode() if isinstance(value, str) else to_json(value)
+
+
+def _explained(change: Change, error: Exception) -> PoisonRow:
+    """Decode everything once more, slowly, to name the column that is wrong."""
+    try:
+        _ = change.key, change.columns, change.before_values, change.after_values
+    except PoisonRow as named:
+        return named
+    return poison(change.batch, change.row, f"{type(error).__name__}: {error}")

@@ -1,0 +1,106 @@
+"""Values of the primary key as texts, for record headers.
+
+In: values of records. Out: text. Ours is readable for every type; the strict one is Java's
+``String.valueOf``, which for blobs tells only how many bytes there are, and for dates and times depends on
+the JVM's time zone (UTC here).
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, Final
+
+from connector.formats.json_converter import to_json
+from connector.values.calendar import gregorian_date, java_days
+from connector.values.floats import Float32, java_double, java_float
+from connector.values.types import CqlType, NativeType
+
+_WEEKDAYS: Final = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAY_MS: Final = 86_400_000
+
+
+def header_text(type_: CqlType, strict: bool) -> Callable[[Any], str]:
+    """A callable that writes values (not None) of a column of this type."""
+    if isinstance(type_, NativeType):
+        if type_.name == "timestamp":
+            return java_date if strict else iso_timestamp
+        if type_.name == "date":
+            # The strict value counts days as Java does; Java's text of it gives year, month and day back.
+            return _java_day if strict else iso_date
+        if type_.name == "blob":
+            return _java_buffer if strict else lambda value: b64encode(value).decode()
+    return java_text if strict else _text
+
+
+def iso_date(days: int) -> str:
+    """``2024-06-10``."""
+    year, month, day = gregorian_date(days)
+    return f"{_year(year)}-{month:02}-{day:02}"
+
+
+def iso_timestamp(milliseconds: int) -> str:
+    """``2024-06-10T12:34:56.789Z``."""
+    days, rest = divmod(milliseconds, _DAY_MS)
+    return f"{iso_date(days)}T{_clock(rest)}.{rest % 1000:03}Z"
+
+
+def java_date(milliseconds: int) -> str:
+    """``java.util.Date.toString`` in UTC: ``Mon Jun 10 12:34:56 UTC 2024``."""
+    days, rest = divmod(milliseconds, _DAY_MS)
+    return _java_date_text(gregorian_date(days), days, rest)
+
+
+def java_text(value: Any) -> str:
+    """``String.valueOf`` of a Connect value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Float32):
+        return java_float(value)
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, bytes):
+        return _java_buffer(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(java_text(element) for element in value) + "]"
+    if isinstance(value, dict):
+        shown = (f"{name}={java_text(field)}" for name, field in value.items() if field is not None)
+        return "Struct{" + ",".join(shown) + "}"
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else to_json(value).decode().strip('"')
+
+
+def _year(year: int) -> str:
+    return f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
+
+
+def _clock(milliseconds: int) -> str:
+    seconds = milliseconds // 1000
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _java_date_text(date: tuple[int, int, int], days: int, milliseconds: int) -> str:
+    year, month, day = date
+    return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {year:04}"
+
+
+def _java_day(days: int) -> str:
+    return _java_date_text(_java_calendar_date(days), days, 0)
+
+
+def _java_calendar_date(days: int) -> tuple[int, int, int]:
+    """The date whose ``java_days`` is ``days``: they differ by weeks at most."""
+    for candidate in range(days, days - 400, -1):
+        if java_days(candidate) == days:
+            return gregorian_date(candidate)
+    return gregorian_date(days)
+
+
+def _java_buffer(value: bytes) -> str:
+    return f"java.nio.HeapByteBuffer[pos=0 lim={len(value)} cap={len(value)}]"

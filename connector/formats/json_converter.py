@@ -1,0 +1,98 @@
+"""JSON bytes exactly as the Java ``JsonConverter`` writes them.
+
+In: values of records with their schemas. Out: bytes: compact, members in field order, numbers as Java
+writes them, text escaped as Jackson escapes it (surrogates and the upper-case hex digits of control
+characters included). Consumers read any JSON; key bytes decide the partition, so they may not differ in a
+single byte.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import Any, Final
+
+import orjson
+
+from connector.config.converters import ConverterConfig
+from connector.formats.converter import Serialize
+from connector.formats.record import Schema
+from connector.values.floats import Float32, WideDouble, java_double, java_float
+
+# What Jackson writes otherwise than orjson: characters beyond the basic plane as two escapes, and hex
+# digits A-F.
+_BEYOND_BASIC_PLANE: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
+_ESCAPE: Final = re.compile(rb"\\(?:u00([01][a-f])|.)")
+
+
+def to_json(value: Any) -> bytes:
+    """``value`` as Jackson's ``ObjectMapper`` writes it.
+
+    >>> to_json({"a": 1.5, "b": WideDouble(1e10), "c": b"xx"})
+    b'{"a":1.5,"b":1.0E10,"c":"eHg="}'
+    """
+    raw = orjson.dumps(value, _other)
+    if not raw.isascii():
+        raw = _BEYOND_BASIC_PLANE.sub(_surrogates, raw)
+    if b"\\u00" in raw:
+        raw = _ESCAPE.sub(_upper_case, raw)
+    return raw
+
+
+def _other(value: Any) -> Any:
+    kind = type(value)
+    if kind is bytes:
+        return b64encode(value).decode()
+    if kind is Float32:
+        return _number(java_float(value))
+    if kind is WideDouble:
+        return _number(java_double(value))
+    raise TypeError(f"{kind.__name__} is not a value of a record")
+
+
+def _number(text: str) -> Any:
+    # Jackson quotes what is not a JSON number: NaN and the infinities.
+    return text if text[-1] in "Ny" else orjson.Fragment(text)
+
+
+def _surrogates(match: re.Match[bytes]) -> bytes:
+    code = ord(match.group().decode()) - 0x10000
+    return b"\\u%04X\\u%04X" % (0xD800 | code >> 10, 0xDC00 | code & 0x3FF)
+
+
+def _upper_case(match: re.Match[bytes]) -> bytes:
+    return b"\\u00" + match[1].upper() if match[1] else match[0]
+
+
+class JsonConverter:
+    """Makes the serialisers of one side (keys or values) of a connector."""
+
+    def __init__(self, config: ConverterConfig) -> None:
+        self._schemas = config.schemas_enable
+        self._null_is_default = config.replace_null_with_default
+
+    def serializer(self, topic: str, schema: Schema | None) -> Serialize:
+        """A callable for values of one schema. Null without a schema becomes null bytes."""
+        encode = to_json
+        if not self._null_is_default and schema is not None and _has_snapshot(schema):
+            encode = _without_default
+        if not self._schemas:
+            if schema is not None:
+                return encode
+            return lambda value: None if value is None else to_json(value)
+        if schema is None:
+            return lambda value: None if value is None else b'{"schema":null,"payload":' + to_json(value) + b"}"
+        head = b'{"schema":' + to_json(schema) + b',"payload":'
+        return lambda value: head + encode(value) + b"}"
+
+
+def _has_snapshot(schema: Schema) -> bool:
+    return any(field["field"] == "source" for field in schema.get("fields", ()))
+
+
+def _without_default(value: Any) -> bytes:
+    # The Java connector never sets the one field with a default; its converter fills it unless told
+    # otherwise.
+    if isinstance(value, dict) and isinstance(value.get("source"), dict):
+        value = {**value, "source": {**value["source"], "snapshot": None}}
+    return to_json(value)

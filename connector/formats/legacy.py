@@ -1,0 +1,126 @@
+"""The ``legacy`` format: the columns that an operation wrote, each in a cell ``{"value": …}``; null means untouched.
+
+In: a ``LogLayout`` and the output options. Out: a ``TablePlan``. Key columns stand bare. Columns of
+collection, tuple and user types are left out unless ``cdc.include.collections=delta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from connector.changes import Change, LogLayout, Row
+from connector.changes.change import TRUE
+from connector.changes.layout import ColumnPlace
+from connector.config.connector_config import OutputConfig
+from connector.formats.deltas import delta_cell, delta_cell_schema, delta_image_cell
+from connector.formats.plan import Field, TablePlan, row_field, rules_of, source_of, struct_of
+from connector.formats.record import Schema
+from connector.formats.schemas import envelope_schema, schema_of, struct
+from connector.values.rendering import Render, renderer
+from connector.values.types import CqlType, NativeType, VectorType, is_multi_cell
+
+
+def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
+    """The plan of a table in the legacy format."""
+    keyspace, table = layout.description.keyspace, layout.description.name
+    base = options.names.schema_base(keyspace, table)
+    rules = rules_of(options)
+    shown = [p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type)]
+    key_places = [place for place in shown if place.column.is_key]
+
+    key_struct = struct_of([(place.name, row_field(place, renderer(place.column.type, rules))) for place in key_places])
+    fields: list[tuple[str, Field]] = []
+    image_fields: list[tuple[str, Callable[[Row, Row], Any]]] = []
+    for place in shown:
+        render = renderer(place.column.type, rules)
+        if place.column.is_key:
+            fields.append((place.name, row_field(place, render)))
+            image_fields.append((place.name, _bare_image_field(place, render)))
+        elif is_multi_cell(place.column.type):
+            fields.append((place.name, delta_cell(place, rules)))
+            image_fields.append((place.name, delta_image_cell(place, rules)))
+        else:
+            fields.append((place.name, _cell(place, render)))
+            image_fields.append((place.name, _image_cell(place, render)))
+    written = struct_of(fields)
+    source, preimages = source_of(layout, options), options.preimages
+
+    def value(change: Change, now: int) -> dict[str, Any]:
+        row, image = change.row, change.before if preimages else None
+        deleted = change.kind == "d"
+        if image is not None:
+            before: dict[str, Any] | None = {name: cell(image, row) for name, cell in image_fields}
+        else:
+            before = written(row) if deleted else None
+        us: int | None = now // 1000
+        ns: int | None = now
+        if image is not None and not deleted:
+            # The Java connector fills these two in all records but those.
+            us = ns = None
+        return {
+            "source": source(change),
+            "before": before,
+            "after": None if deleted else written(row),
+            "op": change.kind,
+            "ts_ms": now // 1_000_000,
+            "transaction": None,
+            "ts_us": us,
+            "ts_ns": ns,
+        }
+
+    row_fields = [(place.name, _field_schema(place, base)) for place in shown]
+    return TablePlan(
+        topic=options.names.data_topic(keyspace, table),
+        key_schema=struct(f"{base}.Key", [(p.name, schema_of(p.column.type, "")) for p in key_places], optional=False),
+        value_schema=envelope_schema(
+            base, struct(f"{base}.Before", row_fields), struct(f"{base}.After", row_fields), options.metadata
+        ),
+        key=lambda change: key_struct(change.row),
+        value=value,
+    )
+
+
+def has_legacy_form(type_: CqlType) -> bool:
+    """Whether the Java connector's legacy format knows the type; vectors are our addition."""
+    return isinstance(type_, NativeType | VectorType)
+
+
+def _field_schema(place: ColumnPlace, base: str) -> Schema:
+    if place.column.is_key:
+        return schema_of(place.column.type, "")
+    if is_multi_cell(place.column.type):
+        return delta_cell_schema(place, base)
+    return struct(f"{base}.{place.name}.Cell", [("value", schema_of(place.column.type, base))])
+
+
+def _cell(place: ColumnPlace, render: Render) -> Field:
+    at, deleted_at = place.value, place.deleted
+    if at is None or deleted_at is None:
+        return lambda row: None
+
+    def cell(row: Row) -> Any:
+        raw = row[at]
+        if raw is not None:
+            return {"value": render(raw)}
+        return {"value": None} if row[deleted_at] == TRUE else None
+
+    return cell
+
+
+def _image_cell(place: ColumnPlace, render: Render) -> Callable[[Row, Row], Any]:
+    at, deleted_at = place.value, place.deleted
+
+    def cell(image: Row, row: Row) -> Any:
+        raw = None if at is None else image[at]
+        if raw is not None:
+            return {"value": render(raw)}
+        # Null before, and set to null: a cell all the same, so that both sides show the column.
+        return {"value": None} if deleted_at is not None and row[deleted_at] == TRUE else None
+
+    return cell
+
+
+def _bare_image_field(place: ColumnPlace, render: Render) -> Callable[[Row, Row], Any]:
+    value = row_field(place, render)
+    return lambda image, row: value(image)

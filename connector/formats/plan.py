@@ -1,0 +1,95 @@
+"""What is decided once per version of a table: how a change becomes a key, a value and headers.
+
+In: a ``LogLayout`` and the output options. Out: a ``TablePlan``, whose callables are run per record;
+``legacy`` and ``advanced`` build it. Here are the parts that both share: the ``source`` block, the end of
+the envelope, key columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connector import __version__
+from connector.changes import Change, LogLayout, Row
+from connector.changes.layout import ColumnPlace
+from connector.config.connector_config import OutputConfig
+from connector.formats.record import Schema
+from connector.values.rendering import Render, RenderingRules, render_uuid
+
+#: From a row of the log to the value of one field.
+Field = Callable[[Row], Any]
+Source = Callable[[Change], dict[str, Any]]
+Headers = list[tuple[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablePlan:
+    """``key`` and ``value`` give structs (or None for no key); ``value`` takes the time now in nanoseconds."""
+
+    topic: str
+    key_schema: Schema | None
+    value_schema: Schema
+    key: Callable[[Change], dict[str, Any] | None]
+    value: Callable[[Change, int], dict[str, Any]]
+    headers: Callable[[Change], Headers] | None = None
+
+
+def rules_of(options: OutputConfig) -> RenderingRules:
+    return RenderingRules(options.strict, options.collections == "delta")
+
+
+def row_field(place: ColumnPlace, render: Render) -> Field:
+    """The bare value of a column in a row; None where the row has none."""
+    at = place.value
+    if at is None:
+        return lambda row: None
+
+    def value(row: Row) -> Any:
+        raw = row[at]
+        return None if raw is None else render(raw)
+
+    return value
+
+
+def struct_of(fields: Sequence[tuple[str, Field]]) -> Callable[[Row], dict[str, Any]]:
+    """A struct whose fields are all made from one row."""
+    return lambda row: {name: value(row) for name, value in fields}
+
+
+def source_of(layout: LogLayout, options: OutputConfig) -> Source:
+    """The ``source`` block of a change."""
+    keyspace, table, prefix = layout.description.keyspace, layout.description.name, options.topic_prefix
+
+    def source(change: Change) -> dict[str, Any]:
+        us = change.batch.timestamp_us
+        ms = us // 1000
+        return {
+            "version": __version__,
+            "connector": "scylla",
+            "name": prefix,
+            "ts_ms": ms,
+            "snapshot": "false",
+            "db": keyspace,
+            "sequence": None,
+            "ts_us": us,
+            # Cut to milliseconds, as in the Java connector's records.
+            "ts_ns": ms * 1_000_000,
+            "keyspace_name": keyspace,
+            "table_name": table,
+        }
+
+    if not options.metadata:
+        return source
+
+    def source_with_metadata(change: Change) -> dict[str, Any]:
+        return source(change) | {
+            "stream_id": change.stream_id.hex(),
+            "time": render_uuid(change.time),
+            "batch_seq_no": change.batch_seq_no,
+            "operation": change.code,
+            "ttl": change.ttl,
+        }
+
+    return source_with_metadata

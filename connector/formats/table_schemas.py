@@ -1,0 +1,51 @@
+"""Records of the schemas topic: what a table is, and what this connector's records of it hold.
+
+In: a ``TableDescription`` and the output options. Out: a record in plain JSON, whatever the converters. Its
+``version`` is a hash of the rest of the value, so that every worker writes the same record.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from connector.changes import TableDescription
+from connector.changes.description import content_hash
+from connector.config.connector_config import OutputConfig
+from connector.formats.record import Record
+
+
+def schema_document(description: TableDescription, options: OutputConfig) -> dict[str, Any]:
+    """The value of the table's record, as plain JSON."""
+    content = description.content
+    content = content | {
+        "output": {
+            "format": options.format,
+            "collections": options.collections,
+            "range_deletes": options.range_deletes,
+            "metadata": options.metadata,
+            "before": options.include_before,
+            "after": options.include_after,
+            "skipped_operations": sorted(options.skipped_operations),
+            "compatibility": options.compatibility,
+        }
+    }
+    names = {name: content.pop(name) for name in ("keyspace_name", "table_name", "table_id")}
+    return {**names, "version": content_hash(names | content), **content}
+
+
+def schema_version(description: TableDescription, options: OutputConfig) -> str:
+    """The version that the table's record has."""
+    version: str = schema_document(description, options)["version"]
+    return version
+
+
+def schema_record(description: TableDescription, options: OutputConfig) -> Record:
+    """The record; it must be committed before the first record that was built with this description is begun."""
+    document = schema_document(description, options)
+    key = {name: document[name] for name in ("keyspace_name", "table_name", "version")}
+    return Record(options.schema_topic, _plain(key), _plain(document), kind="schema")
+
+
+def _plain(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

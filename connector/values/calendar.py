@@ -1,0 +1,43 @@
+"""Days of the Gregorian calendar as Java's legacy classes count them: Julian before 15 October 1582.
+
+In: days since 1970-01-01. Out: the day that ``java.util.GregorianCalendar`` finds for the same year, month
+and day.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CUTOVER: Final = -141_427  # 1582-10-15
+_EPOCH_AS_JULIAN_DAY: Final = 2_440_588
+
+
+def gregorian_date(days: int) -> tuple[int, int, int]:
+    """Year (astronomical: 0 is 1 BC), month and day of the Gregorian calendar, extended to all time.
+
+    >>> gregorian_date(19884)
+    (2024, 6, 10)
+    """
+    shifted = days + 719_468  # from 0000-03-01, so that the leap day ends the year
+    era, day_of_era = divmod(shifted, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def java_days(days: int) -> int:
+    """What the Java connector makes of a ``date``: right since the cutover, up to weeks off before.
+
+    >>> java_days(-141427), java_days(-141428)
+    (-141427, -141418)
+    """
+    if days >= _CUTOVER:
+        return days
+    year, month, day = gregorian_date(days)
+    past = (14 - month) // 12
+    julian_year, julian_month = year + 4800 - past, month + 12 * past - 3
+    julian_day = day + (153 * julian_month + 2) // 5 + 365 * julian_year + julian_year // 4 - 32_083
+    return julian_day - _EPOCH_AS_JULIAN_DAY

@@ -1,0 +1,256 @@
+"""CQL values as records carry them: the value of the Connect type that stands for the CQL type.
+
+In: a ``CqlType`` and ``RenderingRules``. Out: a callable from a raw cell to the record's value: ints,
+floats, bools, str, bytes; lists for lists, sets, vectors; ``{"key", "value"}`` structs for map entries;
+dicts for tuples and user types. Uuid, inet, decimal, varint and duration are text, date is days, time
+nanoseconds, timestamp milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from connector.values.binary import decoder, split_cells, split_fields, split_vector
+from connector.values.calendar import java_days
+from connector.values.floats import Float32, WideDouble, is_plain
+from connector.values.ordering import timeuuid_key
+from connector.values.scalars import decode_decimal, decode_duration, decode_varint, malformed
+from connector.values.types import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    freeze,
+    is_multi_cell,
+    native,
+)
+
+Render = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderingRules:
+    """``strict``: as the Java connector has it even where it is wrong.
+
+    ``keep_empty``: a user type with nothing but nulls stays a value (the Java connector makes it null).
+    """
+
+    strict: bool = False
+    keep_empty: bool = False
+
+
+DEFAULT_RULES: Final = RenderingRules()
+
+
+def renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Render:
+    """A callable that renders raw cells of values of the type (frozen, if they have parts).
+
+    >>> renderer(native("date"))(bytes.fromhex("80004dac"))
+    19884
+    """
+    return _renderer(freeze(type_), rules)
+
+
+@lru_cache(maxsize=4096)
+def column_renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Render:
+    """Like ``renderer``, for whole columns as the log has them.
+
+    Of those that are stored cell by cell, lists come as maps from timeuuid, and empty ones are null.
+    """
+    if not is_multi_cell(type_):
+        return renderer(type_, rules)
+    if isinstance(type_, ListType):
+        return _list_column(type_, rules)
+    render = renderer(type_, rules)
+    if isinstance(type_, UserType):
+        return render
+    return lambda raw: render(raw) or None
+
+
+def _list_column(type_: ListType, rules: RenderingRules) -> Render:
+    render = renderer(type_.element, rules)
+    order = _java_uuid_key if rules.strict else timeuuid_key
+
+    def render_list(raw: bytes) -> Any:
+        if not raw:
+            return None
+        cells = split_cells(raw, 2)
+        pairs = sorted((order(key or b""), at) for at, key in enumerate(cells[::2]))
+        values = cells[1::2]
+        return [_nullable(values[at], render) for _, at in pairs] or None
+
+    return render_list
+
+
+def _java_uuid_key(raw: bytes) -> tuple[int, int]:
+    """``java.util.UUID.compareTo``: two signed halves, the first of which begins with the lowest bits of the time."""
+    return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
+
+
+@lru_cache(maxsize=4096)
+def _renderer(type_: CqlType, rules: RenderingRules) -> Render:
+    if isinstance(type_, NativeType):
+        return _native(type_, rules)
+    if isinstance(type_, ListType | SetType):
+        return _sequence(type_, rules)
+    if isinstance(type_, MapType):
+        return _map(type_, rules)
+    if isinstance(type_, TupleType):
+        names = [f"field_{at}" for at in range(len(type_.elements))]
+        return _struct(type_.cql(), names, [_renderer(element, rules) for element in type_.elements], True)
+    if isinstance(type_, UserType):
+        fields = [_renderer(field, rules) for _, field in type_.fields]
+        return _struct(type_.cql(), [name for name, _ in type_.fields], fields, rules.keep_empty)
+    if isinstance(type_, VectorType):
+        return _vector(type_, rules)
+    raise ValueError(f"{type_!r} is not a CQL type")
+
+
+def _native(type_: NativeType, rules: RenderingRules) -> Render:
+    if type_.name == "inet":
+        return render_inet_as_java if rules.strict else render_inet
+    if type_.name == "date" and rules.strict:
+        decode = decoder(type_)
+        return lambda raw: java_days(decode(raw)) if raw else None
+    return _SPECIAL.get(type_.name) or decoder(type_)
+
+
+def render_uuid(raw: bytes) -> Any:
+    if len(raw) != 16:
+        if not raw:
+            return None
+        raise malformed("uuid", raw)
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def render_inet(raw: bytes) -> Any:
+    """As ``InetAddress.getHostAddress`` writes it: all eight groups of a version 6 address, nothing left out."""
+    if len(raw) == 4:
+        return f"{raw[0]}.{raw[1]}.{raw[2]}.{raw[3]}"
+    if len(raw) == 16:
+        return ":".join(f"{raw[at] << 8 | raw[at + 1]:x}" for at in range(0, 16, 2))
+    if not raw:
+        return None
+    raise malformed("inet", raw)
+
+
+def render_inet_as_java(raw: bytes) -> Any:
+    """Java makes a version 4 address of a version 6 address that maps one."""
+    if len(raw) == 16 and raw[:12] == b"\0" * 10 + b"\xff\xff":
+        return render_inet(raw[12:])
+    return render_inet(raw)
+
+
+def render_varint(raw: bytes) -> Any:
+    value = decode_varint(raw)
+    if value is None:
+        return None
+    # Python refuses to write ints of more than 4300 digits; a Decimal it writes.
+    return str(value) if len(raw) < 1024 else str(Decimal(value))
+
+
+def render_decimal(raw: bytes) -> Any:
+    value = decode_decimal(raw)
+    return None if value is None else str(value)
+
+
+_DURATION_UNITS: Final = (
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+)
+
+
+def render_duration(raw: bytes) -> Any:
+    """As the Java driver writes it: ``-1y2mo3d4h5m6s7ms8us9ns``, units that are zero left out."""
+    value = decode_duration(raw)
+    if value is None:
+        return None
+    months, days, nanoseconds = (abs(part) for part in value)
+    years, months = divmod(months, 12)
+    parts = [(years, "y"), (months, "mo"), (days, "d")]
+    for unit, size in _DURATION_UNITS:
+        count, nanoseconds = divmod(nanoseconds, size)
+        parts.append((count, unit))
+    return ("-" if min(value) < 0 else "") + "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+_decode_float = decoder(native("float"))
+_decode_double = decoder(native("double"))
+
+
+def render_float(raw: bytes) -> Any:
+    value = _decode_float(raw)
+    return None if value is None else Float32(value)
+
+
+def render_double(raw: bytes) -> Any:
+    value = _decode_double(raw)
+    return value if value is None or is_plain(value) else WideDouble(value)
+
+
+_SPECIAL: Final[dict[str, Render]] = {
+    "decimal": render_decimal,
+    "double": render_double,
+    "duration": render_duration,
+    "float": render_float,
+    "timeuuid": render_uuid,
+    "uuid": render_uuid,
+    "varint": render_varint,
+}
+
+
+def _nullable(cell: bytes | None, render: Render) -> Any:
+    return None if cell is None else render(cell)
+
+
+def _sequence(type_: ListType | SetType, rules: RenderingRules) -> Render:
+    render = _renderer(type_.element, rules)
+    return lambda raw: [_nullable(cell, render) for cell in split_cells(raw)] if raw else None
+
+
+def _map(type_: MapType, rules: RenderingRules) -> Render:
+    render_key, render_value = _renderer(type_.key, rules), _renderer(type_.value, rules)
+
+    def render_map(raw: bytes) -> Any:
+        if not raw:
+            return None
+        cells = iter(split_cells(raw, 2))
+        return [
+            {"key": _nullable(key, render_key), "value": _nullable(value, render_value)}
+            for key, value in zip(cells, cells, strict=True)
+        ]
+
+    return render_map
+
+
+def _struct(spelled: str, names: list[str], renders: list[Render], keep_empty: bool) -> Render:
+    count = len(names)
+
+    def render_struct(raw: bytes) -> Any:
+        if not raw:
+            return None
+        fields = split_fields(raw, count, spelled)
+        value = {name: _nullable(cell, render) for name, cell, render in zip(names, fields, renders, strict=True)}
+        if keep_empty or any(field is not None and field != [] for field in value.values()):
+            return value
+        return None
+
+    return render_struct
+
+
+def _vector(type_: VectorType, rules: RenderingRules) -> Render:
+    render = _renderer(type_.element, rules)
+    return lambda raw: [render(element) for element in split_vector(raw, type_)] if raw else None
