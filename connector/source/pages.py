@@ -31,6 +31,11 @@ class RawPage:
         """Names and types of the columns: changes exactly when the log's table did."""
         return _signature(self.columns, self.types)
 
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """As `signature`, user types with their fields: also changes when only a type was altered."""
+        return tuple(f"{name} {_shape(kind)}" for name, kind in zip(self.columns, self.types))
+
     def decoded(self) -> Iterator[dict[str, Any]]:
         """Rows with the driver's Python values, for the small tables of the server's own."""
         for row in self.rows:
@@ -38,6 +43,12 @@ class RawPage:
                 name: None if cell is None else kind.from_binary(cell, 4)
                 for name, kind, cell in zip(self.columns, self.types, row)
             }
+
+
+def _shape(kind: Any) -> str:
+    fields = getattr(kind, "fieldnames", None) or ()
+    inner = ",".join(_shape(each) for each in kind.subtypes)
+    return f"{kind.typename}({inner};{','.join(map(str, fields))})" if inner else str(kind.typename)
 
 
 @lru_cache(maxsize=4096)

@@ -1,24 +1,31 @@
 """Stream sets, asked of the server.
 
-In: which sets are wanted of those that a node lists. Out: a node's `View`. Tablets are asked of one node at a time
-(each node answers from its own memory and may lag), vnode generations at a quorum.
+In: which of the listed sets are wanted. Out: timestamps, then sets. Tablets are asked of one node at a time (each node
+answers from its own memory and may lag), vnode generations at a quorum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from connector.errors import FatalSourceError, RetriableSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
-from connector.topology.lineage import View
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import TableName
 
 CURRENT = 0
 
-Wanted = Callable[[Iterable[int]], tuple[int, ...]]
+
+class StreamSets(Protocol):
+    """Where stream sets are listed. Blocks; called from a thread that may wait, by one caller at a time."""
+
+    def listed(self) -> tuple[int, ...]:
+        """The timestamps (ms) that one node lists, ascending. The next call may ask another node."""
+
+    def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
+        """The sets of some of the timestamps that were just listed, from the same node."""
 
 
 class VnodeGenerations:
@@ -26,10 +33,10 @@ class VnodeGenerations:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._sets: dict[int, StreamSet] = {}
+        # A generation's streams never change, and asking for them is the dear part.
+        self._known: dict[int, StreamSet] = {}
 
-    def view(self, wanted: Wanted) -> View:
-        """All listed generations, with the streams of those that are wanted. Streams never change: asked for once."""
+    def listed(self) -> tuple[int, ...]:
         try:
             rows = self._connection.query(
                 "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'",
@@ -39,12 +46,15 @@ class VnodeGenerations:
             raise UnsupportedServer(
                 f"the server has no system_distributed.cdc_generation_timestamps (ScyllaDB 4.4 has): {error}"
             ) from None
-        timestamps = tuple(sorted(_ms(row["time"]) for row in rows))
-        needed = wanted(timestamps)
-        for timestamp in needed:
-            if timestamp not in self._sets:
-                self._sets[timestamp] = self._set(timestamp)
-        return View(timestamps, {timestamp: self._sets[timestamp] for timestamp in needed})
+        return tuple(sorted(_ms(row["time"]) for row in rows))
+
+    def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
+        sets = {}
+        for timestamp in timestamps:
+            if timestamp not in self._known:
+                self._known[timestamp] = self._set(timestamp)
+            sets[timestamp] = self._known[timestamp]
+        return sets
 
     @property
     def _consistency(self) -> str:
@@ -66,43 +76,36 @@ class TabletStreams:
     def __init__(self, connection: Connection, table: TableName) -> None:
         self._connection = connection
         self._table = table
-        self._turn = 0
-        self._sets: dict[int, StreamSet] = {}
+        self._turn = -1
+        self._host: Any = None
 
-    def view(self, wanted: Wanted) -> View:
-        """The next node's answer. One that lacks a set which it lists itself is asked again later."""
-        host = self._next_host()
-        names: list[Any] = [self._table.keyspace, self._table.name]
+    def listed(self) -> tuple[int, ...]:
+        hosts = self._connection.hosts()
+        if not hosts:
+            raise RetriableSourceError("no node is known to be up")
+        self._turn = (self._turn + 1) % len(hosts)
+        self._host = hosts[self._turn]
         try:
             rows = self._connection.query(
                 "SELECT timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name = ?",
-                names,
-                host=host,
+                [self._table.keyspace, self._table.name],
+                host=self._host,
             )
         except TableMissing as error:
             raise UnsupportedServer(
                 f"{self._table} uses tablets, whose streams ScyllaDB lists from 2025.4 on: {error}"
             ) from None
-        timestamps = tuple(sorted(_ms(row["timestamp"]) for row in rows))
-        needed = wanted(timestamps)
-        for timestamp in needed:
-            if timestamp not in self._sets:
-                self._sets[timestamp] = self._set(names, timestamp, host)
-        return View(timestamps, {timestamp: self._sets[timestamp] for timestamp in needed})
+        return tuple(sorted(_ms(row["timestamp"]) for row in rows))
 
-    def _next_host(self) -> Any:
-        hosts = self._connection.hosts()
-        if not hosts:
-            raise RetriableSourceError("no node is known to be up")
-        self._turn = (self._turn + 1) % len(hosts)
-        return hosts[self._turn]
+    def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
+        return {timestamp: self._set(timestamp) for timestamp in timestamps}
 
-    def _set(self, names: list[Any], timestamp: int, host: Any) -> StreamSet:
+    def _set(self, timestamp: int) -> StreamSet:
         rows = self._connection.query(
             "SELECT stream_id FROM system.cdc_streams "
             "WHERE keyspace_name = ? AND table_name = ? AND timestamp = ? AND stream_state = ?",
-            [*names, timestamp, CURRENT],
-            host=host,
+            [self._table.keyspace, self._table.name, timestamp, CURRENT],
+            host=self._host,
             # In one page: the virtual table goes on after a page by unsigned id, while its rows come by signed token.
             fetch_size=0,
         )
