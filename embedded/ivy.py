@@ -31,6 +31,8 @@ _SETTINGS = """<ivysettings>
   </resolvers>
 </ivysettings>
 """
+# `:: org#name;1.0: not found`, `[FAILED     ] …`, and whatever Java says went wrong.
+_REASON = re.compile(r"::\s+\S+#\S+;\S+: |FAILED|[Ee]rror\b|Exception|Host \S+ not found")
 _TYPES = ("jar", "bundle", "tar.gz")
 
 
@@ -189,7 +191,7 @@ def _untrusted(output: str) -> bool:
 
 
 def _reasons(output: str) -> str:
-    told = [line.strip() for line in output.splitlines() if re.search(r"UNRESOLVED|FAILED|[Ee]rror|Exception", line)]
+    told = [line.partition(" url=")[0].strip(" :\t.") for line in output.splitlines() if _REASON.search(line)]
     unique = list(dict.fromkeys(told))[:8]
     shown = "".join(f"\n  {line}" for line in unique or output.splitlines()[-8:])
     return (

@@ -6,6 +6,7 @@ tie; it and the server run in a session of their own, so that Ctrl-C reaches onl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -43,6 +44,7 @@ class TiedProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
             env=dict(os.environ) | dict(environment or {}),
             start_new_session=True,
         )
@@ -87,11 +89,11 @@ class TiedProcess:
     def release(self) -> None:
         """Lets go of an ended process; its folders stay."""
         assert self._watchdog.stdin is not None and self._watchdog.stdout is not None
-        try:
+        if self._watchdog.stdin.closed:
+            return
+        with contextlib.suppress(BrokenPipeError):
             self._watchdog.stdin.write(b"keep\n")
-            self._watchdog.stdin.close()
-        except BrokenPipeError:
-            pass
+        self._watchdog.stdin.close()
         self._watchdog.wait()
         self._watchdog.stdout.close()
 
