@@ -34,6 +34,9 @@ LARGEST_IN_QUERY = 16
 # Least pause between two reads of one group: what idle reading costs against what it adds to latency.
 IDLE_PAUSE_MS = 300
 
+# How often reads look whether the description that they wait for has come.
+DESCRIBING_SECONDS = 0.05
+
 
 class Consumer(Protocol):
     """Whoever delivers."""
@@ -94,6 +97,7 @@ class Reading:
         self.tables: dict[TableName, DescribedTable] = {}
         self._shapes: dict[TableName, tuple[str, ...]] = {}
         self._described_for: dict[TableName, tuple[str, ...]] = {}
+        self._awaiting: set[TableName] = set()
         self._widths: dict[GroupState, WindowWidth] = {}
         self._active: dict[int, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
@@ -107,7 +111,7 @@ class Reading:
         while self._delayed and self._delayed[0][0] <= now:
             read = heapq.heappop(self._delayed)[2]
             if self._planner.is_current(read):
-                self._start(read)
+                self._begin(read, now)
         room = self._settings.max_in_flight - self.log.in_flight - self.log.waiting
         if room > 0:
             for read in self._planner.plan(now_ms, room, self.pause_ms):
@@ -133,7 +137,10 @@ class Reading:
 
     def _begin(self, read: Read, now: float) -> None:
         retrying = self.retries.groups.get(read.state)
-        if retrying is not None and retrying.not_before > now:
+        if read.table in self._awaiting:
+            # A row must not be read with a description that is older than its columns.
+            heapq.heappush(self._delayed, (now + DESCRIBING_SECONDS, next(self._order), read))
+        elif retrying is not None and retrying.not_before > now:
             heapq.heappush(self._delayed, (retrying.not_before, next(self._order), read))
         else:
             self._start(read)
@@ -259,6 +266,7 @@ class Reading:
         self._drop(active)
         self.retries.failed(read.state, RetriableSourceError("the table's columns changed"), self._monotonic())
         self._planner.interrupt(read)
+        self._awaiting.add(read.table)
         self._describe(read.table)
 
     def _failed(self, active: _Active, error: SourceError) -> None:
@@ -308,6 +316,8 @@ class Reading:
             self._drop(active)
         self._planner.interrupt(read)
 
-    def described(self, table: DescribedTable) -> None:
-        """A description that was just read."""
-        self.tables[table.table] = table
+    def described(self, table: TableName, found: DescribedTable | None) -> None:
+        """A description was just read; None: nothing is new, or it could not be read."""
+        self._awaiting.discard(table)
+        if found is not None:
+            self.tables[table] = found

@@ -1,0 +1,222 @@
+"""Reading the changes of tables from Python, without Kafka.
+
+In: how to connect, tables, a checkpoint. Out: an iterator of complete batches in each stream's order, and a checkpoint
+that can be saved at any time and resumed from::
+
+    with ChangeReader(ConnectionSettings((("127.0.0.1", 9042),)), ["ks.orders"], follow=True) as reader:
+        for batch in reader:
+            for change in changes_of(batch):
+                print(change.kind, change.key, change.columns)
+            checkpoint = reader.checkpoint()  # plain JSON
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from connector.changes import Batch
+from connector.errors import CdcError, SourceError
+from connector.source.chores import ChoreDone, Chores
+from connector.source.connection import Connection
+from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.log_reader import ReadEvent
+from connector.source.reading import Reading
+from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source.watch import Watch
+from connector.topology import Planner, Read, TableName, micros_of
+
+# One process, one claim: all streams belong to one slot.
+SLOTS = 1
+MARK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedEntry:
+    """A record of the checkpoint, as `Planner.restore` takes it."""
+
+    slot: int
+    key: Mapping[str, Any]
+    value: Mapping[str, Any] | None
+
+
+class ChangeReader:
+    """An iterator of batches. What was handed out counts as delivered once the next one is asked for.
+
+    ``from_ms``: begin there (default: with the oldest that exists); ignored where the checkpoint knows better.
+    ``until_ms``: end when everything before it was read. ``follow``: go on for ever. Without either: end at now.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionSettings,
+        tables: Iterable[str | TableName],
+        *,
+        reading: ReadingSettings | None = None,
+        checkpoint: str | None = None,
+        from_ms: int | None = None,
+        until_ms: int | None = None,
+        follow: bool = False,
+    ) -> None:
+        self._settings = reading or ReadingSettings()
+        self._names = [table if isinstance(table, TableName) else _table_name(table) for table in tables]
+        self._connection = Connection(connection)
+        self._from_ms = from_ms
+        self._until_ms = until_ms
+        self._follow = follow
+        self._saved: dict[str, SavedEntry] = _parse(checkpoint)
+        self._events: queue.SimpleQueue[ReadEvent | ChoreDone] = queue.SimpleQueue()
+        self._ready: deque[Batch] = deque()
+        self._opened = False
+        self._marked_at = 0.0
+        self.tables: dict[TableName, DescribedTable] = {}
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Connect and describe the tables. Raises what is wrong with them."""
+        self._connection.open()
+        self._connection.sample_clock(self._connection.hosts()[0])
+        self.tables = {name: describe_table(self._connection, name) for name in self._names}
+        now = self._connection.clock.now_ms()
+        if self._until_ms is None and not self._follow:
+            self._until_ms = now
+        self._planner = Planner(
+            self._names,
+            slots=SLOTS,
+            owner="reader",
+            confidence_ms=self._settings.confidence_ms,
+            lookback_ms=max(1, now - self._from_ms) if self._from_ms is not None else 0,
+        )
+        self._chores = Chores(self._events.put)
+        self._watch = Watch(self._planner, self._connection, self._settings, self._chores, self._described)
+        self._reading = Reading(
+            self._planner, self._connection, self._settings, self._events.put, self, self._watch.describe
+        )
+        self._reading.tables.update(self.tables)
+        self._planner.follow([], range(SLOTS))
+        self._planner.restore(0, list(self._saved.values()))
+        self._watch.start(self.tables.values())
+        self._opened = True
+
+    def close(self) -> None:
+        if self._opened:
+            self._chores.close()
+        self._connection.close()
+
+    def __enter__(self) -> ChangeReader:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            while self._ready:
+                yield self._ready.popleft()
+            self._note()
+            if self._done():
+                return
+            self._step()
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        """The same for asyncio: waiting happens in a thread."""
+        import asyncio
+
+        iterator = iter(self)
+        while (batch := await asyncio.to_thread(next, iterator, None)) is not None:
+            yield batch
+
+    def checkpoint(self) -> str:
+        """Where to resume, as JSON text: behind every batch that was handed out before the newest one.
+
+        The batch that is being looked at counts only when the next is asked for, so that a crash repeats it rather than
+        losing it.
+        """
+        return json.dumps([{"key": dict(entry.key), "value": entry.value} for entry in self._saved.values()])
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def batch(self, read: Read, batch: Batch) -> None:
+        """Called by `Reading`."""
+        if self._until_ms is None or micros_of(batch.time) < self._until_ms * 1000:
+            self._ready.append(batch)
+
+    def _described(self, table: TableName, found: DescribedTable | None) -> None:
+        self._reading.described(table, found)
+        if found is not None:
+            self.tables[table] = found
+
+    def _step(self) -> None:
+        self._watch.tick()
+        pause = self._reading.pump(self._connection.clock.now_ms())
+        try:
+            event = self._events.get(timeout=min(pause, 0.2))
+        except queue.Empty:
+            return
+        if isinstance(event, ChoreDone):
+            event.finish()
+        else:
+            self._reading.handle(event)
+        self._raise_failures()
+
+    def _note(self) -> None:
+        """Everything handed out so far is delivered: move the checkpoint."""
+        now = self._connection.clock.now_ms()
+        commit = self._planner.commit_entries(now, move_marks=True)
+        for entry in commit.entries:
+            key = json.dumps(entry.key, sort_keys=True)
+            if entry.value is None:
+                self._saved.pop(key, None)
+            else:
+                self._saved[key] = SavedEntry(entry.slot, entry.key, entry.value)
+        self._planner.committed()
+
+    def _done(self) -> bool:
+        if self._until_ms is None:
+            return False
+        return all(self._reached(plan) for plan in self._planner.tables.values())
+
+    def _reached(self, plan: Any) -> bool:
+        if plan.newest is None or plan.polled_at is None or plan.polled_at < self._until_ms:
+            return False
+        groups = plan.lineage.groups(0)
+        return 0 in plan.active and all(state.drained or state.read_to >= self._until_ms for state in groups)
+
+    def _raise_failures(self) -> None:
+        for name, plan in self._planner.tables.items():
+            failed = [plan.failure, *(state.failure for state in plan.lineage.groups(0))]
+            for reason in failed:
+                if reason is not None:
+                    raise SourceError(f"{name}: {reason}")
+
+
+def _table_name(text: str) -> TableName:
+    keyspace, dot, name = text.partition(".")
+    if not (keyspace and dot and name):
+        raise CdcError(f"{text!r} is not a table: it must be keyspace.table")
+    return TableName(keyspace, name)
+
+
+def _parse(checkpoint: str | None) -> dict[str, SavedEntry]:
+    if checkpoint is None:
+        return {}
+    try:
+        entries = [SavedEntry(0, each["key"], each["value"]) for each in json.loads(checkpoint)]
+    except (ValueError, KeyError, TypeError):
+        raise CdcError("the checkpoint is not one that was made by ChangeReader.checkpoint()") from None
+    return {json.dumps(entry.key, sort_keys=True): entry for entry in entries}
