@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from connector.config.kind import BOOLEAN, PASSWORD, STRING, Invalid, Kind, integer, nearest, one_of
 from connector.config.property import Property, Section, without_effect
@@ -238,6 +238,18 @@ def check_header_converter(class_name: str) -> None:
         )
 
 
+def _without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | None]:
+    """Addresses without ``user:password@``, and the first such login."""
+    bare, login = [], None
+    for url in urls:
+        parts = urlsplit(url)
+        user, found, host = parts.netloc.rpartition("@")
+        bare.append(parts._replace(netloc=host).geturl())
+        if found and login is None:
+            login = Secret(unquote(user))
+    return tuple(bare), login
+
+
 def options_of(kind: Literal["json", "avro"]) -> dict[str, Property]:
     """The options of a converter, by the name that follows the prefix."""
     section = JSON_OPTIONS if kind == "json" else AVRO_OPTIONS
@@ -265,9 +277,11 @@ def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str
             decimal_format=options["decimal.format"],
             replace_null_with_default=options["replace.null.with.default"],
         )
+    urls, login = _without_logins(options["schema.registry.url"])
     registry = RegistryConfig(
-        urls=options["schema.registry.url"],
-        user_info=options["basic.auth.user.info"] if options["basic.auth.credentials.source"] != "URL" else None,
+        urls=urls,
+        # Connect's default source of a login is the URL; one that is given beside it is meant all the same.
+        user_info=options["basic.auth.user.info"] or login,
         token=options["bearer.auth.token"],
         truststore=options["schema.registry.ssl.truststore.location"],
         truststore_password=options["schema.registry.ssl.truststore.password"],

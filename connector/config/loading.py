@@ -40,7 +40,7 @@ from connector.config.kafka_layers import kafka_properties
 from connector.config.kafka_properties import KafkaProperties, client_names, is_client_property, is_secret
 from connector.config.kind import Invalid, nearest
 from connector.config.property import Effect, Family, Property
-from connector.config.secret import Secret, is_secret_name
+from connector.config.secret import Secret
 from connector.config.topic_creation import read_topic_creation
 from connector.config.transforms import TransformCheck, read_transforms
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
@@ -171,7 +171,7 @@ def _storage_topic(prefix: str, document: Document, values: Mapping[str, Any]) -
 def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
     """The declared values and, as text, what the families and the Kafka clients were given."""
     others = {
-        name: Secret(text) if is_secret(name) or is_secret_name(name) or "${" in document.written[name] else text
+        name: text if document.masked(name, is_secret(name)) == text else Secret(text)
         for name, text in document.texts.items()
         if name not in values
     }

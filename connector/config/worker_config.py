@@ -16,6 +16,9 @@ from connector.config.converters import ConverterConfig
 from connector.config.kafka_properties import KafkaProperties
 from connector.config.secret import Secret
 
+#: What differs between the workers of one group by right.
+_OF_ONE_RUN = frozenset(("group.instance.id", "client.rack"))
+
 
 @dataclass(frozen=True, slots=True)
 class StorageTopic:
@@ -64,10 +67,8 @@ class Configuration:
 
     def fingerprint(self) -> str:
         """Tells workers with different configurations apart; secrets are left out."""
-        content = {
-            "connector": _plain(self.connector.values),
-            "worker": _plain(self.worker.values),
-        }
+        shared = {name: value for name, value in self.worker.values.items() if name not in _OF_ONE_RUN}
+        content = {"connector": _plain(self.connector.values), "worker": _plain(shared)}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

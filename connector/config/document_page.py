@@ -1,0 +1,168 @@
+"""``docs/configuration.md``, written from the declarations.
+
+``python -m connector.config.document_page > docs/configuration.md``
+In: the catalogue. Out: Markdown. A test compares the page in the tree with what this writes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from connector.config.catalogue import CONNECTOR_FAMILIES, CONNECTOR_SECTIONS, WORKER_FAMILIES, WORKER_SECTIONS
+from connector.config.converters import AVRO_OPTIONS, JSON_OPTIONS
+from connector.config.kafka_security import SASL_NAMES, SASL_WITHOUT_EFFECT, SSL_NAMES
+from connector.config.kafka_table import ADMIN, CLIENT_PROPERTIES, CONSUMER, NATIVE_NAMES, PRODUCER, ClientProperty
+from connector.config.property import Effect, Family, Property, Section
+from connector.config.transforms import PREDICATES, TRANSFORMS
+
+_HEAD = """# Configuration
+
+<!-- Written by `python -m connector.config.document_page`; a test compares. -->
+
+Two JSON files: the connector's, in the form one would POST to Kafka Connect (`{"name": …, "config": {…}}`, or flat with
+`name`), and the worker's, a flat object. Values may be texts, numbers or booleans. `scylla-cdc validate connector.json
+--worker worker.json` names everything that is wrong with both, in one answer, with the likely intended spelling.
+
+- An unknown property is an error; `config.unknown=ignore` in the connector's file makes it a line at start.
+- A property marked *no effect* is accepted, and said once at start with the reason.
+- Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
+- `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
+  names for them may be given with `config.providers`. What they resolve to never appears in a message.
+- Passwords and other secrets are shown as asterisks everywhere.
+"""
+
+_TRANSFORM_TEXT = """
+`transforms=a,b` names steps; `transforms.a.type` is the class of one, and its options follow `transforms.a.`. A step
+with `transforms.a.predicate=p` is applied only where the predicate holds, or does not with
+`transforms.a.negate=true`. They see data, tombstone, range-delete and heartbeat records.
+The options of the ScyllaDB transforms are in `docs/smt.md`.
+"""
+
+_CREATION_TEXT = """
+Missing topics are created at start. `topic.creation.default.partitions` and `topic.creation.default.replication.factor`
+set the numbers (-1, the default: the broker's own), and any other `topic.creation.default.<setting>` is a setting of
+the topic, such as `retention.ms`. Groups named in `topic.creation.groups` come first, each with
+`topic.creation.<group>.include` and `.exclude` (lists of regular expressions that match whole names).
+"""
+
+_CLIENT_TEXT = """
+Clients take the names of Java's clients. In the worker's file a name at the top level is for all clients, one behind
+`producer.`, `consumer.` or `admin.` for that one; in the connector's file the prefixes are `producer.override.`,
+`consumer.override.` and `admin.override.`. Later ones win. Below is what each becomes in librdkafka. `max.block.ms` is
+how long a full buffer is waited for; `compression.<codec>.level` becomes `compression.level` for the codec in use.
+"""
+
+_SECURITY_TEXT = """
+**TLS.** `ssl.truststore.location` and `ssl.keystore.location` may be JKS, PKCS12 or PEM files, told apart by content
+and handed over as PEM in memory; `ssl.truststore.certificates`, `ssl.keystore.certificate.chain` and
+`ssl.keystore.key` are PEM texts. Cipher suites are translated to their OpenSSL names.
+
+**Logins.** `sasl.jaas.config` with `PlainLoginModule` (PLAIN), `ScramLoginModule` (SCRAM-SHA-256, SCRAM-SHA-512) or
+`OAuthBearerLoginModule` (client credentials: `clientId`, `clientSecret`, `scope`, `extension_…`, with
+`sasl.oauthbearer.token.endpoint.url`). Kerberos (`Krb5LoginModule`) needs a confluent-kafka built with libsasl2.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD, "\n## The connector's file\n"]
+    for section in CONNECTOR_SECTIONS:
+        parts.append(_section(section, 3))
+    parts += ["\n### Prefixes\n\n", _families(CONNECTOR_FAMILIES)]
+    parts.append("\n## The worker's file\n")
+    for section in WORKER_SECTIONS:
+        parts.append(_section(section, 3))
+    parts += ["\n### Prefixes\n\n", _families(WORKER_FAMILIES)]
+    parts.append("\n## Converters\n\nIf the connector's file names a converter, all its options come from there too.\n")
+    parts += [_section(section, 3) for section in (JSON_OPTIONS, AVRO_OPTIONS)]
+    parts += ["\n## Transforms\n", _TRANSFORM_TEXT, "\n| type | also |\n|---|---|\n", _classes(TRANSFORMS)]
+    parts += ["\n| predicate | also |\n|---|---|\n", _classes(PREDICATES)]
+    parts += ["\n## Topic creation\n", _CREATION_TEXT]
+    parts += ["\n## Kafka clients\n", _CLIENT_TEXT, _SECURITY_TEXT, "\n", _clients()]
+    return "".join(parts)
+
+
+def _section(section: Section, level: int) -> str:
+    lines = [f"\n{'#' * level} {section.title}\n\n{section.intro}\n"]
+    working = [one for one in section.properties if one.effect is Effect.WORKS]
+    idle = [one for one in section.properties if one.effect is not Effect.WORKS]
+    if working:
+        lines.append("\n| property | type | default | meaning |\n|---|---|---|---|\n")
+        lines += [_row(one) for one in working]
+    if idle:
+        lines.append("\nAccepted without effect:\n\n| property | why |\n|---|---|\n")
+        lines += [f"| {names} | {_cell(reason)} |\n" for reason, names in _grouped(idle)]
+    return "".join(lines)
+
+
+def _row(declared: Property) -> str:
+    name = f"`{declared.name}`" + (" **ours**" if declared.ours else "")
+    return f"| {name} | {_cell(declared.kind.label)} | {_cell(_default(declared))} | {_cell(declared.doc)} |\n"
+
+
+def _default(declared: Property) -> str:
+    if declared.required:
+        return "*required*"
+    if declared.default_text is not None:
+        return declared.default_text
+    if declared.default is None or declared.default in ("", ()):
+        return ""
+    return f"`{str(declared.default).lower() if isinstance(declared.default, bool) else declared.default}`"
+
+
+def _grouped(properties: Iterable[Property]) -> list[tuple[str, str]]:
+    reasons: dict[str, list[str]] = {}
+    for declared in properties:
+        reasons.setdefault(declared.reason, []).append(f"`{declared.name}`")
+    return [(reason, ", ".join(names)) for reason, names in reasons.items()]
+
+
+def _families(families: tuple[Family, ...]) -> str:
+    lines = ["| prefix | meaning |\n|---|---|\n"]
+    for family in families:
+        idle = f" *No effect:* {family.reason}." if family.effect is Effect.NONE else ""
+        lines.append(f"| `{family.prefix}` | {_cell(family.doc + idle)} |\n")
+    return "".join(lines)
+
+
+def _classes(known: dict[str, str]) -> str:
+    spellings: dict[str, list[str]] = {}
+    for spelling, name in known.items():
+        spellings.setdefault(name, []).extend([f"`{spelling}`"] if spelling != name else [])
+    return "".join(f"| `{name}` | {', '.join(others)} |\n" for name, others in spellings.items())
+
+
+def _clients() -> str:
+    lines = ["| property | producer | consumer | admin |\n|---|---|---|---|\n"]
+    names = dict.fromkeys(name for _, name in CLIENT_PROPERTIES)
+    for name in names:
+        cells = [_becomes(CLIENT_PROPERTIES.get((role, name)), role) for role in (PRODUCER, CONSUMER, ADMIN)]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |\n")
+    handled = ", ".join(f"`{name}`" for name in (*SSL_NAMES, *SASL_NAMES))
+    idle = ", ".join(f"`{name}`" for name in SASL_WITHOUT_EFFECT)
+    native = ", ".join(f"`{name}`" for name in sorted(NATIVE_NAMES))
+    lines.append(f"\nHandled as described above: {handled}.\n")
+    lines.append(f"\nNo effect, since librdkafka refreshes logins by itself: {idle}.\n")
+    lines.append(f"\nlibrdkafka's own names are taken as they are: {native}.\n")
+    return "".join(lines)
+
+
+def _becomes(declared: ClientProperty | None, role: str) -> str:
+    if declared is None:
+        return ""
+    target = declared.target(role)
+    if target:
+        text = "same" if target == declared.name else f"`{target}`"
+        return text + (" (checked)" if declared.demand else "")
+    if declared.demand:
+        return "fixed; contradicting values are errors"
+    return _cell(f"no effect: {declared.reason}") if declared.reason else "see above"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

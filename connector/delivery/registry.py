@@ -1,0 +1,205 @@
+"""The Schema Registry: ids of schemas, and schemas of ids, over its HTTP interface.
+
+In: a ``RegistryConfig``. Out: numbers and schema texts, each asked for once and then remembered. What
+registry or network refuses becomes an error of ``connector.errors`` that says in plain words what to do.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from connector.config.converters import ConverterConfig, RegistryConfig
+from connector.config.keystores import KeystoreError
+from connector.config.tls import registry_context
+from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
+
+_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_TIMEOUT_SECONDS = 10.0
+#: What a proxy or a registry that is starting answers: worth another try.
+_TRANSIENT = frozenset((408, 425, 429, 500, 502, 503, 504))
+
+
+class SchemaRegistry:
+    """One registry, as one converter is configured to use it. Safe to call from several threads."""
+
+    def __init__(
+        self,
+        registry: RegistryConfig,
+        *,
+        auto_register: bool = True,
+        use_latest_version: bool = False,
+        normalize: bool = False,
+    ) -> None:
+        self._registry = registry
+        self._auto_register = auto_register
+        self._use_latest_version = use_latest_version
+        self._query = "?normalize=true" if normalize else ""
+        self._ids: dict[tuple[str, str], int] = {}
+        self._schemas: dict[int, str] = {}
+        self._lock = threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+        self._turn = 0
+        self._context: ssl.SSLContext | None = None
+        self._headers = {"Accept": _CONTENT_TYPE, "Content-Type": _CONTENT_TYPE}
+        if registry.token:
+            self._headers["Authorization"] = f"Bearer {registry.token.reveal()}"
+        elif registry.user_info:
+            encoded = base64.b64encode(registry.user_info.reveal().encode()).decode()
+            self._headers["Authorization"] = f"Basic {encoded}"
+
+    @classmethod
+    def of(cls, converter: ConverterConfig) -> SchemaRegistry:
+        """The registry that an Avro converter is configured with."""
+        if converter.registry is None:
+            raise ConfigurationError([Problem("schema.registry.url", "Is needed by the AvroConverter")])
+        return cls(
+            converter.registry,
+            auto_register=converter.auto_register,
+            use_latest_version=converter.use_latest_version,
+            normalize=converter.normalize,
+        )
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        """The id of a schema under a subject: registered if need be and allowed, else looked up."""
+        with self._lock:
+            known = self._ids.get((subject, schema_json))
+            if known is None:
+                known = self._ask_id(subject, schema_json)
+                self._ids[(subject, schema_json)] = known
+                self._schemas.setdefault(known, schema_json)
+            return known
+
+    def schema_of(self, schema_id: int) -> str:
+        """The schema that a record's id names."""
+        with self._lock:
+            if schema_id not in self._schemas:
+                answer = self._call("GET", f"/schemas/ids/{schema_id}", None, f"schema {schema_id}")
+                self._schemas[schema_id] = self._member(answer, "schema", str)
+            return self._schemas[schema_id]
+
+    def subjects(self) -> list[str]:
+        """All subjects: the cheapest question that shows whether address and login are right."""
+        with self._lock:
+            answer = self._call("GET", "/subjects", None, "subjects")
+        return [str(subject) for subject in answer] if isinstance(answer, list) else []
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def __enter__(self) -> SchemaRegistry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask_id(self, subject: str, schema_json: str) -> int:
+        path = f"/subjects/{quote(subject, safe='')}"
+        about = f"subject {subject}"
+        body = json.dumps({"schema": schema_json})
+        if self._auto_register:
+            answer = self._call("POST", f"{path}/versions{self._query}", body, about)
+        elif self._use_latest_version:
+            answer = self._call("GET", f"{path}/versions/latest", None, about)
+        else:
+            answer = self._call("POST", f"{path}{self._query}", body, about)
+        found: int = self._member(answer, "id", int)
+        return found
+
+    def _member(self, answer: Any, name: str, kind: type[Any]) -> Any:
+        found = answer.get(name) if isinstance(answer, dict) else None
+        if not isinstance(found, kind):
+            raise FatalDeliveryError(f"{self._address()} is no Schema Registry: its answer has no {name}")
+        return found
+
+    def _call(self, method: str, path: str, body: str | None, about: str) -> Any:
+        """One request; every address gets its turn, and a connection that was closed meanwhile a second try."""
+        failure: RetriableDeliveryError | None = None
+        for _ in range(len(self._registry.urls) + 1):
+            reused = self._connection is not None
+            try:
+                status, content = self._exchange(method, path, body)
+            except ssl.SSLCertVerificationError as error:
+                self._drop()
+                raise FatalDeliveryError(
+                    f"{self._address()}: its certificate is not trusted: {error.verify_message}"
+                ) from None
+            except (OSError, http.client.HTTPException) as error:
+                self._drop()
+                reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                failure = RetriableDeliveryError(f"{self._address()} cannot be reached: {reason}")
+                if not reused:
+                    self._turn += 1
+                continue
+            if status in _TRANSIENT:
+                failure = RetriableDeliveryError(f"{self._address()}: {about}: {_reason(status, content)}")
+                self._drop()
+                self._turn += 1
+                continue
+            if status >= 300:
+                raise self._refusal(status, content, about)
+            try:
+                return json.loads(content)
+            except ValueError:
+                raise FatalDeliveryError(f"{self._address()} is no Schema Registry: its answer is not JSON") from None
+        assert failure is not None
+        raise failure
+
+    def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+        prefix = urlsplit(self._url()).path.rstrip("/")
+        if self._connection is None:
+            self._connection = self._connect()
+        self._connection.request(method, prefix + path, body, self._headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self._url())
+        host, port = parts.hostname or "", parts.port
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+        if self._context is None:
+            try:
+                self._context = registry_context(self._registry)
+            except KeystoreError as error:
+                raise ConfigurationError([Problem("schema.registry.ssl", str(error), None, error.remedy)]) from None
+        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS, context=self._context)
+
+    def _url(self) -> str:
+        return self._registry.urls[self._turn % len(self._registry.urls)]
+
+    def _address(self) -> str:
+        return f"Schema Registry {self._url()}"
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _refusal(self, status: int, content: bytes, about: str) -> FatalDeliveryError:
+        reason = _reason(status, content)
+        remedies = {
+            401: "the login was refused: check basic.auth.user.info or bearer.auth.token",
+            403: "the user may not do this: grant read and write on the subject",
+            409: "the schema is incompatible with the one registered before; change the subject's compatibility, "
+            "or write to another topic",
+            404: "not found; with auto.register.schemas=false the schema must be registered beforehand",
+            422: "the registry takes the schema for invalid",
+        }
+        return FatalDeliveryError(f"{self._address()}: {about}: {remedies.get(status, 'refused')} ({reason})")
+
+
+def _reason(status: int, content: bytes) -> str:
+    """What the registry itself says, cut to a length that fits a log line."""
+    try:
+        answer = json.loads(content)
+        text = f"{answer['error_code']}: {answer['message']}"
+    except (ValueError, KeyError, TypeError):
+        text = f"HTTP {status}"
+    return text if len(text) <= 500 else text[:500] + "…"

@@ -1,0 +1,46 @@
+"""Configurations that the tests of this room start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from connector.config import Configuration, load, validate
+from connector.errors import Problem
+
+STORES = Path(__file__).parent / "stores"
+
+CONNECTOR: dict[str, Any] = {
+    "name": "orders",
+    "scylla.cluster.ip.addresses": "127.0.0.1:9042",
+    "scylla.table.names": "shop.orders",
+    "topic.prefix": "shop",
+}
+WORKER: dict[str, Any] = {
+    "bootstrap.servers": "127.0.0.1:9092",
+    "group.id": "workers",
+    "offset.storage.topic": "positions",
+}
+
+
+def loaded(
+    connector: dict[str, Any] | None = None,
+    worker: dict[str, Any] | None = None,
+    environ: dict[str, str] | None = None,
+) -> Configuration:
+    return load({**CONNECTOR, **(connector or {})}, {**WORKER, **(worker or {})}, environ or {})
+
+
+def problems(
+    connector: dict[str, Any] | None = None,
+    worker: dict[str, Any] | None = None,
+    environ: dict[str, str] | None = None,
+) -> list[Problem]:
+    return validate({**CONNECTOR, **(connector or {})}, {**WORKER, **(worker or {})}, environ or {})
+
+
+def problem(connector: dict[str, Any] | None = None, worker: dict[str, Any] | None = None) -> Problem:
+    """The only problem there is."""
+    found = problems(connector, worker)
+    assert len(found) == 1, found
+    return found[0]

@@ -1,0 +1,83 @@
+"""Converters: class names, options, whose file counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.config.files import loaded, problem, problems
+
+AVRO = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://127.0.0.1:8081/",
+}
+
+
+def test_names_of_converters() -> None:
+    for name in ("org.apache.kafka.connect.json.JsonConverter", "JsonConverter", "json"):
+        assert loaded({"key.converter": name}).connector.output.key_converter.kind == "json"
+    assert loaded(AVRO).connector.output.value_converter.kind == "avro"
+
+
+def test_the_workers_converter_counts_unless_the_connector_names_one() -> None:
+    worker = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+    assert loaded({}, worker).connector.output.value_converter.schemas_enable is False
+    # As in Kafka Connect: naming one starts from its defaults, an option alone changes nothing.
+    assert loaded({"value.converter": "JsonConverter"}, worker).connector.output.value_converter.schemas_enable is True
+    alone = loaded({"value.converter.schemas.enable": "true"}, worker)
+    assert alone.connector.output.value_converter.schemas_enable is False
+    assert "value.converter.schemas.enable" in alone.notices[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "org.apache.kafka.connect.storage.StringConverter",
+        "ByteArrayConverter",
+        "io.confluent.connect.protobuf.ProtobufConverter",
+    ],
+)
+def test_converters_that_are_refused_with_a_reason(name: str) -> None:
+    found = problem({"value.converter": name})
+    assert "is not supported: " in found.problem
+    assert "JsonConverter" in str(found.suggestion)
+
+
+def test_registry() -> None:
+    registry = loaded(
+        {
+            **AVRO,
+            "value.converter.basic.auth.credentials.source": "USER_INFO",
+            "value.converter.basic.auth.user.info": "u:p",
+        }
+    ).connector.output.value_converter.registry
+    assert registry is not None
+    assert registry.urls == ("http://127.0.0.1:8081",)
+    assert registry.user_info is not None and registry.user_info.reveal() == "u:p"
+    inside = loaded({**AVRO, "value.converter.schema.registry.url": "https://u:p%40@h:1/path,http://k"})
+    registry = inside.connector.output.value_converter.registry
+    assert registry is not None
+    assert registry.urls == ("https://h:1/path", "http://k")
+    assert registry.user_info is not None and registry.user_info.reveal() == "u:p@"
+
+
+def test_registry_mistakes() -> None:
+    assert problem({"value.converter": "AvroConverter"}).property == "value.converter.schema.registry.url"
+    assert "http" in problem({**AVRO, "value.converter.schema.registry.url": "host:8081"}).problem
+    found = problems(
+        {
+            **AVRO,
+            "value.converter.basic.auth.credentials.source": "USER_INFO",
+            "value.converter.auto.register.schema": "true",
+            "value.converter.value.subject.name.strategy": "com.example.Mine",
+        }
+    )
+    assert {one.property for one in found} == {
+        "value.converter.basic.auth.user.info",
+        "value.converter.auto.register.schema",
+        "value.converter.value.subject.name.strategy",
+    }
+
+
+def test_options_of_the_other_converter_are_only_mentioned() -> None:
+    notices = loaded({"value.converter": "json", "value.converter.schema.registry.url": "http://h"}).notices
+    assert "no option of the JsonConverter" in notices[0]

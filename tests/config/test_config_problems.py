@@ -1,0 +1,211 @@
+"""Validation: each kind of mistake, the property it names, and that all of them come in one answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connector.config import validate
+from tests.config.files import CONNECTOR, loaded, problem, problems
+
+
+def test_everything_at_once() -> None:
+    found = validate(
+        {
+            "name": "x",
+            "topic.prefix": "a b",
+            "scylla.table.names": "t",
+            "scylla.user": "u",
+            "tasks.max": 0,
+            "cdc.include.before": "all",
+            "transforms": "a",
+            "transforms.a.type": "Foo",
+            "value.converter": "StringConverter",
+            "tombstone.on.delete": "true",
+        },
+        {"groupid": "x", "producer.acks": "0", "session.timeout.ms": -1},
+        {},
+    )
+    named = {(one.file, one.property) for one in found}
+    assert named == {
+        ("connector", "topic.prefix"),
+        ("connector", "scylla.table.names"),
+        ("connector", "scylla.cluster.ip.addresses"),
+        ("connector", "scylla.password"),
+        ("connector", "tasks.max"),
+        ("connector", "cdc.include.before"),
+        ("connector", "transforms.a.type"),
+        ("connector", "value.converter"),
+        ("connector", "tombstone.on.delete"),
+        ("worker", "groupid"),
+        ("worker", "producer.acks"),
+        ("worker", "session.timeout.ms"),
+    }
+    assert len(found) == len(named)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "text"),
+    [
+        ({"topic.prefix": ""}, "topic.prefix", "A value is required"),
+        ({"scylla.cluster.ip.addresses": "h:x"}, "scylla.cluster.ip.addresses", "invalid port number"),
+        ({"scylla.cluster.ip.addresses": "h:123456"}, "scylla.cluster.ip.addresses", "invalid port number"),
+        ({"scylla.cluster.ip.addresses": "h:99999"}, "scylla.cluster.ip.addresses", "<IP>:<PORT> pair"),
+        ({"scylla.cluster.ip.addresses": "http://h"}, "scylla.cluster.ip.addresses", "Expected host specification"),
+        ({"scylla.cluster.ip.addresses": ","}, "scylla.cluster.ip.addresses", "Host specification is required"),
+        ({"scylla.table.names": "t"}, "scylla.table.names", "Expected a comma-separated list of pairs"),
+        ({"scylla.table.names": "ks.bad-name"}, "scylla.table.names", "invalid table name"),
+        ({"scylla.table.names": "ks.t_scylla_cdc_log"}, "scylla.table.names", "not a base table"),
+        ({"cdc.include.before": "full"}, "cdc.include.before", "must be 'none'"),
+        ({"cdc.include.after": "only-updated"}, "cdc.include.after", "must be 'none'"),
+        ({"cdc.include.primary-key.placement": "kafka-key"}, "cdc.include.primary-key.placement", "must be at default"),
+        ({"worker.max.retries": 0}, "worker.max.retries", "Must be a positive integer or -1 for unlimited"),
+        ({"worker.max.retries": -2}, "worker.max.retries", "Must be a positive integer or -1 for unlimited"),
+        ({"max.queue.size": 2048}, "max.queue.size", "Must be larger than the maximum batch size"),
+        ({"max.batch.size": 8192}, "max.batch.size", "less than max.queue.size"),
+        ({"scylla.user": "u"}, "scylla.password", "Password is not set while username was set."),
+        ({"scylla.password": "p"}, "scylla.user", "Username is not set while password was set."),
+        ({"tasks.max": "many"}, "tasks.max", "whole number"),
+        ({"tasks.max": "1.5"}, "tasks.max", "whole number"),
+        ({"scylla.confidence.window.size": -1}, "scylla.confidence.window.size", "at least 0"),
+        ({"scylla.confidence.window.size": 2**31}, "scylla.confidence.window.size", "at most"),
+        ({"tombstones.on.delete": "yes"}, "tombstones.on.delete", "true or false"),
+        ({"skipped.operations": "c,x"}, "skipped.operations", "'x' is not one of"),
+        ({"skipped.operations": "none,c"}, "skipped.operations", "cannot be combined"),
+        ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, "connector.class", "This service runs"),
+        ({"worker.retry.backoff.base": 60000}, "worker.maximum.backoff", "at least worker.retry.backoff.base"),
+        ({"bootstrap.servers": "h:1"}, "bootstrap.servers", "Belongs in the worker's file"),
+        ({"config": 3}, "config", "Must be an object"),
+        ({"topic.creation.default.partitions": "0"}, "topic.creation.default.partitions", "at least 1"),
+        ({"topic.creation.fast.partitions": "3"}, "topic.creation.fast.partitions", "names no 'fast'"),
+        ({"topic.creation.groups": "fast"}, "topic.creation.fast.include", "patterns"),
+        ({"offsets.storage.topic": "scylla-cdc-status"}, "offsets.storage.topic", "Must differ"),
+    ],
+)
+def test_single_mistakes(given: dict[str, Any], name: str, text: str) -> None:
+    found = problem(given)
+    assert found.property == name
+    assert text in found.problem
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "text"),
+    [
+        ({"experimental.preimages.enabled": True}, "experimental.preimages.enabled", "not compatible"),
+        ({"cdc.include.collections": "delta"}, "cdc.include.collections", "legacy"),
+        ({"cdc.include.primary-key.placement": "foo"}, "cdc.include.primary-key.placement", "location: 'foo'"),
+        ({"cdc.include.primary-key.placement": "payload-key"}, "cdc.include.primary-key.placement", "no key"),
+        (
+            {
+                "cdc.include.primary-key.placement": "kafka-key,payload-key",
+                "cdc.include.primary-key.payload-key-name": "op",
+            },
+            "cdc.include.primary-key.payload-key-name",
+            "a member of that name",
+        ),
+    ],
+)
+def test_mistakes_of_the_advanced_format(given: dict[str, Any], name: str, text: str) -> None:
+    found = problem({"cdc.output.format": "advanced", **given})
+    assert found.property == name
+    assert text in found.problem
+
+
+@pytest.mark.parametrize(
+    ("given", "suggestion"),
+    [
+        ({"cdc.output.fromat": "legacy"}, "did you mean cdc.output.format?"),
+        ({"Tasks.Max": 1}, "did you mean tasks.max?"),
+        ({"tombstone.on.delete": 1}, "did you mean tombstones.on.delete?"),
+        ({"table.include.list": "a.b"}, "did you mean scylla.table.names?"),
+        ({"cdc.range.deletes": "topics"}, "did you mean topic?"),
+        ({"producer.override.compresion.type": "lz4"}, "did you mean producer.override.compression.type?"),
+        (
+            {"value.converter": "json", "value.converter.schema.enable": 1},
+            "did you mean value.converter.schemas.enable?",
+        ),
+    ],
+)
+def test_likely_intended_spellings(given: dict[str, Any], suggestion: str) -> None:
+    assert problem(given).suggestion == suggestion
+
+
+def test_the_old_name_of_topic_prefix() -> None:
+    given = {name: value for name, value in CONNECTOR.items() if name != "topic.prefix"}
+    found = validate({**given, "scylla.name": "shop"}, None, {})
+    assert [(one.property, one.suggestion) for one in found] == [
+        ("topic.prefix", "rename scylla.name to topic.prefix"),
+        ("scylla.name", "did you mean topic.prefix?"),
+    ]
+
+
+def test_enums_are_compared_as_debezium_does() -> None:
+    assert loaded({"cdc.output.format": " ADVANCED "}).connector.output.format == "advanced"
+    order = {"cdc.include.primary-key.placement": "payload-before, kafka-key,payload-after"}
+    assert loaded(order).connector.output.format == "legacy"
+    assert loaded({"cdc.output.format": "advanced", "cdc.include.primary-key.placement": "kafka-key,payload-diff"})
+
+
+def test_heartbeats_are_off_unless_asked_for() -> None:
+    assert loaded().connector.output.heartbeat_interval_ms == 0
+    assert loaded({"heartbeat.interval.ms": 0}).connector.output.heartbeat_interval_ms == 0
+    assert loaded({"heartbeat.interval.ms": 30000}).connector.output.heartbeat_interval_ms == 30000
+
+
+def test_transforms() -> None:
+    chain = {
+        "transforms": "route,flat",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "$1-x",
+        "transforms.flat.type": "com.scylladb.cdc.debezium.connector.transforms.ScyllaFlattenColumns",
+        "transforms.flat.predicate": "data",
+        "transforms.flat.negate": "true",
+        "predicates": "data",
+        "predicates.data.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.data.pattern": "shop.*",
+    }
+    first, second = loaded(chain).connector.output.transforms
+    assert (first.type, first.options) == ("RegexRouter", {"regex": "(.*)", "replacement": "$1-x"})
+    assert second.type == "ScyllaFlattenColumns" and second.negate
+    assert second.predicate is not None and second.predicate.options == {"pattern": "shop.*"}
+
+    wrong = {
+        **chain,
+        "transforms.flat.predicate": "dat",
+        "transforms.rout.regex": "x",
+        "transforms.route.regex": "(",
+        "transforms.route.replacment": "y",
+        "predicates.data.type": "TopicNameMatch",
+        "transforms.flat.negate": "maybe",
+    }
+    assert {one.property for one in problems(wrong)} == {
+        "transforms.flat.predicate",
+        "transforms.flat.negate",
+        "transforms.rout.regex",
+        "transforms.route.regex",
+        "transforms.route.replacment",
+        "predicates.data.type",
+    }
+
+
+def test_other_transforms_are_refused_with_what_is_supported() -> None:
+    found = problem({"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.transforms.Filter"})
+    assert "ScyllaExtractNewRecordState" in str(found.suggestion) and "RegexRouter" in str(found.suggestion)
+
+
+def test_topic_creation_groups() -> None:
+    creation = loaded(
+        {
+            "topic.creation.groups": "big",
+            "topic.creation.big.include": "shop\\..*",
+            "topic.creation.big.exclude": ".*small",
+            "topic.creation.big.partitions": "12",
+            "topic.creation.default.replication.factor": "2",
+            "topic.creation.default.retention.ms": "1000",
+        }
+    ).connector.delivery.topic_creation
+    assert creation.settings_for("shop.orders").partitions == 12
+    assert creation.settings_for("shop.small").replication_factor == 2
+    assert creation.settings_for("xshop.orders").config == {"retention.ms": "1000"}
