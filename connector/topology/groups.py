@@ -122,13 +122,18 @@ class GroupState:
         self.delivered[stream] = ms
 
     def read_ended(self, streams: tuple[bytes, ...], read_to: int) -> None:
-        """All rows of ``streams`` before ``read_to`` are produced."""
+        """All rows of ``streams`` before ``read_to`` are produced. Never moves a stream back that is further inside."""
+        ahead = {
+            stream: position
+            for stream, position in self.apart.items()
+            if position.read_to >= read_to and position != (read_to, None) and stream in streams
+        }
         if len(streams) == len(self.group.streams):
             self.level = read_to
-            self.apart.clear()
+            self.apart = ahead
             return
         for stream in streams:
-            self.apart[stream] = Position(read_to)
+            self.apart[stream] = ahead.get(stream, Position(read_to))
         self._rejoin()
 
     def close_at(self, close: int) -> None:

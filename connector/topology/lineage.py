@@ -130,6 +130,10 @@ class Lineage:
             kept = [state for state in states if state.close is None or not done(state)]
             if len(kept) < len(states):
                 left = set(map(id, kept))
-                forgotten += [state.group for state in states if id(state) not in left]
+                for state in states:
+                    if id(state) not in left:
+                        # Gates may still ask it, also after its slot has become ours.
+                        state.read_ended(state.group.streams, state.close or state.opened)
+                        forgotten.append(state.group)
                 self.by_slot[slot] = kept
         return forgotten

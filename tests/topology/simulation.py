@@ -1,0 +1,497 @@
+"""Workers against a random world: claims, restore, commit, follow, kills at every step. Pure, one seed one run.
+
+`simulate` drives real planners over the model of Kafka in `simulation_kafka` until the whole log is delivered, then says what
+went wrong: rows lost, rows doubled, keys out of order, or no end. ``python -m tests.topology.simulation 0 10000`` runs many
+seeds by hand.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from connector.topology import Commit, Observed, Planner, Read
+from tests.topology.simulation_kafka import Kafka, State, Stored, Transaction
+from tests.topology.worlds import Row, World, make_world
+
+MAX_STEPS = 30_000
+
+
+@dataclass
+class Outcome:
+    """``faults`` is empty when all went well."""
+
+    seed: int
+    faults: list[str]
+    steps: int
+    kills: int
+    commits: int
+
+
+@dataclass
+class Rules:
+    """The safety of what surrounds the planner; each switch takes one rule out."""
+
+    fence_owners: bool = True
+    wait_for_pending: bool = True
+    wait_for_high_watermark: bool = True
+    name_touched_slots: bool = True
+    drop_old_pages: bool = True
+    caught_up_first: bool = True
+    release_after_unknown: bool = True
+
+
+@dataclass(eq=False)
+class Restoring:
+    step: int = 0
+    end: int = 0
+
+
+@dataclass(eq=False)
+class ActiveRead:
+    read: Read
+    rows: list[Row]
+    at: int = 0
+
+
+class Worker:
+    """One process: its planner, its view of the group, its open transaction."""
+
+    def __init__(self, sim: Simulation, name: str) -> None:
+        self.sim = sim
+        self.name = name
+        self.rng = sim.rng
+        self.skew = sim.rng.choice([0, 0, -1, 1])
+        self.planner = sim.planner_class(
+            [sim.world.table],
+            slots=sim.kafka.slots,
+            owner=name,
+            confidence_ms=sim.world.confidence,
+            lookback_ms=sim.lookback,
+        )
+        self.table = self.planner.tables[sim.world.table]
+        self.assigned: set[int] = set()
+        self.restoring: dict[int, Restoring] = {}
+        self.offsets = [0] * sim.kafka.slots
+        self.awaited = [sim.kafka.high_watermark(slot) for slot in range(sim.kafka.slots)]
+        self.transaction: Transaction | None = None
+        self.committing: list[object] = []
+        self.commit: Commit | None = None
+        self.reads: list[ActiveRead] = []
+        self.polling: tuple[int, list[int]] | None = None
+
+    @property
+    def now(self) -> int:
+        return self.sim.now + self.skew
+
+    # -- one step --------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        if self.committing:
+            self.commit_step()
+            return
+        kind = self.rng.random()
+        if kind < 0.15:
+            self.poll()
+        elif kind < 0.30:
+            self.follow()
+        elif kind < 0.40 and self.restoring:
+            self.restore_step(self.rng.choice(sorted(self.restoring)))
+        elif kind < 0.55:
+            for read in self.planner.plan(self.now, self.rng.randint(1, 3)):
+                streams, world = read.streams, self.sim.world
+                rows = world.query(streams, read.read_to, read.after, read.limit, self.sim.now)
+                self.reads.append(ActiveRead(read, rows))
+        elif kind < 0.85 and self.reads:
+            self.read_step(self.rng.choice(self.reads))
+        elif kind < 0.93:
+            if self.transaction or self.planner.commit_due(self.now):
+                self.begin_commit(self.rng.random() < 0.3)
+        elif kind < 0.97:
+            self.begin_commit(True)
+        elif self.transaction is not None and kind < 0.98:
+            self.abort()
+
+    def poll(self) -> None:
+        """A poll takes its time: asked now, answered some steps later."""
+        world = self.sim.world
+        if self.polling is None:
+            node = self.rng.randrange(len(world.lags))
+            self.polling = (self.now, world.timestamps(node, self.sim.now))
+            return
+        started, timestamps = self.polling
+        self.polling = None
+        wanted = self.table.wanted(timestamps, self.now)
+        observed = self.table.observe(world.view(timestamps, wanted), started)
+        assert observed is not Observed.EMPTY
+
+    def follow(self, everything: bool = False) -> None:
+        """Any prefix of what is visible in a slot, as far as it is read."""
+        kafka = self.sim.kafka
+        slots = range(kafka.slots) if everything else [self.rng.randrange(kafka.slots)]
+        for slot in slots:
+            stable = kafka.stable_offset(slot)
+            end = stable if everything else self.rng.randint(self.offsets[slot], max(self.offsets[slot], stable))
+            records = kafka.committed(slot, self.offsets[slot], end)
+            self.offsets[slot] = max(end, self.offsets[slot])
+            caught_up = self.offsets[slot] >= self.awaited[slot] or not self.sim.rules.caught_up_first
+            self.planner.follow(records, [slot] if caught_up else [])
+
+    # -- the group -------------------------------------------------------------------------------------------
+
+    def assign(self, slot: int) -> None:
+        self.assigned.add(slot)
+        self.restoring[slot] = Restoring()
+
+    def revoke(self, slot: int) -> None:
+        """In good order: the open transaction is committed or aborted before the slot moves on."""
+        self.finish_transaction()
+        self.assigned.discard(slot)
+        self.restoring.pop(slot, None)
+        self.planner.release([slot])
+
+    def lost(self) -> None:
+        """The group threw us out, and we notice: abort, and begin anew."""
+        self.abort()
+        self.planner.release(sorted(self.assigned))
+        self.assigned.clear()
+        self.restoring.clear()
+        self.sim.kafka.members.add(self.name)
+
+    def finish_transaction(self) -> None:
+        if self.transaction is None and not self.committing:
+            return
+        if not self.committing and self.rng.random() < 0.4:
+            self.abort()
+            return
+        if not self.committing:
+            self.begin_commit(False)
+        while self.committing:
+            self.commit_step()
+
+    def restore_step(self, slot: int) -> None:
+        """The steps of taking over a slot, in their order; each may find that it has to wait."""
+        kafka, rules, state = self.sim.kafka, self.sim.rules, self.restoring[slot]
+        if state.step == 0:
+            if rules.fence_owners:
+                stable = kafka.stable_offset(slot)
+                newest: dict[str, Stored] = {r.text: r for r in kafka.committed(slot, 0, stable)}
+                owners = {_owner(record) for record in [*newest.values(), *kafka.uncommitted(slot, stable)]}
+                for owner in owners - kafka.members - {None}:
+                    assert owner is not None
+                    kafka.fence(owner)
+            state.step = 1
+        elif state.step == 1:
+            if not rules.wait_for_pending or not kafka.pending(slot):
+                state.end = kafka.high_watermark(slot)
+                state.step = 2
+        else:
+            stable = kafka.stable_offset(slot)
+            if stable >= state.end or not rules.wait_for_high_watermark:
+                self.planner.restore(slot, kafka.committed(slot, 0, stable))
+                del self.restoring[slot]
+
+    # -- transactions ----------------------------------------------------------------------------------------
+
+    def read_step(self, active: ActiveRead) -> None:
+        read = active.read
+        if not self.planner.is_current(read) and self.sim.rules.drop_old_pages:
+            self.reads.remove(active)
+            return
+        if active.at < len(active.rows):
+            for _ in range(self.rng.randint(1, 4)):
+                if active.at == len(active.rows):
+                    break
+                row = active.rows[active.at]
+                if self.transaction is None:
+                    self.transaction = self.sim.kafka.begin(self.name)
+                self.sim.kafka.produce_row(self.transaction, row)
+                self.planner.advance(read, row.stream, row.time)
+                active.at += 1
+            if self.rng.random() < 0.05:
+                self.planner.interrupt(read)
+                self.reads.remove(active)
+            return
+        self.reads.remove(active)
+        early = self.rng.random() < 0.1 and not active.rows
+        self.planner.finish(read, self.rng.randint(read.read_to, read.limit) if early else None)
+
+    def begin_commit(self, move_marks: bool) -> None:
+        self.commit = self.planner.commit_entries(self.now, move_marks)
+        if not self.commit.entries and self.transaction is None:
+            self.planner.committed()
+            return
+        self.committing = [*self.commit.entries, "send", "commit"]
+
+    def commit_step(self) -> None:
+        kafka = self.sim.kafka
+        if self.transaction is None:
+            self.transaction = kafka.begin(self.name)
+        for _ in range(self.rng.randint(1, 6)):
+            what = self.committing[0]
+            if what == "send":
+                assert self.commit is not None
+                slots = self.commit.slots if self.sim.rules.name_touched_slots else frozenset()
+                if not kafka.send_offsets(self.transaction, slots):
+                    self.refused()
+                    return
+                self.committing.pop(0)
+                return
+            if what == "commit":
+                self.decide()
+                return
+            self.committing.pop(0)
+            assert not isinstance(what, str)
+            kafka.produce_entry(self.transaction, what)  # type: ignore[arg-type]
+
+    def decide(self) -> None:
+        """The commit itself; now and then its outcome stays unknown to us."""
+        kafka, transaction = self.sim.kafka, self.transaction
+        assert transaction is not None
+        if self.rng.random() < 0.03:
+            if self.rng.random() < 0.5:
+                kafka.commit(transaction)
+            else:
+                kafka.abort(transaction)
+            self.start_over()
+            return
+        if not kafka.commit(transaction):
+            self.refused()
+            return
+        self.sim.commits += 1
+        self.transaction, self.committing = None, []
+        self.planner.committed()
+
+    def refused(self) -> None:
+        """No member any more, or our id was taken by whoever fenced us."""
+        transaction = self.transaction
+        assert transaction is not None
+        if transaction.fenced:
+            self.start_over()
+        if self.name not in self.sim.kafka.members:
+            self.lost()
+        elif self.transaction is not None:
+            self.start_over()
+
+    def abort(self) -> None:
+        transaction, self.transaction, self.committing = self.transaction, None, []
+        if transaction is not None and not self.sim.kafka.abort(transaction):
+            self.forget()
+            return
+        self.planner.aborted()
+
+    def start_over(self) -> None:
+        """A new producer, whose `init_transactions` ends what the old one left; nothing in memory is valid."""
+        self.sim.kafka.fence(self.name)
+        self.transaction, self.committing = None, []
+        if self.sim.rules.release_after_unknown:
+            self.forget()
+        else:
+            self.planner.aborted()
+
+    def forget(self) -> None:
+        self.planner.forget()
+        for slot in self.assigned:
+            self.restoring[slot] = Restoring()
+
+
+def _owner(record: Stored) -> str | None:
+    return None if record.value is None else record.value.get("owner")
+
+
+@dataclass
+class Simulation:
+    world: World
+    rng: random.Random
+    planner_class: type[Planner]
+    rules: Rules
+    slots: int
+    lookback: int = 0
+    now: int = 0
+    kills: int = 0
+    commits: int = 0
+    names: int = 0
+    workers: list[Worker] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.kafka = Kafka(self.slots)
+        self.now = self.world.sets[0].timestamp + self.rng.choice([0, 1, self.rng.randint(0, 200)])
+        self.calm = False
+        for _ in range(self.rng.randint(1, 3)):
+            self.join()
+
+    def join(self) -> None:
+        self.names += 1
+        worker = Worker(self, f"w{self.names}")
+        self.workers.append(worker)
+        self.kafka.members.add(worker.name)
+        self.rebalance()
+
+    def rebalance(self) -> None:
+        """Hand slots to members, moving those of live owners in good order."""
+        members = [worker for worker in self.workers if worker.name in self.kafka.members]
+        if not members:
+            return
+        for slot in range(self.slots):
+            holder = next((worker for worker in members if slot in worker.assigned), None)
+            if holder is not None and self.rng.random() < 0.6:
+                continue
+            target = self.rng.choice(members)
+            if target is holder:
+                continue
+            if holder is not None:
+                holder.revoke(slot)
+            if target.name in self.kafka.members:
+                target.assign(slot)
+
+    def throw_out(self) -> None:
+        """A session ends: the member may be dead, or paused and coming back as a zombie."""
+        members = [worker for worker in self.workers if worker.name in self.kafka.members]
+        if len(members) < 2:
+            return
+        victim = self.rng.choice(members)
+        self.kafka.members.discard(victim.name)
+        self._orphan(victim)
+
+    def _orphan(self, victim: Worker) -> None:
+        members = [worker for worker in self.workers if worker.name in self.kafka.members]
+        for slot in sorted(victim.assigned):
+            if members and not any(slot in worker.assigned for worker in members):
+                self.rng.choice(members).assign(slot)
+
+    def kill(self) -> None:
+        victim = self.rng.choice(self.workers)
+        self.kills += 1
+        self.workers.remove(victim)
+        self.kafka.members.discard(victim.name)
+        if not any(worker.name in self.kafka.members for worker in self.workers):
+            self.join()
+        self._orphan(victim)
+        if self.rng.random() < 0.7 and len(self.workers) < 3:
+            self.join()
+
+    def disturb(self) -> None:
+        kind = self.rng.random()
+        if kind < 0.35:
+            self.kill()
+        elif kind < 0.6:
+            self.throw_out()
+        elif kind < 0.8:
+            self.rebalance()
+        elif kind < 0.9 and len(self.workers) < 4:
+            self.join()
+        else:
+            self.compact()
+
+    def compact(self) -> None:
+        for slot in range(self.slots):
+            readers = [worker.offsets[slot] for worker in self.workers if worker.offsets[slot] >= worker.awaited[slot]]
+            self.kafka.compact(slot, min(readers, default=len(self.kafka.partitions[slot])))
+
+    def markers(self) -> None:
+        for transaction in self.kafka.transactions:
+            if transaction.decided and transaction.markers != transaction.partitions and self.rng.random() < 0.5:
+                transaction.markers.add(self.rng.choice(sorted(transaction.partitions - transaction.markers)))
+        self.kafka.transactions = [
+            t for t in self.kafka.transactions if not t.decided or t.markers != t.partitions or t.state is State.OPEN
+        ]
+
+    def step(self) -> None:
+        self.now += self.rng.choice([0, 0, 0, 1, 1, 2])
+        if self.rng.random() < 0.3:
+            self.markers()
+        if not self.calm and self.rng.random() < 0.012:
+            self.disturb()
+        self.rng.choice(self.workers).step()
+
+    def settle_down(self) -> None:
+        """The end of all disturbances: zombies notice, every slot has an owner."""
+        self.calm = True
+        for worker in self.workers:
+            if worker.name not in self.kafka.members:
+                worker.lost()
+        members = [worker for worker in self.workers if worker.name in self.kafka.members]
+        for slot in range(self.slots):
+            if not any(slot in worker.assigned for worker in members):
+                self.rng.choice(members).assign(slot)
+
+    def expected(self) -> list[Row]:
+        """Everything at or after the table's start, which the home slot's first mark says."""
+        starts = {
+            record.value["start"]
+            for partition in self.kafka.partitions
+            for record in partition
+            if record is not None
+            and record.value
+            and "start" in record.value
+            and record.transaction.state is State.COMMITTED
+        }
+        assert len(starts) <= 1, f"the table was started at {sorted(starts)}"
+        return [row for row in self.world.rows if starts and row.ms >= min(starts)]
+
+    def run(self) -> tuple[list[str], int]:
+        budget = self.rng.randint(100, 900)
+        for steps in range(MAX_STEPS):
+            if steps == budget:
+                self.settle_down()
+            self.step()
+            if self.calm and steps % 25 == 0 and len(self.kafka.delivered()) >= len(self.expected()) and self.idle():
+                break
+        else:
+            waits = [held for worker in self.workers for held in worker.planner.held(worker.now)]
+            return [f"no end: {len(waits)} waits, {waits[:1]}"], steps
+        return self.faults(), steps
+
+    def idle(self) -> bool:
+        """Everybody is past the end of the log."""
+        covered: set[int] = set()
+        for worker in self.workers:
+            if worker.transaction is not None or worker.committing:
+                return False
+            for slot in worker.table.active:
+                states = worker.table.lineage.groups(slot)
+                if all(state.drained or state.read_to > self.world.end for state in states):
+                    covered.add(slot)
+        return len(covered) == self.slots and self.now > self.world.end + 4 * self.world.confidence
+
+    def faults(self) -> list[str]:
+        found: list[str] = []
+        delivered = self.kafka.delivered()
+        counts = Counter(row.number for row in delivered)
+        wanted = {row.number for row in self.expected()}
+        found += [f"row {n} lost" for n in sorted(wanted - set(counts))]
+        found += [f"row {n} delivered {c} times" for n, c in sorted(counts.items()) if c > 1]
+        found += [f"row {n} from before the start" for n in sorted(set(counts) - wanted)]
+        last: dict[int, Row] = {}
+        for row in delivered:
+            before = last.get(row.key)
+            if before is not None and before.order > row.order and counts[row.number] == 1:
+                found.append(f"key {row.key}: row {row.number} behind row {before.number}")
+            last[row.key] = row
+        return found
+
+
+def simulate(seed: int, planner_class: type[Planner] = Planner, rules: Rules | None = None) -> Outcome:
+    world = make_world(seed)
+    rng = random.Random(seed ^ 0x5EED)
+    lookback = rng.choice([0, 0, 0, rng.randint(1, 100)])
+    sim = Simulation(world, rng, planner_class, rules or Rules(), rng.randint(1, 4), lookback)
+    faults, steps = sim.run()
+    return Outcome(seed, faults, steps, sim.kills, sim.commits)
+
+
+def main(first: int, last: int) -> int:
+    bad = 0
+    for seed in range(first, last):
+        outcome = simulate(seed)
+        if outcome.faults:
+            bad += 1
+            print(seed, outcome.faults[:4], flush=True)
+    print(f"{last - first} seeds, {bad} with faults")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
