@@ -215,10 +215,24 @@ async def _cql(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
     options = _options(request.body, statement=str, keyspace=str, timestamp=int)
     if options["statement"] is None:
         raise ValueError("statement is missing")
+    return _carried_out(admin, options["statement"], options["keyspace"], options["timestamp"])
+
+
+def _carried_out(admin: Admin, statement: str, keyspace: str | None, timestamp: int | None) -> dict[str, Any]:
     try:
-        return admin_data.run_cql(admin.cluster, options["statement"], options["keyspace"], options["timestamp"])
+        return admin_data.run_cql(admin.cluster, statement, keyspace, timestamp)
     except CqlError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, f"{type(error).__name__} (0x{error.code:04X}): {error}") from None
+
+
+async def _service_delete(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
+    """A DELETE that is logged as the system's own, as those of per-row TTL are."""
+    options = _options(request.body, statement=str, timestamp=int)
+    words = (options["statement"] or "").split(None, 1)
+    if not words or words[0].upper() != "DELETE":
+        raise ValueError("statement must be a DELETE")
+    with admin.cluster.cdc.system_originated():
+        return _carried_out(admin, options["statement"], None, options["timestamp"])
 
 
 ROUTES: Final[tuple[tuple[str, tuple[str, ...], Endpoint], ...]] = (
@@ -248,4 +262,5 @@ ROUTES: Final[tuple[tuple[str, tuple[str, ...], Endpoint], ...]] = (
     ("GET", ("embedded", "counters"), _counters),
     ("DELETE", ("embedded", "counters"), _reset_counters),
     ("POST", ("embedded", "cql"), _cql),
+    ("POST", ("embedded", "service_delete"), _service_delete),
 )

@@ -46,6 +46,10 @@ class AdminClient:
         answer: dict[str, Any] = self.request("POST", "/embedded/cql", body)
         return answer
 
+    def service_delete(self, statement: str, *, timestamp: int | None = None) -> None:
+        """Run a DELETE whose log rows say that the system did it (operations -3 and -4)."""
+        self.request("POST", "/embedded/service_delete", {"statement": statement, "timestamp": timestamp})
+
     def now_ms(self) -> int:
         return int(self.request("GET", "/embedded/clock")["now_ms"])
 

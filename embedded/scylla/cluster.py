@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from embedded.scylla.auth import Credentials
+from embedded.scylla.cdc.tables import Cdc
 from embedded.scylla.clock import Clock
 from embedded.scylla.counters import Counters
 from embedded.scylla.engine import Engine
@@ -57,7 +58,8 @@ class Cluster:
         self.events = EventHub()
         self.faults = Faults()
         self.counters = Counters()
-        self.engine = Engine(self.schema, self.clock)
+        self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed)
+        self.engine = Engine(self.schema, self.clock, self.cdc)
         install(self)
         self.schema.listen(self._schema_changed)
 

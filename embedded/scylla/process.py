@@ -153,6 +153,15 @@ class EmbeddedScylla:
             line += piece
         return line
 
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Its exit status once it has ended by itself; None if it still runs after so many seconds."""
+        if self._process is None:
+            return None
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
     def stop(self) -> None:
         """End it in an orderly way; by force if it does not."""
         process = self._process
