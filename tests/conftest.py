@@ -1,4 +1,4 @@
-"""Servers that tests share. A test that stops, kills or pauses a broker takes `own_kafka`; all others take `kafka`."""
+"""Servers that tests share. A test that stops, kills or pauses one takes `own_kafka`; all others take `kafka`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from embedded.kafka import EmbeddedKafka
+from embedded.scylla.process import EmbeddedScylla
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +23,13 @@ def own_kafka() -> Iterator[EmbeddedKafka]:
     """A broker for one test, to be mistreated."""
     with EmbeddedKafka() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def scylla() -> Iterator[EmbeddedScylla]:
+    """The session's ScyllaDB: always running, shared, so keyspaces need names of their own. Stream sets count at once."""
+    with EmbeddedScylla(ring_delay=0) as server:
+        yield server
 
 
 @pytest.fixture

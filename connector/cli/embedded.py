@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from connector.cli.output import Output
 from connector.cli.stop import stop_on_sigterm
 from connector.errors import EmbeddedError
+
+if TYPE_CHECKING:
+    from embedded.scylla.process import EmbeddedScylla
+
+_LOOK_SECONDS = 0.2
 
 
 class EmbeddedCommand:
@@ -15,31 +21,79 @@ class EmbeddedCommand:
     help = "run the embedded servers in the foreground"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        from embedded.scylla.main import add_arguments as add_scylla_arguments
+
         servers = parser.add_subparsers(dest="server", metavar="SERVER", title="servers", required=True)
+        scylla = servers.add_parser("scylla", help="a CQL server with ScyllaDB's change log")
+        add_scylla_arguments(scylla)
+        scylla.set_defaults(serve=_serve_scylla)
         kafka = servers.add_parser("kafka", help="a real Apache Kafka broker")
-        _add_kafka_arguments(kafka)
+        kafka.add_argument("--port", type=port_number, metavar="N", help="port (default: a free one)")
+        kafka.add_argument("--data", type=Path, metavar="DIR", help="keep the data here (default: nowhere)")
+        kafka.set_defaults(serve=_serve_kafka)
+        both = servers.add_parser("up", help="both; --port is ScyllaDB's")
+        add_scylla_arguments(both)
+        both.add_argument("--kafka-port", type=port_number, metavar="N", help="port (default: a free one)")
+        both.add_argument("--data", type=Path, metavar="DIR", help="keep Kafka's data here (default: nowhere)")
+        both.set_defaults(serve=_serve_both)
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        return _run_kafka(args, output)
+        status: int = args.serve(args, output)
+        return status
 
 
-def _add_kafka_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=port_number, metavar="N", help="listen on this port (default: a free one)")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="keep the data here (default: nowhere)")
+def _serve_scylla(args: argparse.Namespace, output: Output) -> int:
+    from embedded.scylla.main import serve
+
+    return serve(args)
 
 
-def _run_kafka(args: argparse.Namespace, output: Output) -> int:
+def _serve_kafka(args: argparse.Namespace, output: Output) -> int:
     from embedded.kafka import EmbeddedKafka
 
     with stop_on_sigterm() as stop, EmbeddedKafka(port=args.port or None, data=args.data) as broker:
         output.record({"kafka": broker.bootstrap_servers})
-        while not stop.wait(0.2):
-            status = broker.wait(0)
-            if status is not None:
-                raise EmbeddedError(
-                    f"the Kafka broker ended by itself (status {status}); see {broker.data / 'broker.log'}"
-                )
+        while not stop.wait(_LOOK_SECONDS):
+            if (status := broker.wait(0)) is not None:
+                raise EmbeddedError(f"the Kafka broker ended by itself (status {status})")
     return 0
+
+
+def _serve_both(args: argparse.Namespace, output: Output) -> int:
+    from embedded.kafka import EmbeddedKafka
+
+    with (
+        stop_on_sigterm() as stop,
+        _scylla(args) as scylla,
+        EmbeddedKafka(port=args.kafka_port or None, data=args.data) as broker,
+    ):
+        output.record({"kafka": broker.bootstrap_servers, "scylla": scylla.address, "api": scylla.api})
+        while not stop.wait(_LOOK_SECONDS):
+            for name, server in (("Kafka broker", broker), ("ScyllaDB server", scylla)):
+                if (status := server.wait(0)) is not None:
+                    raise EmbeddedError(f"the {name} ended by itself (status {status})")
+    return 0
+
+
+def _scylla(args: argparse.Namespace) -> EmbeddedScylla:
+    from embedded.scylla.process import EmbeddedScylla
+
+    return EmbeddedScylla(
+        host=str(args.host),
+        port=args.port or None,
+        api_port=args.api_port or None,
+        nodes=args.nodes,
+        vnodes=args.vnodes,
+        shards=args.shards,
+        ring_delay=args.ring_delay,
+        init=args.init,
+        user=args.user,
+        password=args.password,
+        tls_cert=args.tls_cert,
+        tls_key=args.tls_key,
+        tls_client_ca=args.tls_client_ca,
+        seed=args.seed,
+    )
 
 
 def port_number(text: str) -> int:

@@ -55,7 +55,7 @@ class HumanFormatter(_Formatter):
         text += "".join(f" {name}={value}" for name, value in self._fields(record).items())
         error = self._error(record)
         if error is not None:
-            text += f" ({error})" if "\n" not in error else f"\n{error}"
+            text += f"\n{error}" if self._debug else f" ({error})"
         return text if self._debug else text.replace("\n", "\\n")
 
 

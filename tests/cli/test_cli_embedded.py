@@ -1,0 +1,70 @@
+"""`scylla-cdc embedded` and `scylla-cdc demo`, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embedded import ports
+from tests.embedded.processes import is_gone, until
+from tests.house import ROOT
+
+SCYLLA_CDC = [sys.executable, "-m", "connector"]
+
+pytestmark = pytest.mark.kafka
+
+
+def children(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout.split()
+    return [descendant for child in map(int, listed) for descendant in (child, *children(child))]
+
+
+def test_kafka_says_when_it_is_ready_and_ends_with_sigterm(tmp_path: Path) -> None:
+    port = ports.free_port()
+    command = [*SCYLLA_CDC, "embedded", "kafka", "--port", str(port), "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == {"kafka": f"127.0.0.1:{port}"}
+        socket.create_connection(("127.0.0.1", port), 5).close()
+
+        second = subprocess.run(
+            [*SCYLLA_CDC, "embedded", "kafka", "--port", str(port)], cwd=ROOT, capture_output=True, text=True
+        )
+        assert (second.returncode, second.stdout) == (1, "")
+        assert str(port) in second.stderr and "taken" in second.stderr
+
+        below = children(process.pid)
+        assert below
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stdout.read() == ""
+    assert all(is_gone(pid) for pid in below)
+    assert (tmp_path / "data").is_dir()
+
+
+def test_kill_9_of_the_command_leaves_no_broker() -> None:
+    command = [*SCYLLA_CDC, "embedded", "kafka"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert "kafka" in json.loads(process.stdout.readline())
+        below = children(process.pid)
+        assert len(below) == 2
+        process.kill()
+    until(lambda: all(is_gone(pid) for pid in below))
+
+
+def test_the_demo_shows_what_works_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*SCYLLA_CDC, "demo", "--rows", "20"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 differences" in done.stdout and "\x1b" not in done.stdout
+    assert list(tmp_path.iterdir()) == []

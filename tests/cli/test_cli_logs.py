@@ -1,0 +1,63 @@
+"""Log lines: one an event, for people or as JSON, tracebacks only when debugging."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from connector.cli.logs import set_up_logging
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    yield
+    root.handlers[:], _ = before
+    root.setLevel(before[1])
+    logging.captureWarnings(False)
+
+
+def lines(log_format: str, *, debug: bool = False) -> list[str]:
+    stream = io.StringIO()
+    set_up_logging(log_format, debug=debug, stream=stream)
+    logger = logging.getLogger("connector.worker.loop")
+    logger.debug("details")
+    logger.info("claimed\nslot", extra={"slot": 3, "table": "ks.t"})
+    try:
+        raise ValueError("bad\nvalue")
+    except ValueError:
+        logger.exception("failed")
+    logging.getLogger("somebody.else").info("chatter")
+    logging.getLogger("somebody.else").warning("warned")
+    return stream.getvalue().splitlines()
+
+
+def test_for_people_one_line_an_event() -> None:
+    first, second, third = lines("human")
+    assert first.endswith(r"INFO connector.worker.loop: claimed\nslot slot=3 table=ks.t")
+    assert second.endswith(r"ERROR connector.worker.loop: failed (ValueError: bad\nvalue)")
+    assert third.endswith("WARNING somebody.else: warned")
+
+
+def test_for_machines_one_object_an_event() -> None:
+    first, second, _ = (json.loads(line) for line in lines("json"))
+    assert first.pop("time").endswith("Z")
+    assert first == {
+        "level": "info",
+        "logger": "connector.worker.loop",
+        "message": "claimed\nslot",
+        "slot": 3,
+        "table": "ks.t",
+    }
+    assert second["error"] == "ValueError: bad\nvalue"
+
+
+def test_debugging_tells_all() -> None:
+    text = "\n".join(lines("human", debug=True))
+    assert "details" in text and "Traceback" in text and "chatter" not in text
+    assert "Traceback" in json.loads(lines("json", debug=True)[2])["error"]
