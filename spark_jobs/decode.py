@@ -1,0 +1,221 @@
+"""Kafka records to changelog rows: typed cells, identities and tie keys made once, bad records with their reason.
+
+In: a micro-batch (key, value, topic, partition, offset, timestamp) and a ``Layout``. Out: a frame with the changelog's
+columns; a record that cannot be landed is a row of the dead segment with its raw bytes. The value is parsed once per
+plan: it stands behind a generator, since Spark would repeat the parser for every filter and column that uses it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.changelog import NUMBERED, changelog_columns
+from spark_jobs.landed_types import order_key, out_of_range, text_value
+from spark_jobs.layout import DEAD, Key, Layout, Stored
+from spark_jobs.names import literal, quoted, struct_of
+from spark_jobs.patches import PARTITION, ROW
+from spark_jobs.record_schema import known_fields, record_type
+from spark_jobs.serialised_columns import elements_sql, order_sql, tie_sql
+
+_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value"
+BATCH = "scylla_cdc_batch"
+_STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE')"
+
+
+def decoded_json(
+    batch: DataFrame, layout: Layout, segment: int, range_topic: str, with_schemas: bool = False
+) -> DataFrame:
+    """The changelog rows of a batch of JSON records."""
+    inner = record_type(layout, with_schemas)
+    envelope = f"struct<payload:{inner}>" if with_schemas else inner
+    parser = (
+        f"from_json(concat('{{\"e\":', text, ',\"z\":1}}'), {literal(f'e {envelope}, z int, _corrupt string')}, "
+        f"{_STRICT_JSON})"
+    )
+    path = "$.payload.after" if with_schemas else "$.after"
+    keys = f"json_object_keys(get_json_object(text, '{path}'))"
+    known = ", ".join(literal(name) for name in known_fields(layout))
+    unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
+    e = "p.e.payload" if with_schemas else "p.e"
+    broken = (
+        "CASE WHEN length(raw_value) = 0 THEN 'EMPTY' WHEN NOT is_valid_utf8(text) THEN 'NOT_UTF8' "
+        "WHEN p IS NULL OR p._corrupt IS NOT NULL THEN 'CORRUPT' WHEN p.z IS NULL THEN 'TRAILING' "
+        f"WHEN {e} IS NULL THEN 'NULL_ENVELOPE' END"
+    )
+    source = _with_text(batch)
+    parsed = (
+        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown "
+        f"FROM {BATCH} LATERAL VIEW inline_outer(array(named_struct('p', {parser}))) AS p"
+    )
+    return _changes(source, parsed, layout, segment, range_topic, with_schemas)
+
+
+def _with_text(batch: DataFrame) -> DataFrame:
+    return batch.where("value IS NOT NULL").selectExpr(
+        "topic",
+        "partition",
+        "offset",
+        "unix_millis(timestamp) AS kafka_ms",
+        "key AS raw_key",
+        "value AS raw_value",
+        "CAST(value AS string) AS text",
+    )
+
+
+def _changes(
+    source: DataFrame, parsed: str, layout: Layout, segment: int, range_topic: str, struct_bounds: bool
+) -> DataFrame:
+    fields = _fields(layout, struct_bounds, range_topic)
+    flat = f"SELECT {_RAW}, broken, unknown, {', '.join(fields)} FROM ({parsed}) AS parsed"
+    typed = f"SELECT *, {_identities(layout)} {_reason(layout)} AS reason FROM ({flat}) AS flat"
+    columns: list[str] = []
+    for name, kind in changelog_columns(layout).items():
+        columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
+    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed")
+
+
+def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
+    """SQL over a frame. The name lives only while the text is analysed, in a session of the caller's own."""
+    session = frame.sparkSession
+    frame.createOrReplaceTempView(name)
+    try:
+        return session.sql(text)
+    finally:
+        session.catalog.dropTempView(name)
+
+
+def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
+    partition = ", ".join(quoted(key.identity) for key in layout.partition)
+    made = {
+        "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
+        "bucket": f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)",
+        "landed_at": "current_timestamp()",
+        "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
+        "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
+    }
+    if name in made:
+        return made[name]
+    if name in NUMBERED:
+        return f"CAST(NULL AS {kind})"
+    return quoted(name)
+
+
+def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
+    ranged = f"topic = {literal(range_topic)}"
+    operation = "e.op"
+    if layout.clustering:
+        by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
+        operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE e.op END"
+    fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
+    has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
+    if layout.clustering:
+        bounded = "(e.kind = 'partition' OR (e.start IS NOT NULL AND e.end IS NOT NULL))"
+        has_row = f"CASE WHEN {ranged} THEN e.partition IS NOT NULL AND {bounded} ELSE {has_row} END"
+        for side in ("start", "end"):
+            bound = _bound(layout, side, struct_bounds)
+            fields.append(f"CASE WHEN {ranged} AND e.kind = 'range' THEN {bound} END AS {side}_bound")
+    fields.append(f"{has_row} AS has_row")
+    for key in layout.keys:
+        fields.append(f"{_key_value(layout, key, ranged)} AS {quoted(key.value)}")
+    no_clustering = " AND ".join(f"{_key_value(layout, key, ranged)} IS NULL" for key in layout.clustering)
+    kind = str(ROW)
+    if layout.clustering:
+        kind = f"CASE WHEN {ranged} OR ({no_clustering}) THEN {PARTITION} ELSE {ROW} END"
+    fields.append(f"{kind} AS kind")
+    ranges: list[str] = []
+    for column, stored in layout.recorded:
+        source = f"e.after.{quoted(column.name)}"
+        fields += _column(layout, stored, source, kind == str(ROW), column.kind == "static")
+        value = source if layout.images else f"{source}.value"
+        if stored.role == "cell" and layout.declared.get(column.name) != "bigint":
+            ranges += [text for text in [out_of_range(stored.type, value)] if text]
+    for key in layout.keys:
+        if layout.declared.get(key.name) != "bigint":
+            ranges += [text for text in [out_of_range(key.type, _key_value(layout, key, ranged))] if text]
+    fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
+    return fields
+
+
+def _key_value(layout: Layout, key: Key, ranged: str) -> str:
+    places = [f"e.{part}.{quoted(name)}" for name in key.names for part in ("after", "before")]
+    if layout.clustering and not key.clustering:
+        places += [f"e.partition.{quoted(name)}" for name in key.names]
+    return f"coalesce({', '.join(places)})"
+
+
+def _bound(layout: Layout, side: str, struct_bounds: bool) -> str:
+    """Order keys of the bound's prefix, its length, and whether the bound itself is inside."""
+    values = f"e.{side}.values"
+    length = f"e.{side}.length" if struct_bounds else f"size({values})"
+    keys: list[tuple[str, str]] = []
+    for index, key in enumerate(layout.clustering):
+        if struct_bounds:
+            value = f"coalesce({', '.join(f'{values}.{quoted(name)}' for name in key.names)})"
+        else:
+            value = text_value(key.type, f"get({values}, {index})")
+        keys.append((f"o{index}", order_key(key.type, value, order_sql(key.type, value))))
+    return struct_of([("o", struct_of(keys)), ("l", length), ("i", f"e.{side}.inclusive")])
+
+
+def _column(layout: Layout, stored: Stored, source: str, always_row: bool, static: bool) -> list[str]:
+    """The changelog columns of one recorded column; null where the record does not touch it."""
+    if layout.images:
+        own = "e.after IS NOT NULL AND e.op <> 'd'"
+        if not always_row:
+            no_clustering = " AND ".join(
+                f"coalesce({', '.join(f'e.after.{quoted(name)}' for name in key.names)}) IS NULL"
+                for key in layout.clustering
+            )
+            own += f" AND {'' if static else 'NOT '}({no_clustering})"
+        return [f"CASE WHEN {own} THEN {_cell(stored, source)} END AS {quoted(stored.value)}"]
+    if stored.role == "cell":
+        cell = _cell(stored, f"{source}.value")
+        return [f"CASE WHEN {source} IS NOT NULL THEN {cell} END AS {quoted(stored.value)}"]
+    overwritten = f"coalesce({source}.value.mode, 'overwrite') = 'overwrite'"
+    if stored.role == "fields":
+        columns = [f"CASE WHEN {source} IS NOT NULL THEN {overwritten} END AS {quoted(stored.tombstone)}"]
+        for name, part in layout.field_cells(stored):
+            field = f"{source}.value.elements.{quoted(name)}"
+            cell = _cell(part, f"{field}.value")
+            columns.append(f"CASE WHEN {field} IS NOT NULL THEN {cell} END AS {quoted(part.value)}")
+        return columns
+    made = struct_of([("o", overwritten), ("e", elements_sql(stored, f"{source}.value.elements"))])
+    return [f"CASE WHEN {source} IS NOT NULL THEN {made} END AS {quoted(stored.elements)}"]
+
+
+def _cell(stored: Stored, value: str) -> str:
+    fields = [("v", value)]
+    if stored.tie:
+        fields.append(("x", tie_sql(stored.type, value)))
+    return struct_of(fields)
+
+
+def _identities(layout: Layout) -> str:
+    """Identity columns that differ from the key's own value, and a range's bounds; each ends with a comma."""
+    made = ""
+    for key in layout.keys:
+        value = quoted(key.value)
+        if key.identity_kind == "text":
+            made += f"CAST({value} AS string) AS {quoted(key.identity)}, "
+        elif key.identity_kind == "tie":
+            made += f"{tie_sql(key.type, value)} AS {quoted(key.identity)}, "
+        elif key.identity_kind == "order":
+            made += f"{order_sql(key.type, value)} AS {quoted(key.identity)}, "
+    if layout.clustering:
+        bounds = struct_of([("s", "start_bound"), ("e", "end_bound")])
+        made += f"CASE WHEN start_bound IS NOT NULL THEN {bounds} END AS bounds, "
+    return made
+
+
+def _reason(layout: Layout) -> str:
+    no_key = " OR ".join(f"{quoted(key.value)} IS NULL" for key in layout.partition)
+    for key in layout.clustering:
+        no_key += f" OR (kind = {ROW} AND {quoted(key.value)} IS NULL)"
+    if layout.clustering and not layout.has_statics:
+        no_key += f" OR (kind = {PARTITION} AND op IN ('c', 'u'))"
+    return (
+        "CASE WHEN broken IS NOT NULL THEN broken "
+        "WHEN op IS NULL OR op NOT IN ('c', 'u', 'd', 'r') THEN 'BAD_OP' WHEN ts IS NULL THEN 'NO_TS' "
+        f"WHEN NOT has_row THEN 'NO_ROW' WHEN {no_key} THEN 'NO_KEY' "
+        "WHEN unknown THEN 'UNKNOWN_FIELD' WHEN out_of_range THEN 'OUT_OF_RANGE' END"
+    )

@@ -1,0 +1,100 @@
+"""Landed tables in Delta Lake's format, by the JVM implementation.
+
+In: a session and the warehouse's folder. Out: a ``Sink``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.names import quoted
+
+Result = TypeVar("Result")
+
+_PROPERTIES = {
+    # Statistics on the columns that skip files; on hundreds of cells they would cost more than they save.
+    "delta.dataSkippingNumIndexedCols": "6",
+    "delta.checkpointInterval": "20",
+}
+_ATTEMPTS = 8
+
+
+class DeltaSink:
+    """See ``Sink``. A commit that loses against another writer's is tried again: none depends on what it read."""
+
+    def __init__(self, session: SparkSession, warehouse: str) -> None:
+        self.session = session
+        self.warehouse = warehouse
+
+    def path(self, table: str) -> str:
+        return f"{self.warehouse}/{table}"
+
+    def relation(self, table: str) -> str:
+        return quoted("delta", self.path(table))
+
+    def exists(self, table: str) -> bool:
+        jvm = self.session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self.path(table)}/_delta_log")
+        return bool(path.getFileSystem(self.session._jsc.hadoopConfiguration()).exists(path))
+
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+        if not self.exists(table):
+            described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+            properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
+            self.session.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
+                f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
+            )
+        present = set(self.session.table(self.relation(table)).columns)
+        missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
+        if missing:
+            text = f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({', '.join(missing)})"
+            self._retried(lambda: self.session.sql(text))
+
+    def append(self, table: str, frame: DataFrame) -> None:
+        self._retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)))
+
+    def replace_buckets(self, table: str, frame: DataFrame) -> None:
+        writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer.save(self.path(table))
+
+    def delete(self, table: str, condition: str) -> None:
+        self._retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"))
+
+    def compact(self, table: str, condition: str | None = None) -> None:
+        where = f" WHERE {condition}" if condition else ""
+        self._retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{where}"))
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        hours = max(older_than_ms, 0) / 3_600_000
+        check = "spark.databricks.delta.retentionDurationCheck.enabled"
+        before = self.session.conf.get(check, "true")
+        self.session.conf.set(check, "false")
+        try:
+            self.session.sql(f"VACUUM {self.relation(table)} RETAIN {hours} HOURS")
+        finally:
+            self.session.conf.set(check, str(before))
+
+    def files(self, table: str) -> tuple[int, int]:
+        row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("numFiles", "sizeInBytes").first()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    def _retried(self, work: Callable[[], Result]) -> Result:
+        for attempt in range(_ATTEMPTS):
+            try:
+                return work()
+            except Exception as error:
+                if attempt == _ATTEMPTS - 1 or not _is_conflict(error):
+                    raise
+        raise AssertionError("unreachable")
+
+
+def _is_conflict(error: Exception) -> bool:
+    text = str(error)
+    return any(
+        mark in text for mark in ("DELTA_CONCURRENT", "ConcurrentAppend", "ConcurrentModification", "MetadataChanged")
+    )

@@ -1,0 +1,151 @@
+"""The landing job: all tables of a configuration, each by a query of its own, until stopped or once.
+
+In: ``Settings``. Out: an exit status, and a summary. A table that fails is reported, tried again with growing pauses,
+and ends no other. Also runs by itself: ``spark-submit spark_jobs/land.py LANDING.json [--once]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+
+from connector.errors import CdcError, ConfigurationError
+from spark_jobs.kafka_topics import SchemaTopic, Topics
+from spark_jobs.lease import Lease, open_folder
+from spark_jobs.progress import Progress
+from spark_jobs.registration import open_sink
+from spark_jobs.session import require_class, start_session
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.table_stream import TableStream, one_line
+
+ATTEMPTS_ONCE = 3
+_FIRST_PAUSE_S = 0.5
+_POLL_S = 0.1
+
+
+class _Landing:
+    """One table's stream with its failures."""
+
+    def __init__(self, stream: TableStream) -> None:
+        self.stream = stream
+        self.failures = 0
+        self.retry_at: float | None = None
+        self.done = False
+
+
+def land(
+    settings: Settings,
+    once: bool,
+    progress: Progress,
+    stop: threading.Event | None = None,
+    session: SparkSession | None = None,
+) -> int:
+    """Lands until ``stop`` is set, or (``once``) until every table reached its topics' present ends. 0 or 1."""
+    stop = stop or threading.Event()
+    session = session or start_session(settings.session_config())
+    require_class(
+        session,
+        "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.2",
+    )
+    sink = open_sink(session, settings.session_config())
+    topics = Topics(session, settings.kafka())
+    lease = Lease(open_folder(session, f"{settings.warehouse}/_leases"), settings.name, settings["lease.timeout.ms"])
+    with contextlib.closing(topics), lease:
+        schemas = SchemaTopic(topics, settings.schema_topic)
+        landings = [
+            _Landing(TableStream(session, sink, settings, table, topics, schemas, lease, progress))
+            for table in settings.tables
+        ]
+        with ThreadPoolExecutor(min(len(landings), 8)) as pool:
+            list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
+        try:
+            _watch(landings, once, settings, progress, stop)
+        finally:
+            for landing in landings:
+                landing.stream.stop()
+                landing.stream.clean()
+    progress.done()
+    return 1 if once and any(landing.failures for landing in landings if not landing.done) else 0
+
+
+def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress) -> None:
+    try:
+        landing.retry_at = None
+        landing.stream.start(once)
+    except Exception as error:
+        _failed(landing, str(error) if isinstance(error, CdcError) else one_line(error), once, settings, progress)
+
+
+def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
+    landing.failures += 1
+    table = progress.of(landing.stream.name)
+    table.failures += 1
+    table.last_error = why
+    pause = min(_FIRST_PAUSE_S * 2 ** (landing.failures - 1), settings["retry.backoff.max.ms"] / 1000)
+    if once and landing.failures >= ATTEMPTS_ONCE:
+        progress.note(f"{landing.stream.name} failed: {why}")
+        return
+    progress.note(f"{landing.stream.name} failed, trying again in {pause:g} s: {why}")
+    landing.retry_at = time.monotonic() + pause
+
+
+def _watch(
+    landings: Sequence[_Landing], once: bool, settings: Settings, progress: Progress, stop: threading.Event
+) -> None:
+    while not stop.is_set():
+        for landing in landings:
+            if landing.done:
+                continue
+            if landing.retry_at is not None:
+                if time.monotonic() >= landing.retry_at:
+                    _start(landing, once, settings, progress)
+            elif landing.stream.ended() and landing.stream.query is not None:
+                why = landing.stream.failure()
+                landing.stream.clean()
+                landing.stream.query = None
+                if why is not None:
+                    _failed(landing, why, once, settings, progress)
+                else:
+                    landing.done = True
+                    progress.of(landing.stream.name).last_error = None
+        waiting = [item for item in landings if not item.done and (item.retry_at is not None or item.stream.query)]
+        if once and not waiting:
+            return
+        stop.wait(_POLL_S)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """For ``spark-submit``; the command line of the product has its own."""
+    parser = argparse.ArgumentParser(prog="land.py")
+    parser.add_argument("config")
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    progress = Progress(as_json=args.json)
+    try:
+        status = land(load_settings(args.config), args.once, progress, stop)
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except CdcError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(progress.summary()) if args.json else progress.text())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

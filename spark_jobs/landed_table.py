@@ -1,0 +1,211 @@
+"""One landed table: its changelog, its state, and what moves rows from the one to the other.
+
+In: a session, a sink and a table's name. Out: appends, merges, positions, known definitions, and the text of its view.
+The changelog holds everything that a batch implies in one commit; the state holds the mark in the same commit as the
+rows that the mark speaks of. A crash between any two steps leaves a state that the next start continues from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.changelog import changelog_columns, state_columns
+from spark_jobs.definitions import TableDefinition, parse_definition
+from spark_jobs.fold import compacted, folded
+from spark_jobs.layout import DEFINITIONS, POSITIONS, Layout, shape
+from spark_jobs.names import literal, physical, quoted
+from spark_jobs.patches import changes_patch, state_patch
+from spark_jobs.sink import Sink
+from spark_jobs.view import partition_columns, visible_rows
+
+MARK_BUCKET = -1
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was noted about a table when it was last prepared: enough to write its view without Kafka."""
+
+    definitions: tuple[TableDefinition, ...]
+    declared: Mapping[str, str] = field(default_factory=dict)
+    buckets: int = 4
+    not_before: int | None = None
+    sequence: int = 0
+
+    def layout(self) -> Layout:
+        return shape(self.definitions, self.declared, self.buckets, self.not_before)
+
+    def note(self) -> str:
+        return json.dumps(
+            {
+                "definitions": [definition.text for definition in self.definitions],
+                "declared": dict(self.declared),
+                "buckets": self.buckets,
+                "not_before": self.not_before,
+            }
+        )
+
+
+class LandedTable:
+    """``keyspace.table`` in the warehouse."""
+
+    def __init__(self, session: SparkSession, sink: Sink, keyspace: str, table: str) -> None:
+        self.session = session
+        self.sink = sink
+        self.keyspace = keyspace
+        self.table = table
+        folder = f"{physical(keyspace)}/{physical(table)}"
+        self.changelog = f"{folder}/changelog"
+        self.state = f"{folder}/state"
+        self.history = f"{folder}/history"
+
+    @property
+    def name(self) -> str:
+        return f"{self.keyspace}.{self.table}"
+
+    def exists(self) -> bool:
+        return self.sink.exists(self.changelog) and self.sink.exists(self.state)
+
+    def known(self) -> Known | None:
+        """The newest noted definitions; None for a table that was never prepared."""
+        if not self.exists():
+            return None
+        rows = self.session.sql(
+            f"SELECT max(struct(offset, note)) AS newest FROM {self._log} WHERE segment = {DEFINITIONS}"
+        ).first()
+        if rows is None or rows["newest"] is None:
+            return None
+        note = json.loads(rows["newest"]["note"])
+        return Known(
+            definitions=tuple(parse_definition(text) for text in note["definitions"]),
+            declared=note["declared"],
+            buckets=note["buckets"],
+            not_before=note["not_before"],
+            sequence=rows["newest"]["offset"],
+        )
+
+    def prepare(self, known: Known) -> Layout:
+        """Makes the tables fit the definitions and notes these, so that every later reader sees both."""
+        layout = known.layout()
+        self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
+        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        noted = (
+            f"SELECT {DEFINITIONS} AS segment, 0 AS kind, CAST({known.sequence} AS bigint) AS offset, "
+            f"current_timestamp() AS landed_at, {literal(known.note())} AS note"
+        )
+        self.sink.append(self.changelog, self.session.sql(noted))
+        return layout
+
+    def positions(self) -> Offsets:
+        """The end offset of every topic partition up to which records are in the changelog."""
+        rows = self.session.sql(
+            f"SELECT topic, partition, max(offset) AS offset FROM {self._log} "
+            f"WHERE segment = {POSITIONS} GROUP BY topic, partition"
+        ).collect()
+        return {(row["topic"], row["partition"]): row["offset"] for row in rows}
+
+    def position_rows(self, ends: Offsets) -> DataFrame:
+        """Rows that say how far a batch went; appended together with the batch."""
+        values = ", ".join(
+            f"({POSITIONS}, 0, {literal(topic)}, {number}, CAST({offset} AS bigint))"
+            for (topic, number), offset in sorted(ends.items())
+        )
+        return self.session.sql(
+            "SELECT *, current_timestamp() AS landed_at "
+            f"FROM VALUES {values} AS p(segment, kind, topic, partition, offset)"
+        )
+
+    def append(self, frame: DataFrame) -> None:
+        self.sink.append(self.changelog, frame)
+
+    def mark(self) -> int:
+        """The greatest segment that is merged into the state."""
+        row = self.session.sql(f"SELECT {_mark(self._rows)} AS mark").first()
+        assert row is not None
+        return int(row["mark"])
+
+    def greatest_segment(self) -> int:
+        row = self.session.sql(f"SELECT coalesce(max(segment), 0) AS segment FROM {self._log}").first()
+        assert row is not None
+        return max(int(row["segment"]), 0)
+
+    def unmerged(self) -> tuple[int, int | None]:
+        """How many changes wait for the next merge, and since when (epoch ms)."""
+        row = self.session.sql(
+            f"SELECT count(*) AS rows, unix_millis(min(landed_at)) AS since FROM {self._log} "
+            f"WHERE segment > {self.mark()}"
+        ).first()
+        assert row is not None
+        return int(row["rows"]), row["since"]
+
+    def merge(self, layout: Layout, through: int) -> int:
+        """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
+
+        Only buckets that have changes are read and written, each to one file. Doing it twice changes nothing.
+        """
+        mark = self.mark()
+        if through <= mark:
+            return 0
+        window = f"segment > {mark} AND segment <= {through}"
+        touched = self.session.sql(
+            f"SELECT DISTINCT bucket FROM {self._log} WHERE {window} AND bucket IS NOT NULL ORDER BY bucket"
+        ).collect()
+        buckets = [row["bucket"] for row in touched]
+        marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+        if buckets:
+            chosen = ", ".join(map(str, buckets))
+            patches = [
+                state_patch(layout, f"SELECT * FROM {self._rows} WHERE bucket IN ({chosen})"),
+                changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}"),
+            ]
+            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
+            marked = rows.unionByName(marked, allowMissingColumns=True)
+        self.sink.replace_buckets(self.state, marked)
+        return len(buckets)
+
+    def clear(self, through: int) -> None:
+        """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""
+        self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
+        marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+        self.sink.replace_buckets(self.state, marked)
+
+    def folded_text(self, layout: Layout) -> str:
+        """Patches of everything landed: the state, and the changes after the mark that this very state carries."""
+        tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
+        patches = [state_patch(layout, f"SELECT * FROM {self._rows}"), changes_patch(layout, tail)]
+        return folded(layout, patches, partition_columns(layout))
+
+    def view_text(self, layout: Layout) -> str:
+        return visible_rows(layout, self.folded_text(layout))
+
+    def register(self, layout: Layout) -> None:
+        """Makes ``ks.t`` and its companions known to the session's catalog."""
+        self.session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self.keyspace)}")
+        self._view("", self.view_text(layout))
+        self._view("__changelog", f"SELECT * FROM {self._log} WHERE segment > 0")
+        self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
+        letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
+        self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = -1")
+
+    def _view(self, suffix: str, text: str) -> None:
+        self.session.sql(f"CREATE OR REPLACE VIEW {quoted(self.keyspace, self.table + suffix)} AS {text}")
+
+    @property
+    def _log(self) -> str:
+        return self.sink.relation(self.changelog)
+
+    @property
+    def _rows(self) -> str:
+        return self.sink.relation(self.state)
+
+
+def _mark(state: str) -> str:
+    return f"(SELECT coalesce(max(mark), 0) FROM {state} WHERE bucket = {MARK_BUCKET})"
+
+
+def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:
+    return [definition.text for definition in one] == [definition.text for definition in other]

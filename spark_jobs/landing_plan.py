@@ -1,0 +1,139 @@
+"""Which versions a table is landed with, and what makes it impossible: checked before and while records are read.
+
+In: the versions of the schemas topic (or of CQL files), what is already noted in the warehouse, and the settings. Out:
+the ``Known`` to prepare the table with, notices for the user, or ``LandingError`` with the reason and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from connector.config.address import TableName
+from connector.errors import LandingError
+from connector.values.types import CqlType, NativeType
+from spark_jobs.definitions import TableDefinition
+from spark_jobs.landed_table import Known, same_versions
+from spark_jobs.settings import Settings
+
+ADVANCED = (
+    "{table}: the records are full row images (cdc.output.format=advanced): the landed table equals the source only "
+    "without concurrent writers and without writes whose timestamps lie in the past"
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    known: Known
+    changed: bool
+    recreated: bool = False
+
+
+def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDefinition], noted: Known | None) -> Plan:
+    """What to land with. Versions of an older table of the same name are forgotten: their table is gone."""
+    if not versions and noted is None:
+        raise LandingError(
+            f"{table}: no definition is known: the topic {settings.schema_topic or '(none)'} has no record of it, "
+            "and table.definitions names no file with its CREATE TABLE"
+        )
+    if not versions:
+        assert noted is not None
+        return Plan(noted, changed=False)
+    current = versions[-1]
+    of_table = [version for version in versions if version.table_id == current.table_id]
+    recreated = noted is not None and noted.definitions[-1].table_id != current.table_id
+    if noted is not None and not recreated:
+        # The warehouse may know versions that compaction has removed from the topic.
+        texts = {version.text for version in of_table}
+        of_table = [version for version in noted.definitions if version.text not in texts] + of_table
+    if noted is not None and not recreated and _frozen(settings, table):
+        return Plan(noted, changed=False)
+    check_output(current)
+    declared = settings.declared_types(table)
+    check_declared(table, current, declared)
+    known = Known(
+        definitions=tuple(of_table),
+        declared=declared,
+        buckets=noted.buckets if noted else settings["state.buckets"],
+        not_before=noted.not_before if noted and not recreated else None,
+        sequence=noted.sequence + 1 if noted else 1,
+    )
+    if (
+        noted is not None
+        and not recreated
+        and same_versions(noted.definitions, of_table)
+        and dict(noted.declared) == declared
+    ):
+        return Plan(noted, changed=False)
+    return Plan(known, changed=True, recreated=recreated)
+
+
+def with_truncation(known: Known, at_ms: int) -> Known:
+    """The same table, where nothing up to a time exists."""
+    return replace(known, not_before=at_ms * 1000, sequence=known.sequence + 1)
+
+
+def check_output(definition: TableDefinition) -> None:
+    """Refuses records that cannot converge to the source, with the connector's property that would help."""
+    output, name = definition.output, definition.name
+    skipped = sorted({"c", "u", "d"} & set(output.skipped_operations))
+    if skipped:
+        raise LandingError(f"{name}: skipped.operations leaves out {', '.join(skipped)}; landing needs c, u and d")
+    if output.format == "advanced":
+        if output.after != "full":
+            raise LandingError(
+                f"{name}: advanced records with cdc.include.after={output.after} do not say what a row is; "
+                "set cdc.include.after=full and postimage in the table, or use cdc.output.format=legacy"
+            )
+        return
+    if output.collections != "delta" and (left_out := _left_out_keys(definition)):
+        raise LandingError(
+            f"{name}: the key columns {', '.join(left_out)} are not in the records; set cdc.include.collections=delta"
+        )
+    if output.collections != "delta" and (missing := _left_out(definition)):
+        raise LandingError(
+            f"{name}: the columns {', '.join(missing)} are not in the records; set cdc.include.collections=delta"
+        )
+
+
+def check_declared(table: TableName, definition: TableDefinition, declared: dict[str, str]) -> None:
+    """Declared types must be of columns that exist and can have them."""
+    columns = {column.name: column for column in definition.columns}
+    for name, kind in declared.items():
+        column = columns.get(name)
+        if column is None:
+            raise LandingError(f"column.types.{table}.{name}: the table has no such column")
+        base = column.type.name if isinstance(column.type, NativeType) else column.type.cql()
+        fits = ("timestamp",) if kind == "bigint" else ("decimal", "varint")
+        if base not in fits:
+            raise LandingError(f"column.types.{table}.{name}: a {base} cannot be landed as {kind}")
+
+
+def notices(definition: TableDefinition) -> list[str]:
+    """What a user should know before the first record lands."""
+    found: list[str] = []
+    if definition.output.format == "advanced":
+        found.append(ADVANCED.format(table=definition.name))
+    if definition.output.range_deletes != "topic" and definition.of_kind("clustering"):
+        found.append(
+            f"{definition.name}: range and partition deletes are not in the records; set cdc.range.deletes=topic"
+        )
+    return found
+
+
+def _frozen(settings: Settings, table: TableName) -> bool:
+    return settings["schema.evolution"] == "freeze" or str(table) in settings["schema.evolution.freeze"]
+
+
+def _is_plain(type_: CqlType) -> bool:
+    return isinstance(type_, NativeType)
+
+
+def _left_out_keys(definition: TableDefinition) -> list[str]:
+    keys = definition.of_kind("partition_key") + definition.of_kind("clustering")
+    return [column.name for column in keys if not _is_plain(column.type)]
+
+
+def _left_out(definition: TableDefinition) -> list[str]:
+    others = definition.of_kind("static") + definition.of_kind("regular")
+    return [column.name for column in others if not _is_plain(column.type)]

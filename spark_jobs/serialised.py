@@ -1,0 +1,188 @@
+"""Bytes of landed values that SQL cannot make: their CQL serialisation, and bytes that sort like the comparator.
+
+In: a ``CqlType`` and values as Spark hands them to Python (text for decimals and addresses, rows for structs).
+Out: the tie key (serialisation) and the order key, both compared as unsigned bytes. Used while decoding, never later.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from connector.values.binary import encoder
+from connector.values.scalars import Duration
+from connector.values.types import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
+from spark_jobs.landed_types import fields_of
+
+Plain = Callable[[Any], Any]
+ToBytes = Callable[[Any], bytes]
+
+_DURATION = re.compile(r"(\d+)(mo|ms|us|µs|ns|y|w|d|h|m|s)")
+_MONTHS = {"y": 12, "mo": 1}
+_DAYS = {"w": 7, "d": 1}
+_NANOS = {
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "µs": 1_000,
+    "ns": 1,
+}
+
+
+def duration_of(text: str) -> Duration:
+    """A duration from its text in the records (``-1mo2d``); the empty text is the zero duration.
+
+    >>> duration_of("1y2mo3d4h")
+    Duration(months=14, days=3, nanoseconds=14400000000000)
+    """
+    sign = -1 if text.startswith("-") else 1
+    months = days = nanos = 0
+    for number, unit in _DURATION.findall(text):
+        if unit in _MONTHS:
+            months += int(number) * _MONTHS[unit]
+        elif unit in _DAYS:
+            days += int(number) * _DAYS[unit]
+        else:
+            nanos += int(number) * _NANOS[unit]
+    return Duration(sign * months, sign * days, sign * nanos)
+
+
+@lru_cache(maxsize=1024)
+def plain_value(type_: CqlType) -> Plain:
+    """A callable from a stored value to the Python value that ``connector.values`` works with."""
+    if isinstance(type_, NativeType):
+        return _NATIVE_PLAIN.get(type_.name, _same)
+    if isinstance(type_, ListType | SetType | VectorType):
+        element = plain_value(type_.element)
+        return lambda items: [_optional(element, item) for item in items]
+    if isinstance(type_, MapType):
+        key, value = plain_value(type_.key), plain_value(type_.value)
+        return lambda items: [(_optional(key, item[0]), _optional(value, item[1])) for item in items]
+    if isinstance(type_, TupleType | UserType):
+        fields = [plain_value(kind) for _, kind in fields_of(type_)]
+        return lambda row: [_optional(field, part) for field, part in zip(fields, row)]
+    raise TypeError(f"{type_!r} is not a CQL type")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _optional(convert: Plain, value: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+_NATIVE_PLAIN: dict[str, Plain] = {
+    "decimal": Decimal,
+    "varint": int,
+    "uuid": uuid.UUID,
+    "timeuuid": uuid.UUID,
+    "inet": ipaddress.ip_address,
+    "duration": duration_of,
+    "blob": bytes,
+}
+
+
+def tie_bytes(type_: CqlType) -> Callable[[Any], bytes | None]:
+    """The serialisation of a stored value; null stays null."""
+    plain, encode = plain_value(type_), encoder(type_)
+    return lambda value: None if value is None else encode(plain(value))
+
+
+def order_bytes(type_: CqlType) -> Callable[[Any], bytes | None]:
+    """Bytes that sort as ScyllaDB's comparator sorts the stored values; null stays null."""
+    plain, ordered = plain_value(type_), _ordered(type_)
+    return lambda value: None if value is None else ordered(plain(value))
+
+
+@lru_cache(maxsize=1024)
+def _ordered(type_: CqlType) -> ToBytes:
+    if isinstance(type_, NativeType):
+        return _NATIVE_ORDER[type_.name]
+    if isinstance(type_, ListType | SetType | VectorType):
+        element = _ordered(type_.element)
+        return lambda items: b"".join(b"\x01" + element(item) for item in items) + b"\x00"
+    if isinstance(type_, MapType):
+        key, value = _ordered(type_.key), _ordered(type_.value)
+        return lambda items: b"".join(b"\x01" + key(k) + value(v) for k, v in items) + b"\x00"
+    if isinstance(type_, TupleType | UserType):
+        fields = [_ordered(kind) for _, kind in fields_of(type_)]
+        return lambda parts: b"".join(
+            b"\x00" if part is None else b"\x01" + field(part) for field, part in zip(fields, parts)
+        )
+    raise TypeError(f"{type_!r} is not a CQL type")
+
+
+def _closed(raw: bytes) -> bytes:
+    """Bytes of any length with an end mark that sorts before every continuation."""
+    return raw.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def _integer(value: int) -> bytes:
+    return struct.pack(">Q", value + (1 << 63))
+
+
+def _number(value: Decimal | int) -> bytes:
+    """Sign, then the exponent of the leading digit, then the digits: equal numbers give equal bytes."""
+    sign, digits, exponent = (value if isinstance(value, Decimal) else Decimal(value)).as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    if not text:
+        return b"\x01"
+    assert isinstance(exponent, int)
+    body = _integer(exponent + len(text)) + text.rstrip("0").encode() + b"\x00"
+    return b"\x00" + bytes(255 - byte for byte in body) if sign else b"\x02" + body
+
+
+def _floating(layout: str) -> ToBytes:
+    def ordered(value: float) -> bytes:
+        raw = struct.pack(layout, value)
+        if raw[0] & 0x80:
+            return bytes(255 - byte for byte in raw)
+        return bytes((raw[0] | 0x80,)) + raw[1:]
+
+    return ordered
+
+
+def _timeuuid(value: uuid.UUID) -> bytes:
+    return struct.pack(">Q", value.time) + bytes(byte ^ 0x80 for byte in value.bytes[8:])
+
+
+def _uuid(value: uuid.UUID) -> bytes:
+    version = value.bytes[6] >> 4
+    if version == 1:
+        return bytes((version,)) + struct.pack(">Q", value.time) + value.bytes[8:]
+    return bytes((version,)) + value.bytes
+
+
+_NATIVE_ORDER: dict[str, ToBytes] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "counter", "date", "time", "timestamp"), _integer),
+    "boolean": lambda value: b"\x01" if value else b"\x00",
+    "text": lambda value: _closed(value.encode()),
+    "ascii": lambda value: _closed(value.encode()),
+    "blob": _closed,
+    "decimal": _number,
+    "varint": _number,
+    "float": _floating(">f"),
+    "double": _floating(">d"),
+    "uuid": _uuid,
+    "timeuuid": _timeuuid,
+    "inet": lambda value: _closed(value.packed),
+    "duration": lambda value: _closed(encoder(NativeType("duration"))(value)),
+}

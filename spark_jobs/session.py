@@ -1,0 +1,132 @@
+"""The only place that builds a SparkSession.
+
+In: a landing configuration (or parts of one). Out: a session with the settings that landed values depend on, with the
+landed tables of the warehouse registered by name, so that ``session.table("ks.t")`` reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connector.errors import ConfigurationError, LandingError, Problem
+
+JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
+
+VALUES = {
+    # A map with the keys -0.0 and 0.0 is legal in CQL; Spark otherwise makes one key of them and fails.
+    "spark.sql.legacy.disableMapKeyNormalization": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+}
+"""Settings that decide what a landed value is: they hold in every session, the user's settings cannot change them."""
+
+DEFAULTS = {
+    "spark.app.name": "scylla-cdc-landing",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.scheduler.mode": "FAIR",
+    # A batch is written to several partitions of the changelog at once; without this Spark sorts it first.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    "spark.sql.session.localRelationCacheThreshold": "67108864",
+    # The text of a wide table's plan is megabytes, and nobody reads it.
+    "spark.sql.maxPlanStringLength": "2000",
+    "spark.sql.codegen.logging.maxLines": "0",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+}
+
+LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+
+def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Every Spark setting of a session for this configuration; values that landed data depends on win."""
+    given = {name: str(value) for name, value in config.items() if name.startswith("spark.")}
+    settings = {**DEFAULTS, **DELTA, **given}
+    master = settings.setdefault("spark.master", os.environ.get("MASTER", "local[*]"))
+    if master.startswith("local"):
+        settings = {**LOCAL, **settings}
+    warehouse = str(config.get("warehouse", "warehouse"))
+    settings.setdefault("spark.sql.warehouse.dir", f"{warehouse.rstrip('/')}/_catalog")
+    if config.get("sink") == "iceberg":
+        settings["spark.sql.extensions"] = f"{settings['spark.sql.extensions']},{ICEBERG_EXTENSIONS}"
+        settings["spark.sql.catalog.landing"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings["spark.sql.catalog.landing.type"] = "hadoop"
+        settings["spark.sql.catalog.landing.warehouse"] = f"{warehouse.rstrip('/')}/iceberg"
+    if "spark.jars" not in settings and (jars := os.environ.get(JARS_VARIABLE)):
+        settings["spark.jars"] = _jar_list(jars)
+    return {**settings, **VALUES}
+
+
+def _jar_list(text: str) -> str:
+    """Jar paths separated by commas, or one folder that holds them."""
+    folder = Path(text)
+    if "," not in text and folder.is_dir():
+        return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
+    return text
+
+
+def open_session(config: Mapping[str, Any]) -> SparkSession:
+    """A session for a landing configuration, with its landed tables registered."""
+    session = start_session(config)
+    from spark_jobs.registration import register_landed
+
+    register_landed(session, config)
+    return session
+
+
+def start_session(config: Mapping[str, Any]) -> SparkSession:
+    """A session without looking into the warehouse. Missing Java or jars are one line, not a stack trace."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Python workers import the product's own packages: a local session starts them outside the clone's folder.
+    root = str(Path(__file__).resolve().parent.parent)
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    if SparkSession.getActiveSession() is None and not _java_found():
+        raise ConfigurationError(
+            [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
+        )
+    builder = SparkSession.builder
+    for name, value in session_settings(config).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel(str(config.get("log.level", "ERROR")))
+    require_class(session, "org.apache.spark.sql.delta.DeltaLog", "io.delta:delta-spark_4.0_2.13:4.4.0")
+    return session
+
+
+def require_class(session: SparkSession, name: str, coordinate: str) -> None:
+    """Says which jar is missing before Spark says it in fifty lines."""
+    try:
+        session._jvm.java.lang.Class.forName(
+            name, False, session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        )
+    except Exception as error:
+        raise LandingError(
+            f"Spark has no {name.rsplit('.', 1)[-1]}: the jar of {coordinate} is missing; "
+            f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}"
+        ) from error
+
+
+def _java_found() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return bool(home and (Path(home) / "bin" / "java").exists()) or shutil.which("java") is not None

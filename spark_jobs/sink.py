@@ -1,0 +1,44 @@
+"""The contract between landing and a table format, in few verbs.
+
+In: folders and frames. Out: tables that readers see whole commits of. ``append`` and ``replace_buckets`` each are one
+atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. Implementations: ``delta_sink``
+(default), ``iceberg_sink``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+
+class Sink(Protocol):
+    """Tables are named by a short path inside the warehouse, such as ``ks/t/state``."""
+
+    def exists(self, table: str) -> bool:
+        """Whether the table was created."""
+
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+        """Creates the table, or adds the columns it lacks. Called before the first write of every table version."""
+
+    def relation(self, table: str) -> str:
+        """The table as SQL text names it; also inside a permanent view."""
+
+    def append(self, table: str, frame: DataFrame) -> None:
+        """Adds the rows in one commit."""
+
+    def replace_buckets(self, table: str, frame: DataFrame) -> None:
+        """Replaces, in one commit, exactly those partitions of the table that the frame has rows for."""
+
+    def delete(self, table: str, condition: str) -> None:
+        """Removes the rows that meet the SQL condition, in one commit."""
+
+    def compact(self, table: str, condition: str | None = None) -> None:
+        """Makes few large files of many small ones, in the partitions that meet the condition; changes no row."""
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        """Deletes files that no snapshot younger than this needs."""
+
+    def files(self, table: str) -> tuple[int, int]:
+        """Number and bytes of the files that the current snapshot consists of."""
