@@ -1,0 +1,42 @@
+"""The golden cases: CQL → server → log rows → changes → records, compared byte by byte."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.changes import BatchAssembler, changes_of
+from connector.formats.encoder import Encoder
+from tests.formats.conftest import CdcServer
+from tests.formats.golden import NOW_NS, Case, Expected, all_cases, recoded, shown
+from tests.formats.options import output_options
+
+CASES = all_cases()
+
+
+def test_there_are_all_cases() -> None:
+    assert len({case.name[:2] for case in CASES}) == 71
+
+
+@pytest.mark.scylla
+@pytest.mark.parametrize("tablets", [False, True], ids=["vnodes", "tablets"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(cdc_server: CdcServer, case: Case, tablets: bool) -> None:
+    cdc_server.fresh_keyspace(tablets)
+    cdc_server.run(*case.cql)
+    reading = cdc_server.read_log(case.table)
+
+    encoder = Encoder(output_options(**case.config), clock=lambda: NOW_NS)
+    assembler = BatchAssembler()
+    batches = []
+    for layout, rows in reading.pages:
+        batches += assembler.feed(layout, [recoded(row, layout.operation, case.log) for row in rows])
+    batches += assembler.finish()
+    batches.sort(key=lambda batch: batch.timestamp_us)
+
+    found: list[Expected] = []
+    for batch in batches:
+        for change in changes_of(batch):
+            for record in encoder.encode(change):
+                assert record.topic == f"cases.ks.{case.table}"
+                found.append(shown(change, record))
+    assert found == list(case.records)

@@ -1,0 +1,196 @@
+"""Values as records have them; numbers as the JVM writes them (texts recorded from JDK 21)."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from decimal import Decimal
+from struct import pack, unpack
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.values.binary import encode
+from connector.values.calendar import gregorian_date, java_days
+from connector.values.floats import Float32, WideDouble, java_double, java_float
+from connector.values.rendering import DEFAULT_RULES, RenderingRules, column_renderer, renderer
+from connector.values.scalars import Duration
+from connector.values.types import CqlType, MapType, UserType, freeze, native, parse_type
+from tests.values.strategies import typed_values
+
+STRICT = RenderingRules(strict=True)
+KEEP = RenderingRules(keep_empty=True)
+UDT = UserType("ks", "u", (("a", native("int")), ("l", parse_type("frozen<list<int>>"))))
+TYPES = {"u": UDT}
+
+
+def rendered(spelled: str, value: Any, rules: RenderingRules = DEFAULT_RULES) -> Any:
+    type_ = parse_type(spelled, TYPES)
+    return renderer(type_, rules)(encode(freeze(type_), value))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "value", "expected"),
+    [
+        ("text", "é", "é"),
+        ("text", "", ""),
+        ("tinyint", -128, -128),
+        ("bigint", 2**63 - 1, 2**63 - 1),
+        ("boolean", False, False),
+        ("blob", b"\xca\xfe", b"\xca\xfe"),
+        ("blob", b"", b""),
+        ("decimal", Decimal("12345.67"), "12345.67"),
+        ("decimal", Decimal("1E+3"), "1E+3"),
+        ("decimal", Decimal("0.0000001"), "1E-7"),
+        ("decimal", Decimal("0.000001"), "0.000001"),
+        ("decimal", Decimal("0E+3"), "0E+3"),
+        ("decimal", Decimal("-1.50"), "-1.50"),
+        ("decimal", Decimal("123E+2147483647"), "1.23E+2147483649"),
+        ("varint", -(10**30), "-1" + "0" * 30),
+        ("uuid", uuid.UUID("453662FA-db4b-4938-9033-d8523c0a371c"), "453662fa-db4b-4938-9033-d8523c0a371c"),
+        ("inet", ipaddress.ip_address("127.0.0.1"), "127.0.0.1"),
+        ("inet", ipaddress.ip_address("2001:db8::1"), "2001:db8:0:0:0:0:0:1"),
+        ("inet", ipaddress.ip_address("::ffff:1.2.3.4"), "0:0:0:0:0:ffff:102:304"),
+        ("date", 19884, 19884),
+        ("date", -719162, -719162),
+        ("time", 45296789000000, 45296789000000),
+        ("timestamp", -1, -1),
+        ("duration", Duration(0, 1, 45_000_000_000_000), "1d12h30m"),
+        ("duration", Duration(0, 2, 3_600_000_000_000), "2d1h"),
+        ("duration", Duration(-1, -2, 0), "-1mo2d"),
+        ("duration", Duration(14, 0, 1_002_003), "1y2mo1ms2us3ns"),
+        ("duration", Duration(0, 0, 0), ""),
+        ("list<int>", [3, 1], [3, 1]),
+        ("list<int>", [], []),
+        ("map<int, text>", [(1, "a")], [{"key": 1, "value": "a"}]),
+        ("map<frozen<tuple<int>>, int>", [((1,), 2)], [{"key": {"field_0": 1}, "value": 2}]),
+        ("tuple<int, text>", (None, None), {"field_0": None, "field_1": None}),
+        ("frozen<u>", (1, None), {"a": 1, "l": None}),
+        ("frozen<u>", (None, []), None),
+        ("list<frozen<u>>", [(None, None), (1, [2])], [None, {"a": 1, "l": [2]}]),
+        ("vector<float, 2>", [1.5, 2.0], [1.5, 2.0]),
+    ],
+)
+def test_values(spelled: str, value: Any, expected: Any) -> None:
+    assert rendered(spelled, value) == expected
+
+
+def test_numbers_too_long_for_python_to_write() -> None:
+    assert rendered("varint", 10**5000) == "1" + "0" * 5000
+    assert rendered("decimal", Decimal(10**5000)) == "1" + "0" * 5000
+
+
+def test_strict_values_are_the_java_connectors() -> None:
+    assert rendered("inet", ipaddress.ip_address("::ffff:1.2.3.4"), STRICT) == "1.2.3.4"
+    assert rendered("date", -141428, STRICT) == -141418
+    assert rendered("date", -719162, STRICT) == -719164
+    assert rendered("date", 19884, STRICT) == 19884
+
+
+def test_user_types_of_nulls_stay_values_beside_deltas() -> None:
+    assert rendered("frozen<u>", (None, None), KEEP) == {"a": None, "l": None}
+
+
+def test_columns_stored_cell_by_cell() -> None:
+    early, late = uuid.UUID("80000000-0000-11f0-8000-000000000000"), uuid.UUID("00000000-0001-11f0-8000-000000000000")
+    log = MapType(native("timeuuid"), native("int"))
+    raw = encode(log, [(early, 1), (late, 2)])
+    column = parse_type("list<int>")
+    assert column_renderer(column)(raw) == [1, 2]
+    # java.util.UUID compares the lowest bits of the time first, as signed numbers.
+    assert column_renderer(column, STRICT)(raw) == [1, 2]
+    raw = encode(log, [(uuid.UUID("7fffffff-0000-11f0-8000-000000000000"), 1), (late, 2)])
+    assert column_renderer(column)(raw) == [1, 2]
+    assert column_renderer(column, STRICT)(raw) == [2, 1]
+    for spelled in ("list<int>", "set<int>", "map<int, int>"):
+        assert column_renderer(parse_type(spelled))(b"\0\0\0\0") is None
+    assert column_renderer(parse_type("frozen<set<int>>"))(b"\0\0\0\0") == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(typed_values)
+def test_every_type_renders(typed: tuple[CqlType, Any]) -> None:
+    type_, value = typed
+    raw = encode(type_, value)
+    for rules in (RenderingRules(), STRICT, KEEP):
+        renderer(type_, rules)(raw)
+    assert renderer(native("int"))(b"") is None
+
+
+JDK_DOUBLES = {
+    0.0: "0.0",
+    1e7: "1.0E7",
+    9999999.999: "9999999.999",
+    1e-3: "0.001",
+    9.99e-4: "9.99E-4",
+    5e-324: "4.9E-324",
+    2.2250738585072014e-308: "2.2250738585072014E-308",
+    1.7976931348623157e308: "1.7976931348623157E308",
+    1e23: "1.0E23",
+    2e23: "2.0E23",
+    -123456789.0: "-1.23456789E8",
+    float("inf"): "Infinity",
+}
+JDK_FLOATS = {0.1: "0.1", 1e10: "1.0E10", 3.4028235e38: "3.4028235E38", 1e-45: "1.4E-45", 2.71828: "2.71828"}
+JDK_FLOATS |= {
+    1e7: "1.0E7",
+    9999999.0: "9999999.0",
+    0.001: "0.001",
+    33554432.0: "3.3554432E7",
+    1.1754944e-38: "1.1754944E-38",
+}
+
+
+@pytest.mark.parametrize(("value", "text"), JDK_DOUBLES.items())
+def test_doubles(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), JDK_FLOATS.items())
+def test_floats(value: float, text: str) -> None:
+    assert java_float(unpack(">f", pack(">f", value))[0]) == text
+    assert java_float(-unpack(">f", pack(">f", value))[0]) == "-" + text
+
+
+def test_words_and_signs() -> None:
+    assert [java_double(float("nan")), java_double(-0.0), java_float(-0.0), java_float(float("-inf"))] == [
+        "NaN",
+        "-0.0",
+        "-0.0",
+        "-Infinity",
+    ]
+
+
+@given(st.floats(allow_nan=False))
+def test_texts_of_doubles_read_back(value: float) -> None:
+    text = java_double(value)
+    assert float(text.replace("Infinity", "inf")) == value
+    assert "E" not in text or not 1e-3 <= abs(value) < 1e7
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_texts_of_floats_read_back(value: float) -> None:
+    assert unpack(">f", pack(">f", float(java_float(value))))[0] == value
+
+
+def test_numbers_remember_that_java_writes_them_otherwise() -> None:
+    assert type(rendered("float", 1.5)) is Float32
+    assert type(rendered("double", 1.5)) is float
+    assert type(rendered("double", 1e10)) is WideDouble
+    assert type(rendered("double", -0.0)) is float
+
+
+def test_calendar() -> None:
+    assert gregorian_date(-719162) == (1, 1, 1)
+    assert gregorian_date(-719163) == (0, 12, 31)
+    assert gregorian_date(0) == (1970, 1, 1)
+    # Recorded from java.util.GregorianCalendar.
+    assert {days: java_days(days) for days in (-141427, -141428, -141437, -141438, -719528)} == {
+        -141427: -141427,
+        -141428: -141418,
+        -141437: -141427,
+        -141438: -141428,
+        -719528: -719530,
+    }
