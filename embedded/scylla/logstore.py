@@ -81,6 +81,24 @@ class _Stream:
         if expiry and (not self.first_expiry or expiry < self.first_expiry):
             self.first_expiry = expiry
 
+    def extend(self, rows: list[tuple[bytes, int]]) -> None:
+        """Put many rows, in ascending order, in their places."""
+        bodies, expiries = [body for body, _ in rows], array("q", [expiry for _, expiry in rows])
+        if row_order(bodies[0]) > self.last:
+            at = len(self.bodies)
+            self.last = row_order(bodies[-1])
+        else:
+            at = bisect_left(self.bodies, row_order(bodies[0]), key=row_order)
+            if at < len(self.bodies) and row_order(self.bodies[at]) < row_order(bodies[-1]):
+                for body, expiry in rows:
+                    self.add([body], expiry)
+                return
+        self.bodies[at:at] = bodies
+        self.expiries[at:at] = expiries
+        first = min(filter(None, expiries), default=0)
+        if first and (not self.first_expiry or first < self.first_expiry):
+            self.first_expiry = first
+
     def live(self, now: int, shape: _Shape) -> _Stream:
         """This stream without the rows that have expired, in the present shape."""
         if self.first_expiry and self.first_expiry <= now:
@@ -126,13 +144,13 @@ class LogStore:
             return
         self._write_by_hand(mutation)
 
-    def extend(self, key: bytes, bodies: list[bytes], expiry: int) -> None:
-        """Add many rows of one stream at once, in ascending order and all behind what is there, or in any
-        place if nothing of the stream lies between them."""
+    def extend(self, key: bytes, rows: list[tuple[bytes, int]]) -> None:
+        """Add many rows of one stream at once, each with its expiry, in ascending order."""
         if key in self._by_hand_keys:
-            self._by_hand.apply(self._cell_by_cell(key, bodies, [expiry] * len(bodies)))
+            bodies, expiries = [body for body, _ in rows], [expiry for _, expiry in rows]
+            self._by_hand.apply(self._cell_by_cell(key, bodies, expiries))
         else:
-            self._stream(key).add(bodies, expiry)
+            self._stream(key).extend(rows)
 
     def row_count(self, now: int) -> int:
         """Encoded rows that live now."""

@@ -1,0 +1,217 @@
+"""Filling a log with generated rows, much faster than any client could write them.
+
+Comes in: a table with CDC, a `PreloadSpec`, the log's store. Goes out: log rows as the server itself would
+have written them for those inserts, updates and deletes, images included where the table asks for them; if
+wanted, the base table's rows too; and a summary of what the log now holds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from embedded.scylla.cdc.augment import Logged
+from embedded.scylla.cdc.changes import INSERT, POST_IMAGE, PRE_IMAGE, UPDATE
+from embedded.scylla.cdc.log_rows import number_cell, time_uuid
+from embedded.scylla.cdc.plan import NULL_CELL, TRUE_CELL, ColumnPlan, LogPlan, cell, operation_cell
+from embedded.scylla.logstore import LogStore
+from embedded.scylla.preload_rows import GeneratedWrite, RowSource
+from embedded.scylla.schema import partition_key_bytes
+
+#: Rows are handed to the store in portions of about this many.
+_PORTION = 20_000
+#: Most key cells that are kept, because partitions share them.
+_REMEMBERED_KEYS = 50_000
+StreamAt = Callable[[int, int], bytes]
+"""Token and time (µs) → stream, without any check against the clock."""
+
+
+@dataclass(slots=True)
+class Preloaded:
+    """What a preload wrote: log rows, by operation and by stream, and the first and last time (µs)."""
+
+    rows: int = 0
+    batches: int = 0
+    operations: Counter[int] = field(default_factory=Counter)
+    streams: Counter[bytes] = field(default_factory=Counter)
+    first_us: int = 0
+    last_us: int = 0
+
+
+class _Cells:
+    """The cells of one column in log rows, for every value of its pool."""
+
+    def __init__(self, column: ColumnPlan, pool: list[bytes | None]) -> None:
+        self.value_at, self.deleted_at = column.value_at, column.deleted_at
+        many = column.kind != "atom"
+        # A written collection replaces the old one; a user type is never null in a row that touches it.
+        null = column.collection({}) if column.kind == "user" else NULL_CELL
+        self.written = [
+            (null, TRUE_CELL) if raw is None else (cell(raw), TRUE_CELL if many else NULL_CELL) for raw in pool
+        ]
+        self.before = [(NULL_CELL, TRUE_CELL) if raw is None else (cell(raw), NULL_CELL) for raw in pool]
+        self.after = [(null, NULL_CELL) if raw is None else (cell(raw), NULL_CELL) for raw in pool]
+
+
+class Preloader:
+    """One preload. `stream_at` picks the stream of each batch."""
+
+    def __init__(self, logged: Logged, source: RowSource, stream_at: StreamAt) -> None:
+        self._plan: LogPlan = logged.plan
+        self._source = source
+        self._stream_at = stream_at
+        self._columns = [_Cells(column, pool) for column, pool in zip(self._plan.regular, source.pools)]
+        self._many = any(column.kind != "atom" for column in self._plan.regular)
+        self._random = random.Random(source.spec.seed)
+        self._partitions: dict[int, tuple[int, list[bytes]]] = {}
+        self._clustering: dict[int, list[bytes]] = {}
+        #: Row of the base table → the change that wrote its present values and whether it has a row marker.
+        self.live: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._keeps_state = self._plan.options.images
+
+    def fill(self, store: LogStore, *, keep_state: bool = False) -> Preloaded:
+        """Write everything into the log's store. `keep_state` fills `live`, from which base rows can be
+        made."""
+        self._keeps_state = self._keeps_state or keep_state
+        done = Preloaded()
+        waiting: dict[bytes, list[tuple[bytes, int]]] = defaultdict(list)
+        count = 0
+        for stream, expiry, bodies in self._batches(done):
+            waiting[stream] += [(body, expiry) for body in bodies]
+            count += len(bodies)
+            if count >= _PORTION:
+                _hand_over(store, waiting)
+                count = 0
+        _hand_over(store, waiting)
+        return done
+
+    def _batches(self, done: Preloaded) -> Iterator[tuple[bytes, int, list[bytes]]]:
+        spec, plan = self._source.spec, self._plan
+        ttl = plan.options.ttl
+        stream_at, place_at, time_at, number_at = plan.stream_at, plan.end_at, plan.time_at, plan.number_at
+        done.first_us = spec.time_of(0)
+        for batch, writes in self._grouped():
+            micros = spec.time_of(batch)
+            token, key = self._partition(writes[0].partition)
+            stream = self._stream_at(token, micros)
+            rows = self._rows(writes, key, done.operations)
+            stream_cell, time_cell = cell(stream), cell(time_uuid(micros, self._random.getrandbits(62)))
+            rows[-1][place_at] = TRUE_CELL
+            bodies = []
+            for number, row in enumerate(rows):
+                row[stream_at], row[time_at], row[number_at] = stream_cell, time_cell, number_cell(number)
+                bodies.append(b"".join(row))
+            done.streams[stream] += len(bodies)
+            done.rows += len(bodies)
+            done.batches += 1
+            done.last_us = micros
+            yield stream, micros // 1_000_000 + ttl if ttl else 0, bodies
+
+    def _grouped(self) -> Iterator[tuple[int, list[GeneratedWrite]]]:
+        if self._source.spec.batch_rows == 1:
+            for write in self._source.writes():
+                yield write.batch, [write]
+            return
+        for batch, writes in groupby(self._source.writes(), key=lambda write: write.batch):
+            yield batch, self._ordered(list(writes))
+
+    def _ordered(self, writes: list[GeneratedWrite]) -> list[GeneratedWrite]:
+        """As the server lists the rows of one batch: in clustering order, but by kind where it must split."""
+        writes.sort(key=self._place)
+        upserts = [write.operation in (INSERT, UPDATE) for write in writes]
+        delete_after_upsert = True in upserts and False in upserts[upserts.index(True) :]
+        if delete_after_upsert or (self._many and any(write.operation == INSERT for write in writes)):
+            kinds = {INSERT: 0, UPDATE: 1}
+            writes.sort(key=lambda write: kinds.get(write.operation, 2))
+        return writes
+
+    def _place(self, write: GeneratedWrite) -> tuple[Any, ...]:
+        return self._plan.base.sort_key(self._source.clustering_key(write.row))
+
+    def _partition(self, number: int) -> tuple[int, list[bytes]]:
+        """Token of a partition, and the row that holds its key."""
+        known = self._partitions.get(number)
+        if known is None:
+            values = self._source.partition_key(number)
+            row = self._plan.empty_row.copy()
+            for place, raw in zip(self._plan.partition_key_at, values):
+                row[place] = cell(raw)
+            known = self._plan.base.token_of(partition_key_bytes(values)), row
+            if len(self._partitions) < _REMEMBERED_KEYS:
+                self._partitions[number] = known
+        return known
+
+    def _rows(self, writes: list[GeneratedWrite], key: list[bytes], counts: Counter[int]) -> list[list[bytes]]:
+        options = self._plan.options
+        rows: list[list[bytes]] = []
+        in_order = sorted(writes, key=self._place) if len(writes) > 1 and options.images else writes
+        if options.preimage != "false":
+            rows += [row for write in in_order if (row := self._pre_image(write, key)) is not None]
+            counts[PRE_IMAGE] += len(rows)
+        for write in writes:
+            rows.append(self._delta(write, key))
+            counts[write.operation] += 1
+            if self._keeps_state:
+                self._remember(write)
+        if options.postimage:
+            for write in in_order:
+                if write.operation in (INSERT, UPDATE):
+                    rows.append(self._image(write, key, POST_IMAGE, write.number))
+                    counts[POST_IMAGE] += 1
+        return rows
+
+    def _row(self, write: GeneratedWrite, key: list[bytes], operation: int) -> list[bytes]:
+        plan = self._plan
+        row = key.copy()
+        row[plan.operation_at] = _OPERATIONS[operation]
+        cells = self._clustering.get(write.row)
+        if cells is None:
+            cells = [cell(raw) for raw in self._source.clustering_key(write.row)]
+            if len(self._clustering) < _REMEMBERED_KEYS:
+                self._clustering[write.row] = cells
+        for place, raw in zip(plan.clustering_at, cells):
+            row[place] = raw
+        return row
+
+    def _delta(self, write: GeneratedWrite, key: list[bytes]) -> list[bytes]:
+        row = self._row(write, key, write.operation)
+        if self._plan.full_delta and write.operation in (INSERT, UPDATE):
+            for at, column in zip(self._source.picks(write.number), self._columns):
+                row[column.value_at], row[column.deleted_at] = column.written[at]
+        return row
+
+    def _pre_image(self, write: GeneratedWrite, key: list[bytes]) -> list[bytes] | None:
+        before = self.live.get((write.partition, write.row))
+        return None if before is None else self._image(write, key, PRE_IMAGE, before[0])
+
+    def _image(self, write: GeneratedWrite, key: list[bytes], operation: int, number: int) -> list[bytes]:
+        row = self._row(write, key, operation)
+        for at, column in zip(self._source.picks(number), self._columns):
+            shown = column.before if operation == PRE_IMAGE else column.after
+            row[column.value_at], row[column.deleted_at] = shown[at]
+        return row
+
+    def _remember(self, write: GeneratedWrite) -> None:
+        place = write.partition, write.row
+        if write.operation not in (INSERT, UPDATE):
+            self.live.pop(place, None)
+            return
+        before = self.live.get(place)
+        marked = write.operation == INSERT or (before is not None and before[1])
+        if marked or any(raw is not None for raw in self._source.values(write.number)):
+            self.live[place] = (write.number, marked)
+        else:
+            self.live.pop(place, None)
+
+
+_OPERATIONS = {code: operation_cell(code) for code in range(10)}
+
+
+def _hand_over(store: LogStore, waiting: dict[bytes, list[tuple[bytes, int]]]) -> None:
+    for stream, rows in waiting.items():
+        store.extend(stream, rows)
+    waiting.clear()
