@@ -207,7 +207,7 @@ class Layout:
 
     @property
     def has_statics(self) -> bool:
-        return any(part.static for part in (*self.cells, *self.elements)) or bool(self.definition.of_kind("static"))
+        return bool(self.definition.of_kind("static"))
 
     def field_cells(self, stored: Stored) -> list[tuple[str, Stored]]:
         """The cells that hold a user type's fields, by field name."""

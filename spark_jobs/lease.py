@@ -1,8 +1,8 @@
 """One appender per job name: a lease in the warehouse, taken by whoever creates its next file first.
 
 In: the warehouse's folder and the job's name. Out: a held ``Lease``, or ``LandingError`` naming the holder. Leases
-count up; only one process can create a given number, so two cannot both take over from a dead one. A silent holder's lease
-expires; on the same machine a holder whose process is gone counts as dead at once.
+count up; only one process can create a given number, so two cannot both take over from a dead one. A silent
+holder's lease expires; on the same machine a holder whose process is gone counts as dead at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changelog and state rows in one common shape, the *patch*: what a row says about each part of a key.
 
 In: a ``Layout`` and the SQL of a relation. Out: SQL of patches. Every cell of a patch is a struct whose natural order
-is ScyllaDB's: write time, then deletes before live values, then the tie key. So ``max`` folds, and nothing else decides.
+is ScyllaDB's: write time, then deletes before live values, then the tie key. So ``max`` folds, nothing else.
 Cells that cannot exist (older than their column, or than the table's truncation) are left out here.
 """
 
