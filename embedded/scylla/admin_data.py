@@ -92,8 +92,8 @@ def connections(cluster: Cluster) -> list[dict[str, Any]]:
 
 def run_cql(cluster: Cluster, statement: str, keyspace: str | None, timestamp: int | None) -> dict[str, Any]:
     """Carry out one statement as a client without a driver would."""
-    context = RequestContext(keyspace=keyspace, default_timestamp=timestamp, node=cluster.nodes[0])
     cluster.answering = next(iter(cluster.nodes))
+    context = RequestContext(keyspace=keyspace, default_timestamp=timestamp, node=cluster.answering)
     result = cluster.engine.execute(statement, (), context)
     shown: dict[str, Any] = {"warnings": list(result.warnings)}
     if isinstance(result, SetKeyspace):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from embedded.scylla.cluster import Cluster
+from embedded.scylla.describe import describe
 from embedded.scylla.engine import BatchEntry, Prepared
 from embedded.scylla.errors import InvalidRequest, Unprepared
 from embedded.scylla.nodes import Node
@@ -99,6 +100,9 @@ class Answerer:
     def _query(self, session: Session, request: Statement) -> Answer:
         assert isinstance(request, Query)
         parameters = request.parameters
+        described = describe(request.text, self._cluster.schema, session.keyspace)
+        if described is not None:
+            return self._rows(described, parameters.skip_metadata)
         result = self._cluster.engine.execute(request.text, parameters.values, _context(session, parameters))
         return self._result(session, result, parameters.skip_metadata)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from embedded.scylla import errors
 from embedded.scylla.errors import CqlError
-from embedded.scylla.protocol.frame import OPCODE_NAMES
+from embedded.scylla.protocol.frame import OPCODE_NAMES, PREPARE
 from embedded.scylla.protocol.requests import CONSISTENCY_NAMES
 
 _WRITE_TYPES: Final = ("SIMPLE", "BATCH", "UNLOGGED_BATCH", "COUNTER", "BATCH_LOG", "CAS", "VIEW", "CDC")
@@ -109,7 +109,8 @@ class Fault:
     def fires(self, node: int, opcode: str, statements: Iterable[str]) -> bool:
         if self.node is not None and node != self.node:
             return False
-        if self.opcode is not None and opcode != self.opcode:
+        # A PREPARE carries nothing out: it is hit only by rules that say so.
+        if opcode != self.opcode and (self.opcode is not None or opcode == OPCODE_NAMES[PREPARE]):
             return False
         if self._matches and not any(all(found.search(text) for found in self._matches) for text in statements):
             return False

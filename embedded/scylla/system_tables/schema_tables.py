@@ -139,6 +139,11 @@ def _option(table: Table, name: str) -> Any:
     return type(default)(value)
 
 
+def table_options(table: Table) -> dict[str, Any]:
+    """All properties of a table that have a column of their own; maps as lists of pairs."""
+    return {name: _option(table, name) for name in _OPTION_DEFAULTS}
+
+
 def replication_map(keyspace: Keyspace) -> list[tuple[str, str]]:
     """With the strategy's full class name, by which drivers choose."""
     options = dict(keyspace.replication)
@@ -204,7 +209,7 @@ class SchemaTables:
                 "extensions": sorted(table.extensions.items()),
                 "flags": sorted(table.flags),
                 "id": table.id,
-                **{name: _option(table, name) for name in _OPTION_DEFAULTS},
+                **table_options(table),
             }
 
     def scylla_tables(self) -> Iterator[Row]:

@@ -41,6 +41,9 @@ def test_rules_fire_by_skip_count_and_seeded_chance() -> None:
     assert fired == [False, False, True, True, True, False, False, False]
     assert faults.strike(0, "QUERY", ["INSERT"]) is None
     faults.clear()
+    faults.add({"action": "drop"})
+    assert faults.strike(0, "PREPARE", ["SELECT 1"]) is None
+    faults.clear()
 
     def pattern(seed: int) -> list[bool]:
         faults.add({"action": "overloaded", "probability": 0.5, "seed": seed, "node": 1, "opcode": "EXECUTE"})

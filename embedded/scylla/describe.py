@@ -1,0 +1,201 @@
+"""DESCRIBE, answered by the server as ScyllaDB does: names of what exists, and the statements that would create it.
+
+In: the statement's words and the schema. Out: rows of (keyspace_name, type, name[, create_statement]). Log tables are
+not listed as tables of their own: their base table's description is followed by an ALTER TABLE of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from struct import Struct
+from typing import Final
+
+from connector.values.types import native, quote_identifier
+from embedded.scylla.cdc.log_schema import is_log, log_name
+from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.identity import CLUSTER_NAME, PARTITIONER
+from embedded.scylla.results import ColumnSpec, Rows
+from embedded.scylla.schema import Keyspace, Schema, Table
+from embedded.scylla.system_tables.schema_tables import replication_map, table_options
+
+_DESCRIBE: Final = re.compile(r"\s*desc(?:ribe)?\s+(.*?)\s*;?\s*\Z", re.IGNORECASE | re.DOTALL)
+_WORD: Final = re.compile(r'"(?:[^"]|"")*"|\w+|\.')
+_LENGTH: Final = Struct("<I")
+_TEXT: Final = native("text")
+_NAMES: Final = ("keyspace_name", "type", "name")
+_WITH_STATEMENT: Final = (*_NAMES, "create_statement")
+
+Row = tuple[str, ...]
+
+
+def describe(statement: str, schema: Schema, keyspace: str | None) -> Rows | None:
+    """The answer, or None if the statement is no DESCRIBE."""
+    found = _DESCRIBE.match(statement)
+    if found is None:
+        return None
+    words = _WORD.findall(found.group(1))
+    upper = [word.upper() for word in words]
+    if upper[-2:] == ["WITH", "INTERNALS"]:
+        words, upper = words[:-2], upper[:-2]
+    if upper[:1] == ["FULL"]:
+        words, upper = words[1:], upper[1:]
+    return _Describer(schema, keyspace).answer(words, upper)
+
+
+def _rows(columns: tuple[str, ...], rows: Iterator[Row]) -> Rows:
+    specs = tuple(ColumnSpec("system", "describe", name, _TEXT) for name in columns)
+    return Rows(specs, [tuple(cell.encode() for cell in row) for row in rows])
+
+
+def _name(word: str) -> str:
+    """As CQL reads it: folded to lower case unless quoted."""
+    return word[1:-1].replace('""', '"') if word.startswith('"') else word.lower()
+
+
+class _Describer:
+    def __init__(self, schema: Schema, keyspace: str | None) -> None:
+        self._schema = schema
+        self._keyspace = keyspace
+
+    def answer(self, words: list[str], upper: list[str]) -> Rows:
+        first = upper[0] if upper else ""
+        if upper == ["CLUSTER"]:
+            row = (CLUSTER_NAME, PARTITIONER, "org.apache.cassandra.locator.SimpleSnitch")
+            return _rows(("cluster", "partitioner", "snitch"), iter([row]))
+        if upper == ["KEYSPACES"]:
+            return _rows(_NAMES, ((name, "keyspace", name) for name in sorted(self._schema.keyspaces)))
+        if upper in (["TABLES"], ["TYPES"], ["FUNCTIONS"], ["AGGREGATES"]):
+            return _rows(_NAMES, self._listed(first))
+        if upper == ["SCHEMA"]:
+            return _rows(_WITH_STATEMENT, self._all())
+        if first in ("KEYSPACE", "ONLY"):
+            return _rows(_WITH_STATEMENT, self._whole_keyspace(self._keyspace_named(words[1:])))
+        if first in ("TABLE", "COLUMNFAMILY", "TYPE"):
+            words = words[1:]
+        if words and (len(words) == 1 or (len(words) == 3 and words[1] == ".")):
+            return _rows(_WITH_STATEMENT, self._one(words, anything=first not in ("TABLE", "COLUMNFAMILY", "TYPE")))
+        raise InvalidRequest("DESCRIBE of this is not supported by the embedded server")
+
+    def _keyspace_named(self, words: list[str]) -> Keyspace:
+        name = _name(words[0]) if words else self._keyspace
+        if name is None:
+            raise InvalidRequest("No keyspace specified and no current keyspace")
+        keyspace = self._schema.keyspace(name)
+        if keyspace is None:
+            raise InvalidRequest(f"'{name}' not found in keyspaces")
+        return keyspace
+
+    def _chosen(self) -> list[str]:
+        return sorted(self._schema.keyspaces) if self._keyspace is None else [self._keyspace]
+
+    def _listed(self, kind: str) -> Iterator[Row]:
+        for keyspace in self._chosen():
+            if kind == "TABLES":
+                yield from ((keyspace, "table", table.name) for table in self._tables(keyspace))
+            elif kind == "TYPES":
+                yield from ((keyspace, "type", name) for name in sorted(self._schema.user_types(keyspace)))
+
+    def _tables(self, keyspace: str) -> list[Table]:
+        return [table for table in self._schema.tables(keyspace) if not is_log(table)]
+
+    def _all(self) -> Iterator[Row]:
+        for name in sorted(self._schema.keyspaces):
+            if not name.startswith("system"):
+                yield from self._whole_keyspace(self._schema.keyspaces[name])
+
+    def _whole_keyspace(self, keyspace: Keyspace) -> Iterator[Row]:
+        yield keyspace.name, "keyspace", keyspace.name, keyspace_statement(keyspace)
+        yield from self._types(keyspace.name)
+        for table in self._tables(keyspace.name):
+            yield from self._table(table)
+
+    def _types(self, keyspace: str, only: str | None = None) -> Iterator[Row]:
+        for name, user_type in self._schema.user_types(keyspace).items():
+            if only in (None, name):
+                fields = ",\n    ".join(f"{quote_identifier(field)} {kind.cql()}" for field, kind in user_type.fields)
+                place = f"{quote_identifier(keyspace)}.{quote_identifier(name)}"
+                yield keyspace, "type", name, f"CREATE TYPE {place} (\n    {fields}\n);"
+
+    def _table(self, table: Table) -> Iterator[Row]:
+        yield table.keyspace, "table", table.name, table_statement(table)
+        log = self._schema.table(table.keyspace, log_name(table.name))
+        if log is not None and is_log(log):
+            statement = f"ALTER TABLE {_place(log)} WITH {_properties(log)};"
+            yield table.keyspace, "table", log.name, statement
+
+    def _one(self, words: list[str], *, anything: bool) -> Iterator[Row]:
+        name = _name(words[-1])
+        if len(words) == 1 and anything and name in self._schema.keyspaces:
+            return self._whole_keyspace(self._schema.keyspaces[name])
+        keyspace = self._keyspace_named(words[:1] if len(words) == 3 else []).name
+        table = self._schema.table(keyspace, name)
+        if table is not None:
+            return self._table(table)
+        if name in self._schema.user_types(keyspace):
+            return self._types(keyspace, name)
+        raise InvalidRequest(f"'{name}' not found in keyspace '{keyspace}'")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _map(entries: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{_text(key)}: {_text(value)}" for key, value in entries.items()) + "}"
+
+
+def _place(table: Table) -> str:
+    return f"{quote_identifier(table.keyspace)}.{quote_identifier(table.name)}"
+
+
+def keyspace_statement(keyspace: Keyspace) -> str:
+    replication = _map(dict(replication_map(keyspace)))
+    statement = f"CREATE KEYSPACE {quote_identifier(keyspace.name)} WITH replication = {replication}"
+    statement += f" AND durable_writes = {str(keyspace.durable_writes).lower()}"
+    if keyspace.tablets is None:
+        return statement + " AND tablets = {'enabled': false};"
+    initial = keyspace.tablets.get("initial")
+    return statement + (f" AND tablets = {{'initial': {initial}}};" if initial else " AND tablets = {'enabled': true};")
+
+
+def _cdc_options(extension: bytes) -> dict[str, str]:
+    """The options in their serialised form: a count, then each key and value with its length before."""
+    texts, at = [], _LENGTH.size
+    while at < len(extension):
+        (length,) = _LENGTH.unpack_from(extension, at)
+        at += _LENGTH.size + length
+        texts.append(extension[at - length : at].decode())
+    return dict(zip(texts[::2], texts[1::2]))
+
+
+def _properties(table: Table) -> str:
+    properties = {}
+    for name, value in table_options(table).items():
+        if isinstance(value, list):
+            properties[name] = _map(dict(value))
+        else:
+            properties[name] = _text(value) if isinstance(value, str) else str(value)
+    properties["comment"] = _text(table.comment)
+    properties["default_time_to_live"] = str(table.default_time_to_live)
+    if (extension := table.extensions.get("cdc")) is not None:
+        properties["cdc"] = _map(_cdc_options(extension))
+    return "\n    AND ".join(f"{name} = {properties[name]}" for name in sorted(properties))
+
+
+def table_statement(table: Table) -> str:
+    def names(columns: tuple[str, ...]) -> str:
+        return ", ".join(quote_identifier(name) for name in columns)
+
+    lines = [
+        f"    {quote_identifier(column.name)} {column.type.cql()}{' static' if column.kind == 'static' else ''},"
+        for column in table.ordered_columns
+    ]
+    partition = names(tuple(column.name for column in table.partition_key))
+    if len(table.partition_key) > 1:
+        partition = f"({partition})"
+    clustering = "".join(f", {quote_identifier(column.name)}" for column in table.clustering)
+    lines.append(f"    PRIMARY KEY ({partition}{clustering})")
+    order = ", ".join(f"{quote_identifier(column.name)} {column.order.upper()}" for column in table.clustering)
+    ordered = f"CLUSTERING ORDER BY ({order})\n    AND " if order else ""
+    return f"CREATE TABLE {_place(table)} (\n" + "\n".join(lines) + f"\n) WITH {ordered}{_properties(table)};"
