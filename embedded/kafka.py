@@ -16,19 +16,20 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from connector.errors import EmbeddedError
 from embedded import jars, ports
 from embedded.cache import cache_dir
+from embedded.class_archive import archive_options
 from embedded.java import Java, find_java
 from embedded.process import TiedProcess
 
 # The compiler's second stage never pays off in a broker that lives for minutes, and costs start-up time on few cores.
 # Performance counters are a file in the system's temporary folder that outlives a killed JVM.
-_JVM_OPTIONS = (
+JVM_OPTIONS = (
     "-Xms128m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -73,7 +74,8 @@ _PROPERTIES = {
 class EmbeddedKafka:
     """A broker to be used with `with`, or by `start` and `close`.
 
-    `properties` are further broker properties and win over the built-in ones. A data folder that was given is kept and
+    `properties` are further broker properties and win over the built-in ones, `jvm_options` replace the class archive
+    that makes the start quick. A data folder that was given is kept and
     can be started from again; a temporary one goes with the broker.
     """
 
@@ -84,6 +86,7 @@ class EmbeddedKafka:
         data: str | os.PathLike[str] | None = None,
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
+        jvm_options: Sequence[str] = (),
         ready_seconds: float = 60,
     ) -> None:
         self._given_port = port
@@ -91,6 +94,7 @@ class EmbeddedKafka:
         self._data = None if data is None else Path(data).absolute()
         self._properties = dict(properties or {})
         self._heap = heap
+        self._jvm_options = tuple(jvm_options)
         self._ready_seconds = ready_seconds
         self._port = port
         self._process: TiedProcess | None = None
@@ -128,7 +132,7 @@ class EmbeddedKafka:
             return self
         self._forget()
         java = find_java()
-        classpath = os.pathsep.join(str(path) for path in jars.resolve("broker"))
+        classpath = broker_classpath()
         if self._port is None:
             self._port = ports.free_port()
         else:
@@ -137,7 +141,8 @@ class EmbeddedKafka:
             self._data = Path(tempfile.mkdtemp(prefix="scylla-cdc-kafka-"))
         try:
             self._prepare_data(java, classpath)
-            command = [str(java.executable), *_JVM_OPTIONS, f"-Xmx{self._heap}", "-cp", classpath]
+            shared = self._jvm_options or archive_options(java, classpath)
+            command = [str(java.executable), *JVM_OPTIONS, *shared, f"-Xmx{self._heap}", "-cp", classpath]
             # Compression libraries unpack themselves there and would stay behind after a kill.
             command.append(f"-Djava.io.tmpdir={self._data / 'tmp'}")
             self._process = TiedProcess(
@@ -257,6 +262,11 @@ class EmbeddedKafka:
         return "".join(f"\n  {line}" for line in lines[-12:])
 
 
+def broker_classpath() -> str:
+    """The broker's jars, fetched if they are not there yet."""
+    return os.pathsep.join(str(path) for path in jars.resolve("broker"))
+
+
 def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
     """Does what Kafka's storage tool does, with the tool's own result of an earlier time if there is one.
 
@@ -266,7 +276,7 @@ def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
     kept = cache_dir() / "kafka" / f"formatted-{jars.jar_set('broker').roots[0].version}.checkpoint"
     checkpoint = logs / "bootstrap.checkpoint"
     if not kept.is_file():
-        command = [str(java.executable), *_JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]
+        command = [str(java.executable), *JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]
         command += ["-t", _random_id(), "-c", str(properties), "--ignore-formatted"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
