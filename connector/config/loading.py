@@ -81,6 +81,8 @@ def load(
         connector_values.get("predicates", ()),
         connector_document.texts,
         transform_check,
+        # A converter that is wrong itself should not make the transforms look wrong too.
+        schemaless=value is None or (value.kind == "json" and not value.schemas_enable),
     )
     creation, creation_problems = read_topic_creation(
         connector_values.get("topic.creation.groups", ()), connector_document.texts

@@ -70,7 +70,8 @@ class TransformProblem:
     suggestion: str | None = None
 
 
-TransformCheck = Callable[[TransformSpec], Sequence[TransformProblem]]
+#: Called with a step and whether values are written without schemas.
+TransformCheck = Callable[[TransformSpec, bool], Sequence[TransformProblem]]
 
 
 def read_transforms(
@@ -78,6 +79,8 @@ def read_transforms(
     predicate_aliases: Sequence[str],
     raw: Mapping[str, str],
     check: TransformCheck | None = None,
+    *,
+    schemaless: bool = True,
 ) -> tuple[tuple[TransformSpec, ...], list[Problem]]:
     """The chain that ``raw`` describes, and everything that is wrong with it."""
     problems: list[Problem] = []
@@ -97,7 +100,7 @@ def read_transforms(
             continue
         specs.append(spec)
         if check and spec.type != REGEX_ROUTER:
-            for found in check(spec):
+            for found in check(spec, schemaless):
                 name = f"transforms.{alias}.{found.option}" if found.option else f"transforms.{alias}.type"
                 problems.append(Problem(name, found.problem, raw.get(name), found.suggestion))
     return tuple(specs), problems

@@ -1,0 +1,69 @@
+"""A transform by its name: Java's class names with Java's defaults, ``extract-new-state`` with safe ones."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from smt.envelope import omit_refused
+from smt.errors import OptionProblem, SmtOptionError
+from smt.extract import build_extract, losses_of
+from smt.flatten import build_flatten
+from smt.options import parse_extract_options, parse_flatten_options
+from smt.record import Record
+
+EXTRACT = "ScyllaExtractNewRecordState"
+FLATTEN = "ScyllaFlattenColumns"
+SAFE_EXTRACT = "extract-new-state"
+
+_PACKAGE = "com.scylladb.cdc.debezium.connector.transforms."
+
+#: Every accepted spelling, and the transform it means.
+TYPES: dict[str, str] = {
+    _PACKAGE + EXTRACT: EXTRACT,
+    EXTRACT: EXTRACT,
+    SAFE_EXTRACT: SAFE_EXTRACT,
+    _PACKAGE + FLATTEN: FLATTEN,
+    FLATTEN: FLATTEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """``apply`` is the bare function, for loops; ``losses`` says what the options lose, to be told once at start."""
+
+    type: str
+    apply: Callable[[Record], Record | None]
+    losses: tuple[str, ...] = ()
+
+    def __call__(self, record: Record) -> Record | None:
+        return self.apply(record)
+
+
+def transform_type(name: str) -> str:
+    """The transform that a spelling means; raises ``SmtOptionError`` listing those there are."""
+    found = TYPES.get(name.strip())
+    if found is None:
+        close = difflib.get_close_matches(name.strip(), TYPES, n=1, cutoff=0.7)
+        hint = f"did you mean {close[0]}?" if close else "one of " + ", ".join((EXTRACT, FLATTEN, SAFE_EXTRACT))
+        raise SmtOptionError([OptionProblem("", f"There is no transform {name.strip()!r}", hint)])
+    return found
+
+
+def build_transform(
+    type_name: str, options: Mapping[str, str] | None = None, *, schemaless_output: bool | None = None
+) -> Transform:
+    """The transform of that name with these options; raises ``SmtOptionError`` with all that is wrong with them.
+
+    ``schemaless_output`` says whether values will be written without schemas, so that fields may be left out of them;
+    None: as each record comes, with a schema or without.
+    """
+    kind = transform_type(type_name)
+    if kind == FLATTEN:
+        return Transform(kind, build_flatten(parse_flatten_options(options or {})))
+    parsed = parse_extract_options(options or {}, safe=kind == SAFE_EXTRACT)
+    if parsed.omit_untouched and schemaless_output is False:
+        raise omit_refused("values are written with schemas, and a schema names every field")
+    apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
+    return Transform(kind, apply, losses_of(parsed))
