@@ -69,11 +69,13 @@ ACTIONS: Final = ("refuse", "delay", "drop", "drop_mid_page", "silence", "unprep
 def table_pattern(full_name: str) -> re.Pattern[str]:
     """Finds `ks.table` in a statement, quoted or not, also where the keyspace is left to the connection."""
     keyspace, _, table = full_name.rpartition(".")
-    name = rf'(?:"{re.escape(table)}"|{re.escape(table)})(?![\w$"])'
-    before = (
-        rf'(?<![\w$."])(?:(?:"{re.escape(keyspace)}"|{re.escape(keyspace)})\s*\.\s*)?' if keyspace else r'(?<![\w$"])'
-    )
-    return re.compile(before + name, re.IGNORECASE)
+
+    def spelled(name: str) -> str:
+        return rf'(?:"{re.escape(name)}"|{re.escape(name)})'
+
+    before = rf"(?:{spelled(keyspace)}\s*\.\s*)?" if keyspace else ""
+    words = r'(?<![\w$"])(?:from|into|update|table|truncate)\s+'
+    return re.compile(words + before + spelled(table) + r'(?![\w$."])', re.IGNORECASE)
 
 
 @dataclass(slots=True)

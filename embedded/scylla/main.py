@@ -12,6 +12,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -130,8 +131,16 @@ def serve(args: argparse.Namespace) -> int:
         return 0
 
 
+def _allow_many_connections() -> None:
+    """The usual limit of 1024 open files is a soft one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def _serve(args: argparse.Namespace) -> int:
     settings = _settings(args)
+    _allow_many_connections()
     from embedded.scylla.admin import Admin
     from embedded.scylla.cluster import Cluster
     from embedded.scylla.server import Server
