@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connector.formats.json_converter import to_json
-from connector.values.calendar import gregorian_date, java_days
+from connector.values.calendar import gregorian_date, java_date
 from connector.values.floats import Float32, java_double, java_float
 from connector.values.types import CqlType, NativeType
 
@@ -25,7 +25,7 @@ def header_text(type_: CqlType, strict: bool) -> Callable[[Any], str]:
     """A callable that writes values (not None) of a column of this type."""
     if isinstance(type_, NativeType):
         if type_.name == "timestamp":
-            return java_date if strict else iso_timestamp
+            return java_timestamp if strict else iso_timestamp
         if type_.name == "date":
             # The strict value counts days as Java does; Java's text of it gives year, month and day back.
             return _java_day if strict else iso_date
@@ -46,10 +46,10 @@ def iso_timestamp(milliseconds: int) -> str:
     return f"{iso_date(days)}T{_clock(rest)}.{rest % 1000:03}Z"
 
 
-def java_date(milliseconds: int) -> str:
+def java_timestamp(milliseconds: int) -> str:
     """``java.util.Date.toString`` in UTC: ``Mon Jun 10 12:34:56 UTC 2024``."""
     days, rest = divmod(milliseconds, _DAY_MS)
-    return _java_date_text(gregorian_date(days), days, rest)
+    return _java_date_text(days, rest)
 
 
 def java_text(value: Any) -> str:
@@ -85,21 +85,13 @@ def _clock(milliseconds: int) -> str:
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _java_date_text(date: tuple[int, int, int], days: int, milliseconds: int) -> str:
-    year, month, day = date
-    return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {year:04}"
+def _java_date_text(days: int, milliseconds: int) -> str:
+    year, month, day = java_date(days)
+    return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {year}"
 
 
 def _java_day(days: int) -> str:
-    return _java_date_text(_java_calendar_date(days), days, 0)
-
-
-def _java_calendar_date(days: int) -> tuple[int, int, int]:
-    """The date whose ``java_days`` is ``days``: they differ by weeks at most."""
-    for candidate in range(days, days - 400, -1):
-        if java_days(candidate) == days:
-            return gregorian_date(candidate)
-    return gregorian_date(days)
+    return _java_date_text(days, 0)
 
 
 def _java_buffer(value: bytes) -> str:

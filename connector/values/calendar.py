@@ -22,10 +22,28 @@ def gregorian_date(days: int) -> tuple[int, int, int]:
     era, day_of_era = divmod(shifted, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    return _from_march(era * 400 + year_of_era, day_of_year)
+
+
+def _from_march(year: int, day_of_year: int) -> tuple[int, int, int]:
+    """The date of a day counted from 1 March."""
     shifted_month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    return year_of_era + era * 400 + (month <= 2), month, day
+    return year + (month <= 2), month, day
+
+
+def java_date(days: int) -> tuple[int, int, int]:
+    """Year, month and day as Java's legacy classes show them; the inverse of ``java_days``.
+
+    >>> java_date(java_days(-719162))
+    (1, 1, 1)
+    """
+    if days >= _CUTOVER:
+        return gregorian_date(days)
+    cycle, day_of_cycle = divmod(days + 719_470, 1461)
+    year_of_cycle = min(day_of_cycle // 365, 3)
+    return _from_march(cycle * 4 + year_of_cycle, day_of_cycle - 365 * year_of_cycle)
 
 
 def java_days(days: int) -> int:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.values.binary import encode
-from connector.values.calendar import gregorian_date, java_days
+from connector.values.calendar import gregorian_date, java_date, java_days
 from connector.values.floats import Float32, WideDouble, java_double, java_float
 from connector.values.rendering import DEFAULT_RULES, RenderingRules, column_renderer, renderer
 from connector.values.scalars import Duration
@@ -194,3 +194,9 @@ def test_calendar() -> None:
         -141438: -141428,
         -719528: -719530,
     }
+
+
+@given(st.integers(-3_000_000, 3_000_000))
+def test_java_shows_the_date_that_was_meant(days: int) -> None:
+    if not -141437 <= days < -141427:
+        assert java_date(java_days(days)) == gregorian_date(days)

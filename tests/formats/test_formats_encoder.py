@@ -1,0 +1,247 @@
+"""The encoder: skipped operations, tombstones, range deletes, heartbeats, transforms, records that cannot be made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from connector.changes import TableDescription
+from connector.config import TransformSpec
+from connector.errors import PoisonRow
+from connector.formats.encoder import Encoder
+from connector.formats.record import DecodedRecord, Record
+from connector.formats.transforms import build_transforms, regex_router
+from tests.formats.golden import NOW_NS
+from tests.formats.options import output_options
+from tests.formats.rows import Log, table
+
+LOG = Log(table({"p": "int", "a": "int", "b": "text", "s": "text", "v": "text"}, ("p",), ("a", "b"), ("s",)))
+SINGLE = Log(table({"id": "int", "v": "text"}, partition=("id",)))
+
+
+def encoder(**properties: str) -> Encoder:
+    return Encoder(output_options(**properties), clock=lambda: NOW_NS)
+
+
+def encode(made: Encoder, log: Log, *rows: Any) -> list[Record]:
+    return [record for change in log.changes(*rows) for record in made.encode(change)]
+
+
+def test_skipped_operations_get_no_record_nor_tombstone_and_are_counted() -> None:
+    made = encoder(**{"skipped.operations": "c,d"})
+    assert encode(made, LOG, LOG.row(2, 0, True, p=1, a=1, b="x")) == []
+    assert encode(made, LOG, LOG.row(3, 0, True, p=1, a=1, b="x")) == []
+    assert len(encode(made, LOG, LOG.row(1, 0, True, p=1, a=1, b="x"))) == 1
+    assert made.skipped == {("ks.t", "operation_c"): 1, ("ks.t", "operation_d"): 1}
+
+
+def test_tombstones_can_be_switched_off() -> None:
+    row = LOG.row(3, 0, True, p=1, a=1, b="x")
+    kinds = [[record.kind for record in encode(encoder(), LOG, row)]]
+    kinds += [[record.kind for record in encode(encoder(**{"tombstones.on.delete": "false"}), LOG, row)]]
+    assert kinds == [["data", "tombstone"], ["data"]]
+
+
+RANGE = (LOG.row(5, 0, p=1, a=1), LOG.row(8, 1, True, p=1, a=5, b="x"))
+
+
+def test_range_deletes_are_skipped_and_counted() -> None:
+    made = encoder()
+    assert encode(made, LOG, *RANGE) == []
+    assert encode(made, LOG, LOG.row(4, 0, True, p=1)) == []
+    assert made.skipped == {("ks.t", "range_delete"): 1, ("ks.t", "partition_delete"): 1}
+
+
+def test_range_deletes_as_records() -> None:
+    made = encoder(**{"cdc.range.deletes": "topic"})
+    (record,) = encode(made, LOG, *RANGE)
+    assert (record.topic, record.kind, record.key) == ("cases.ks.t.range-deletes", "range_delete", b'{"p":1}')
+    value = json.loads(record.value or b"")
+    assert list(value) == ["source", "kind", "partition", "start", "end", "ts_ms", "ts_us", "ts_ns"]
+    assert (value["kind"], value["partition"]) == ("range", {"p": 1})
+    assert value["start"] == {"values": [1], "inclusive": True}
+    assert value["end"] == {"values": [5, "x"], "inclusive": False}
+    assert value["ts_ns"] == NOW_NS
+    (record,) = encode(made, LOG, LOG.row(-4, 0, True, p=2))
+    value = json.loads(record.value or b"")
+    assert (value["kind"], value["partition"], value["start"], value["end"]) == ("partition", {"p": 2}, None, None)
+    (record,) = encode(made, LOG, LOG.row(6, 0, p=1), LOG.row(7, 1, True, p=1))
+    value = json.loads(record.value or b"")
+    assert (value["kind"], value["start"]["values"], value["end"]["values"]) == ("range", [], [])
+
+
+def test_bounds_with_schemas_are_structs_with_a_length() -> None:
+    made = encoder(**{"cdc.range.deletes": "topic", "value.converter.schemas.enable": "true"})
+    (record,) = encode(made, LOG, *RANGE)
+    document = json.loads(record.value or b"")
+    assert document["payload"]["start"] == {"values": {"a": 1, "b": None}, "length": 1, "inclusive": True}
+    assert document["payload"]["end"] == {"values": {"a": 5, "b": "x"}, "length": 2, "inclusive": False}
+    assert document["schema"]["name"] == "cases.ks.t.RangeDelete"
+
+
+def test_partition_deletes_of_single_row_partitions_stay_deletes() -> None:
+    data, tombstone = encode(encoder(**{"cdc.range.deletes": "topic"}), SINGLE, SINGLE.row(4, 0, True, id=1))
+    assert json.loads(data.value or b"")["op"] == "d"
+    assert tombstone.value is None
+
+
+def test_heartbeats() -> None:
+    (record,) = encoder().heartbeat()
+    assert record == Record(
+        "__debezium-heartbeat.cases", b'{"serverName":"cases"}', b'{"ts_ms":1700000000123}', [], "heartbeat", 0
+    )
+
+
+def test_schema_records() -> None:
+    made = encoder(
+        **{"cdc.output.format": "advanced", "cdc.include.after": "full", "key.converter.schemas.enable": "true"}
+    )
+    record = made.schema_record(LOG.description)
+    key, value = json.loads(record.key or b""), json.loads(record.value or b"")
+    assert record.topic == "cases.schemas"
+    assert list(value) == [
+        "keyspace_name", "table_name", "table_id", "version", "columns", "types", "dropped", "cdc", "output",
+    ]  # fmt: skip
+    assert key == {"keyspace_name": "ks", "table_name": "t", "version": value["version"]}
+    assert value["output"] == {
+        "format": "advanced",
+        "collections": "none",
+        "range_deletes": "skip",
+        "metadata": False,
+        "before": "none",
+        "after": "full",
+        "skipped_operations": ["t"],
+        "compatibility": "default",
+    }
+    assert made.schema_record(LOG.description) == record
+
+
+def test_schema_versions_follow_table_and_output() -> None:
+    def version(made: Encoder, description: TableDescription) -> str:
+        return str(json.loads(made.schema_record(description).value or b"")["version"])
+
+    versions = {
+        version(encoder(), LOG.description),
+        version(encoder(**{"cdc.range.deletes": "topic"}), LOG.description),
+        version(encoder(), replace(LOG.description, table_id="other")),
+    }
+    assert len(versions) == 3
+
+
+@pytest.mark.parametrize("column", ["v", "p"])
+def test_a_cell_that_cannot_be_decoded_is_poison_that_names_the_column(column: str) -> None:
+    row = LOG.row(1, 2, True, raw={column: b"\xff"}, a=1, b="x")
+    with pytest.raises(PoisonRow, match=rf"ks\.t.*batch_seq_no 2: column {column}: "):
+        encode(encoder(), LOG, row)
+
+
+def test_a_bad_image_is_poison_only_where_it_is_used() -> None:
+    rows = [SINGLE.row(0, 0, raw={"v": b"\xff"}, id=1), SINGLE.row(1, 1, True, id=1, v="x")]
+    assert len(encode(encoder(), SINGLE, *rows)) == 1
+    with pytest.raises(PoisonRow, match="column v"):
+        encode(encoder(**{"experimental.preimages.enabled": "true"}), SINGLE, *rows)
+
+
+def test_a_changed_table_gets_a_new_plan() -> None:
+    made = encoder()
+    newer = Log(table({"id": "int", "v": "text", "w": "int"}, partition=("id",)))
+    values = []
+    for log in (SINGLE, newer, SINGLE):
+        (record,) = encode(made, log, log.row(2, 0, True, id=1))
+        values.append(json.loads(record.value or b"")["after"])
+    assert values == [{"id": 1, "v": None}, {"id": 1, "v": None, "w": None}, {"id": 1, "v": None}]
+
+
+ROUTER = {
+    "transforms": "route",
+    "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+    "transforms.route.regex": r"cases\.(.*)\.(.*)",
+    "transforms.route.replacement": "$2-of-${1}",
+}
+
+
+def test_the_router_sees_every_kind_of_record() -> None:
+    settings = ROUTER | {"transforms.route.replacement": "$2-of-$1", "cdc.range.deletes": "topic"}
+    made = encoder(**settings)
+    records = (
+        encode(
+            made,
+            LOG,
+            LOG.row(3, 0, True, p=1, a=1, b="x"),
+        )
+        + encode(made, LOG, *RANGE)
+        + made.heartbeat()
+    )
+    assert [(record.topic, record.kind) for record in records] == [
+        ("t-of-ks", "data"),
+        ("t-of-ks", "tombstone"),
+        ("range-deletes-of-ks.t", "range_delete"),
+        ("__debezium-heartbeat.cases", "heartbeat"),
+    ]
+    plain = encode(encoder(), LOG, LOG.row(3, 0, True, p=1, a=1, b="x"))
+    assert [(r.key, r.value) for r in records[:2]] == [(r.key, r.value) for r in plain]
+    assert made.schema_record(LOG.description).topic == "cases.schemas"
+
+
+@pytest.mark.parametrize(
+    ("predicate", "negate", "expected"),
+    [
+        ({"type": "TopicNameMatches", "pattern": ".*ks.t"}, "false", ["routed", "routed"]),
+        ({"type": "TopicNameMatches", "pattern": "ks.t"}, "false", ["cases.ks.t", "cases.ks.t"]),
+        ({"type": "TopicNameMatches", "pattern": "ks.t"}, "true", ["routed", "routed"]),
+        ({"type": "RecordIsTombstone"}, "false", ["cases.ks.t", "routed"]),
+        ({"type": "HasHeaderKey", "name": "pk.p"}, "false", ["routed", "routed"]),
+        ({"type": "HasHeaderKey", "name": "ck.p"}, "false", ["cases.ks.t", "cases.ks.t"]),
+    ],
+)
+def test_predicates(predicate: dict[str, str], negate: str, expected: list[str]) -> None:
+    properties = {
+        "cdc.output.format": "advanced",
+        "cdc.include.primary-key.placement": "kafka-key,kafka-headers",
+        "transforms": "route",
+        "transforms.route.type": "RegexRouter",
+        "transforms.route.regex": ".*",
+        "transforms.route.replacement": "routed",
+        "transforms.route.predicate": "chosen",
+        "transforms.route.negate": negate,
+        "predicates": "chosen",
+    }
+    properties |= {f"predicates.chosen.{name}": value for name, value in predicate.items()}
+    records = encode(encoder(**properties), LOG, LOG.row(3, 0, True, p=1, a=1, b="x"))
+    assert [record.topic for record in records] == expected
+
+
+@pytest.mark.parametrize(
+    ("regex", "replacement", "topic", "expected"),
+    [
+        ("(.*)", "x-$1", "a.b", "x-a.b"),
+        ("a|ab", "x", "ab", "xb"),
+        ("(?<name>.*)-(.)", "${name}$2", "a-b", "ab"),
+        ("(.)(.)", "$10", "ab", "a0"),
+        ("(.)(.)(.)(.)(.)(.)(.)(.)(.)(.)", "$10$1", "abcdefghij", "ja"),
+        ("(.*)", r"\$1\\", "a", "$1\\"),
+        ("b", "x", "ab", "ab"),
+        ("a(x)?", "[$1]", "a", "[]"),
+    ],
+)
+def test_routing_follows_java(regex: str, replacement: str, topic: str, expected: str) -> None:
+    routed = regex_router(regex, replacement)(DecodedRecord(topic, None, None, None, None))
+    assert routed is not None
+    assert routed.topic == expected
+
+
+def test_a_chain_runs_in_order() -> None:
+    chain = build_transforms(
+        [
+            TransformSpec("a", "RegexRouter", {"regex": "x", "replacement": "y"}),
+            TransformSpec("b", "RegexRouter", {"regex": "y", "replacement": "z"}),
+        ]
+    )
+    assert chain is not None
+    done = chain(DecodedRecord("x", None, None, None, None))
+    assert done is not None
+    assert done.topic == "z"
+    assert build_transforms([]) is None

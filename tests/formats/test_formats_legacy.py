@@ -1,0 +1,184 @@
+"""The legacy format beyond the golden cases: what it leaves out, deltas of collections, metadata, pre-images."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from connector.changes import Row
+from connector.formats.encoder import Encoder
+from connector.values.types import UserType, native, parse_type
+from tests.formats.golden import NOW_NS
+from tests.formats.options import output_options
+from tests.formats.rows import STREAM, TIME, Log, table
+
+U = UserType("ks", "u", (("a", native("int")), ("b", parse_type("frozen<list<int>>"))))
+DELTA = {"cdc.include.collections": "delta"}
+FIRST, SECOND = uuid.UUID(int=1 << 100, version=1), uuid.UUID(int=1 << 101, version=1)
+COLUMNS = {
+    "pk": "frozen<tuple<int, text>>",
+    "ck": "int",
+    "m": "map<int, text>",
+    "st": "set<text>",
+    "l": "list<int>",
+    "u": "u",
+    "fu": "frozen<u>",
+    "fl": "frozen<list<int>>",
+    "t": "frozen<tuple<int, int>>",
+    "vec": "vector<float, 2>",
+    "v": "text",
+}
+LOG = Log(table(COLUMNS, clustering=("ck",), types={"u": U}))
+
+
+def encoded(log: Log, *rows: Row, **properties: str) -> list[tuple[Any, Any]]:
+    encoder = Encoder(output_options(**properties), clock=lambda: NOW_NS)
+    records = [record for change in log.changes(*rows) for record in encoder.encode(change)]
+    return [
+        (json.loads(record.key or b"null"), None if record.value is None else json.loads(record.value))
+        for record in records
+    ]
+
+
+def after(*rows: Row, **properties: str) -> Any:
+    ((_, value),) = encoded(LOG, *rows, **properties)
+    return value["after"]
+
+
+def test_collections_tuples_and_user_types_are_left_out() -> None:
+    row = LOG.row(2, 0, True, pk=(1, "x"), ck=2, m=[(1, "a")], fl=[1], t=(1, 2), vec=[1.5, 2.0], v="y")
+    ((key, value),) = encoded(LOG, row)
+    assert key == {"ck": 2}
+    assert value["after"] == {"ck": 2, "v": {"value": "y"}, "vec": {"value": [1.5, 2.0]}}
+
+
+def test_a_key_of_nothing_but_collections_is_an_empty_struct() -> None:
+    log = Log(table({"pk": "frozen<list<int>>", "v": "int"}))
+    ((key, value),) = encoded(log, log.row(2, 0, True, pk=[1], v=3))
+    assert key == {}
+    assert value["after"] == {"v": {"value": 3}}
+
+
+def test_zero_length_values_are_null_cells() -> None:
+    log = Log(table({"pk": "int", "i": "int", "t": "text"}))
+    ((_, value),) = encoded(log, log.row(2, 0, True, raw={"i": b"", "t": b""}, pk=1))
+    assert value["after"] == {"i": {"value": None}, "pk": 1, "t": {"value": ""}}
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ({}, None),
+        ({"m": [(1, "a")]}, {"mode": "modify", "elements": [{"key": 1, "value": "a"}]}),
+    ],
+)
+def test_map_deltas(held: dict[str, Any], expected: Any) -> None:
+    shown = after(LOG.row(1, 0, True, pk=(1, "x"), ck=2, **held), **DELTA)["m"]
+    assert shown == (None if expected is None else {"value": expected})
+
+
+def delta(column: str, value: Any = None, deleted: bool = False, removed: Any = None) -> Any:
+    row = LOG.row(
+        1,
+        0,
+        True,
+        deleted=(column,) if deleted else (),
+        removed=None if removed is None else {column: removed},
+        pk=(1, "x"),
+        ck=2,
+        **{column: value},
+    )
+    return after(row, **DELTA)[column]
+
+
+def test_deltas_of_collections() -> None:
+    assert delta("m", [(1, "a")], removed=[7]) == {
+        "value": {"mode": "modify", "elements": [{"key": 1, "value": "a"}, {"key": 7, "value": None}]}
+    }
+    assert delta("m", [(1, "a")], deleted=True) == {
+        "value": {"mode": "overwrite", "elements": [{"key": 1, "value": "a"}]}
+    }
+    assert delta("m", deleted=True) == {"value": {"mode": "overwrite", "elements": []}}
+    assert delta("st", ["a"], removed=["b"]) == {
+        "value": {"mode": "modify", "elements": [{"key": "a", "value": True}, {"key": "b", "value": None}]}
+    }
+    assert delta("l", [(FIRST, 5)], removed=[SECOND]) == {
+        "value": {
+            "mode": "modify",
+            "elements": [{"key": str(FIRST), "value": 5}, {"key": str(SECOND), "value": None}],
+        }
+    }
+
+
+def test_deltas_of_user_types() -> None:
+    assert delta("u", (1, None)) == {"value": {"mode": "modify", "elements": {"a": {"value": 1}, "b": None}}}
+    assert delta("u", (None, None), removed=[1]) == {
+        "value": {"mode": "modify", "elements": {"a": None, "b": {"value": None}}}
+    }
+    assert delta("u", (None, [1, 2]), deleted=True) == {
+        "value": {"mode": "overwrite", "elements": {"a": None, "b": {"value": [1, 2]}}}
+    }
+    assert delta("u", (None, None), deleted=True) == {
+        "value": {"mode": "overwrite", "elements": {"a": None, "b": None}}
+    }
+
+
+def test_frozen_values_beside_deltas_are_plain_cells() -> None:
+    assert delta("fl", []) == {"value": []}
+    assert delta("fl", deleted=True) == {"value": None}
+    assert delta("fu", (None, None)) == {"value": {"a": None, "b": None}}
+    assert delta("t", (1, None)) == {"value": {"field_0": 1, "field_1": None}}
+    ((key, _),) = encoded(LOG, LOG.row(3, 0, True, pk=(1, "x"), ck=2), **DELTA, **{"tombstones.on.delete": "false"})
+    assert key == {"ck": 2, "pk": {"field_0": 1, "field_1": "x"}}
+
+
+def test_images_beside_deltas_are_overwrites() -> None:
+    rows = [
+        LOG.row(0, 0, deleted=("st",), pk=(1, "x"), ck=2, m=[(1, "a")], u=(1, None), v="old"),
+        LOG.row(1, 1, True, deleted=("st", "l"), removed={"m": [1]}, pk=(1, "x"), ck=2, u=(None, [3]), v="new"),
+    ]
+    ((_, value),) = encoded(LOG, *rows, **DELTA, **{"experimental.preimages.enabled": "true"})
+    before = value["before"]
+    assert before["m"] == {"value": {"mode": "overwrite", "elements": [{"key": 1, "value": "a"}]}}
+    assert before["u"] == {"value": {"mode": "overwrite", "elements": {"a": {"value": 1}, "b": None}}}
+    assert before["st"] == before["l"] == {"value": {"mode": "overwrite", "elements": []}}
+    assert before["v"] == {"value": "old"}
+    assert before["fl"] is None
+
+
+def test_metadata_ends_the_source_block() -> None:
+    row = LOG.row(-3, 4, True, ttl=60, pk=(1, "x"), ck=2)
+    (_, value), _ = encoded(LOG, row, **{"cdc.include.metadata": "true"})
+    assert list(value["source"].items())[11:] == [
+        ("stream_id", STREAM.hex()),
+        ("time", str(TIME)),
+        ("batch_seq_no", 4),
+        ("operation", -3),
+        ("ttl", 60),
+    ]
+
+
+def test_a_pre_image_is_used_only_when_asked_for_and_never_by_a_later_change() -> None:
+    log = Log(table({"pk": "int", "v": "text"}))
+    rows = [log.row(0, 0, pk=1, v="old"), log.row(1, 1, True, pk=1, v="new")]
+    ((_, without),) = encoded(log, *rows)
+    assert without["before"] is None
+    assert without["ts_us"] == NOW_NS // 1000
+    encoder = Encoder(output_options(**{"experimental.preimages.enabled": "true"}), clock=lambda: NOW_NS)
+    later = log.row(1, 0, True, time=uuid.UUID(int=TIME.int + (1 << 96)), pk=1, v="newer")
+    changes = log.changes(*rows) + log.changes(later)
+    shown = [json.loads(encoder.encode(change)[0].value or b"") for change in changes]
+    assert [value["before"] for value in shown] == [{"pk": 1, "v": {"value": "old"}}, None]
+    assert [value["ts_us"] for value in shown] == [None, NOW_NS // 1000]
+
+
+def test_a_delete_with_its_pre_image_keeps_all_times() -> None:
+    log = Log(table({"pk": "int", "v": "text"}))
+    rows = [log.row(0, 0, pk=1, v="old"), log.row(4, 1, True, pk=1)]
+    (_, value), (_, tombstone) = encoded(log, *rows, **{"experimental.preimages.enabled": "true"})
+    assert value["before"] == {"pk": 1, "v": {"value": "old"}}
+    assert value["ts_ns"] == NOW_NS
+    assert tombstone is None
