@@ -10,7 +10,6 @@ import base64
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -171,12 +170,12 @@ class EmbeddedKafka:
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing answers."""
         if self._process is not None:
-            self._process.signal(signal.SIGSTOP)
+            self._process.pause()
 
     def resume(self) -> None:
         """SIGCONT."""
         if self._process is not None:
-            self._process.signal(signal.SIGCONT)
+            self._process.resume()
 
     def restart(self) -> None:
         """Stops the broker if it runs and starts it on the same data and port."""

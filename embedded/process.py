@@ -74,6 +74,27 @@ class TiedProcess:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def pause(self) -> None:
+        """SIGSTOP; returns when no thread of the process runs any more, where the system tells (Linux)."""
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 5
+        # A signal is only pending when `kill` returns: on a busy machine some threads go on for a while.
+        while self.poll() is None and time.monotonic() < deadline and not self._is_stopped():
+            time.sleep(0.005)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.signal(signal.SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        threads = Path(f"/proc/{self.pid}/task")
+        if not threads.is_dir():
+            return True
+        with contextlib.suppress(OSError):
+            states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()]
+            return set(states) == {"T"}
+        return False
+
     def end(self, grace: float) -> int:
         """SIGTERM, and SIGKILL after `grace` seconds; 0 seconds: SIGKILL at once. Returns the exit status."""
         if grace > 0:
