@@ -16,7 +16,7 @@ from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.failures import describe
 from connector.errors import FatalDeliveryError
 
-log = logging.getLogger("scylla_cdc.claims")
+log = logging.getLogger(__name__)
 
 SlotsCallback = Callable[[frozenset[int]], None]
 

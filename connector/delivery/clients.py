@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-log = logging.getLogger("scylla_cdc.kafka")
+log = logging.getLogger("connector.kafka")
 
 Properties = Mapping[str, Any]
 

@@ -52,6 +52,25 @@ NOT_A_MEMBER = frozenset(
     }
 )
 
+# librdkafka calls only the broker's own words retriable; that nobody answered is, too.
+UNREACHABLE = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+    }
+)
+
 # A queue of our own that is full: poll and call again.
 BACKPRESSURE = KafkaError._QUEUE_FULL
 
@@ -69,6 +88,6 @@ def translated(error: KafkaError, doing: str) -> DeliveryError:
         return FatalDeliveryError(text)
     if error.txn_requires_abort():
         return TransactionAborted(text)
-    if error.retriable():
+    if error.retriable() or error.code() in UNREACHABLE:
         return RetriableDeliveryError(text)
     return FatalDeliveryError(text)

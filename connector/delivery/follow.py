@@ -14,7 +14,7 @@ from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_waterm
 from connector.delivery.failures import describe, translated
 from connector.delivery.records import OffsetsEntry, decode_offsets_entry
 
-log = logging.getLogger("scylla_cdc.claims")
+log = logging.getLogger(__name__)
 
 FETCH_WAIT_MS = 250
 MESSAGES_PER_POLL = 1_000

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
-from connector.delivery.records import Headers, OutgoingRecord
+from connector.delivery.records import Headers, KafkaRecord
 from connector.errors import (
     DeliveryError,
     FatalDeliveryError,
@@ -28,7 +28,7 @@ from connector.errors import (
     UnknownOutcome,
 )
 
-log = logging.getLogger("scylla_cdc.delivery")
+log = logging.getLogger(__name__)
 
 # One call into librdkafka never blocks the owner thread for longer than this; the call is repeated instead, so that
 # signals and shutdown are noticed.
@@ -61,8 +61,9 @@ class ReportingProducer:
         self.acknowledged = 0
         self._topics: set[str] = set()
 
-    def produce(self, record: OutgoingRecord) -> None:
-        self._produce(record.topic, -1, record.key, record.value, record.headers)
+    def produce(self, record: KafkaRecord) -> None:
+        partition = -1 if record.partition is None else record.partition
+        self._produce(record.topic, partition, record.key, record.value, record.headers)
 
     def produce_to(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         self._produce(topic, partition, key, value, ())

@@ -9,25 +9,47 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-Headers = Sequence[tuple[str, bytes | None]]
+Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
+
+
+class KafkaRecord(Protocol):
+    """What can be delivered, whoever made it. ``partition`` None leaves the choice to the key's bytes."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+    @property
+    def partition(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
-    """One record for a data, range-delete, heartbeat, schemas or dead-letter topic."""
+    """A record that is made in this room."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    partition: int | None = None
 
-    @property
-    def size(self) -> int:
-        """Bytes it takes in a record batch, rounded up; compared with limits before it is sent."""
-        headers = sum(len(name) + len(value or b"") + 10 for name, value in self.headers)
-        return len(self.topic) + len(self.key or b"") + len(self.value or b"") + headers + 70
+
+def record_size(record: KafkaRecord) -> int:
+    """Bytes it takes in a record batch, rounded up; compared with limits before it is sent."""
+    size = len(record.key or b"") + len(record.value or b"") + 70
+    for name, value in record.headers:
+        size += len(name) + len(value or b"") + 10
+    return size
 
 
 @dataclass(frozen=True, slots=True)

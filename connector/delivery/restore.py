@@ -22,7 +22,7 @@ from connector.delivery.producer import fence
 from connector.delivery.records import OffsetsEntry, compact_json, decode_offsets_entry
 from connector.errors import RetriableDeliveryError
 
-log = logging.getLogger("scylla_cdc.claims")
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 CALL_SECONDS = 10.0
@@ -85,9 +85,33 @@ def restore(
         _read(reader, connector, result, behind, ends, deadline, cancelled)
     except KafkaException as caught:
         raise translated(caught.args[0], "restoring slots") from None
+    except TimeoutError:
+        raise RetriableDeliveryError("restoring slots: the broker did not answer in time") from None
     finally:
         reader.close()
     return result
+
+
+def read_committed(
+    clients: KafkaClients,
+    *,
+    connector: str,
+    topic: str,
+    group: str,
+    slots: Iterable[int],
+    patience: float = 30.0,
+) -> dict[int, RestoredSlot]:
+    """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from."""
+    found = {slot: RestoredSlot(slot) for slot in slots}
+    reader = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+    try:
+        reader.assign([TopicPartition(topic, slot, 0) for slot in found])
+        _read(reader, connector, found, set(found), {}, time.monotonic() + patience, lambda: False)
+    except KafkaException as caught:
+        raise translated(caught.args[0], f"reading topic {topic}") from None
+    finally:
+        reader.close()
+    return found
 
 
 def _read(
@@ -116,7 +140,7 @@ def _read(
                 if message.offset() >= ends.get(slot, 0):
                     waiting.discard(slot)
                 continue
-            if error.retriable() or error.code() == KafkaError._ALL_BROKERS_DOWN:
+            if isinstance(translated(error, ""), RetriableDeliveryError):
                 continue
             raise KafkaException(error)
         into[slot].end = message.offset() + 1
@@ -162,7 +186,8 @@ def _present_members(clients: KafkaClients, group: str, deadline: float) -> set[
         except KafkaException as caught:
             if caught.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return set()
-            if not caught.args[0].retriable() or time.monotonic() >= deadline:
+            again = isinstance(translated(caught.args[0], ""), RetriableDeliveryError)
+            if not again or time.monotonic() >= deadline:
                 raise
 
 
@@ -191,7 +216,7 @@ def _wait_for_pending_commits(
             try:
                 answer = asking.committed(partitions, timeout=CALL_SECONDS)
             except KafkaException as caught:
-                if not caught.args[0].retriable() and caught.args[0].code() != KafkaError._TIMED_OUT:
+                if not isinstance(translated(caught.args[0], ""), RetriableDeliveryError):
                     raise
             else:
                 if all(partition.error is None for partition in answer):

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from connector.delivery.failures import describe, translated
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
 
-log = logging.getLogger("scylla_cdc.topics")
+log = logging.getLogger(__name__)
 
 CALL_SECONDS = 15.0
 VISIBLE_SECONDS = 15.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
-from connector.delivery.records import OffsetsEntry, OutgoingRecord, compact_json, encode_offsets_key
+from connector.delivery.records import KafkaRecord, OffsetsEntry, compact_json, encode_offsets_key, record_size
 from connector.errors import (
     DeliveryError,
     LostClaim,
@@ -27,7 +27,7 @@ from connector.errors import (
     UnknownOutcome,
 )
 
-log = logging.getLogger("scylla_cdc.delivery")
+log = logging.getLogger(__name__)
 
 # Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
 # be free.
@@ -124,14 +124,14 @@ class Delivery:
     def age(self) -> float:
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
-    def add(self, slot: int, records: Iterable[OutgoingRecord]) -> None:
+    def add(self, slot: int, records: Iterable[KafkaRecord]) -> None:
         """Records of one whole batch: a transaction is never cut inside it."""
         producer = self._opened() if self._plain is None else self._plain_opened()
         self._touched.add(slot)
         try:
             for record in records:
                 producer.produce(record)
-                self.bytes += record.size
+                self.bytes += record_size(record)
                 self.records += 1
                 if self.records % RECORDS_PER_POLL == 0:
                     producer.poll()
@@ -150,7 +150,7 @@ class Delivery:
 
     # -- ending ----------------------------------------------------------------------------------------------
 
-    def commit(self, entries: Sequence[OffsetsEntry]) -> None:
+    def commit(self, entries: Sequence[OffsetsEntry], slots: Collection[int] = ()) -> None:
         """Make the records and ``entries`` visible together. The order of the steps is the promise:
 
         1. entries are produced in the planner's order (positions and tombstones before marks), behind all records:
@@ -159,12 +159,14 @@ class Delivery:
         3. the group is told the offsets of *every* slot that has a record or an entry here: the broker refuses them
            from a member that was replaced, and a slot that is not named is not protected;
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
+
+        ``slots``: further slots that have something in this transaction.
         """
         producer = self._opened()
         if self._membership.member_id != self._member_at_begin or not self._member_at_begin:
             # Thrown out and back in between begin and now: others may have read, and moved, our slots meanwhile.
             raise LostClaim("membership changed since the transaction began")
-        slots = self._touched | {entry.slot for entry in entries}
+        named = self._touched.union(slots, (entry.slot for entry in entries))
         deadline = self._clock() + self.settings.transaction_timeout_ms / 1000
         try:
             if self._plain is not None:
@@ -177,8 +179,8 @@ class Delivery:
                     None if entry.value is None else compact_json(entry.value),
                 )
             producer.flush(deadline)
-            if slots:
-                offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(slots)]
+            if named:
+                offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(named)]
                 producer.send_offsets(offsets, self._membership.metadata())
             producer.commit()
         except (DeliveryError, LostClaim) as error:

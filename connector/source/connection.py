@@ -28,7 +28,7 @@ from connector.source.failures import translated
 from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
 from connector.source.settings import ConnectionSettings
 
-log = logging.getLogger("scylla_cdc.source")
+log = logging.getLogger(__name__)
 
 PageCallback = Callable[[RawPage, bytes | None], None]
 ErrorCallback = Callable[[SourceError], None]

@@ -24,9 +24,13 @@ from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
 from connector.topology.times import lowest_uuid
 
-log = logging.getLogger("scylla_cdc.source")
+log = logging.getLogger(__name__)
 
 PAGES_AHEAD = 2
+
+# Rows that may lie unprocessed in memory: with rows of a kilobyte this is what a worker's reading side takes at most,
+# give or take a page. Beyond it no read is started and no page is asked for ahead.
+ROWS_AHEAD = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,9 @@ class LogReader:
         self._waiting: list[tuple[int, int, ReadRequest]] = []
         self._running: dict[tuple[Hashable, int, int], _Running] = {}
         self._order = itertools.count()
+        self._rows_per_page = 1.0
+        self._rows_lock = threading.Lock()
+        self.rows_ahead = 0
 
     def submit(self, request: ReadRequest) -> None:
         heapq.heappush(self._waiting, (request.urgency, next(self._order), request))
@@ -115,7 +122,7 @@ class LogReader:
     def pump(self) -> float | None:
         """Start what the limits allow; seconds until it is worth calling again, None if nothing waits for time."""
         while self._waiting:
-            if len(self._running) >= self._settings.max_in_flight:
+            if len(self._running) >= self._room:
                 return None
             now = self._clock()
             if not self._bucket.take(now):
@@ -125,6 +132,8 @@ class LogReader:
 
     def consumed(self, event: ReadEvent) -> None:
         """The owner is done with a page (or a failure): let the next one come, or the read end."""
+        if isinstance(event, PageRead):
+            self._count_rows(-len(event.page.rows))
         key = _key(event.request)
         running = self._running.get(key)
         if isinstance(event, ReadFailed) or event.last:
@@ -147,6 +156,20 @@ class LogReader:
                 with running.lock:
                     running.ended = True
                 del self._running[key]
+
+    @property
+    def _room(self) -> int:
+        """Reads that may run at once: each may bring a page as full as the last ones were."""
+        free = ROWS_AHEAD - self.rows_ahead
+        return min(self._settings.max_in_flight, max(1, int(free / self._rows_per_page)))
+
+    def _count_rows(self, rows: int) -> None:
+        with self._rows_lock:
+            self.rows_ahead += rows
+            if rows > 0:
+                self._rows_per_page += (rows - self._rows_per_page) * 0.2
+            elif rows == 0:
+                self._rows_per_page = max(1.0, self._rows_per_page * 0.98)
 
     @property
     def in_flight(self) -> int:
@@ -198,7 +221,9 @@ class LogReader:
             running.state = state
             running.ended = not state
             running.unprocessed += 1
-            running.asking = ask = not running.ended and running.unprocessed < PAGES_AHEAD
+            self._count_rows(len(page.rows))
+            ahead = PAGES_AHEAD if self.rows_ahead < ROWS_AHEAD else 1
+            running.asking = ask = not running.ended and running.unprocessed < ahead
             event = PageRead(running.request, page, running.number, last=running.ended)
         self._sink(event)
         if ask:

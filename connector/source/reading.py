@@ -26,7 +26,7 @@ from connector.source.settings import ReadingSettings
 from connector.source.windows import WindowWidth
 from connector.topology import GroupState, Planner, Read, TableName
 
-log = logging.getLogger("scylla_cdc.reading")
+log = logging.getLogger(__name__)
 
 # Streams of one vnode lie on the same replicas, so one query for all of them is cheap, as long as they are few.
 LARGEST_IN_QUERY = 16
@@ -177,8 +177,9 @@ class Reading:
         active = self._active.get(event.request.group) if isinstance(event.request.group, int) else None
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
-            self.log.cancel(event.request.group)
-            self._active.pop(active.read.epoch if active else -1, None)
+            self.log.consumed(event)
+            if active is not None:
+                self._drop(active)
             return
         try:
             if isinstance(event, ReadFailed):

@@ -1,7 +1,7 @@
 """Watching the server: stream sets, descriptions of tables, the server's clock, each asked for at its own pace.
 
-In: a `Planner` and its tables. Out: `TablePlan.observe` for each answer, ``described`` for each description, samples for
-the `ServerClock`. Questions wait in chore threads; everything that changes state runs in the owner thread.
+In: a `Planner` and its tables. Out: `TablePlan.observe` for each answer, ``described`` for each description, samples
+for the `ServerClock`. Questions wait in chore threads; everything that changes state runs in the owner thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.topology import Observed, Planner, StreamSet, TableName, TablePlan, View
 
-log = logging.getLogger("scylla_cdc.source")
+log = logging.getLogger(__name__)
 
 CLOCK_SECONDS = 10.0
 DESCRIBE_SECONDS = 30.0

@@ -1,0 +1,94 @@
+"""`scylla-cdc run`: the connector in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import signal
+import sys
+import threading
+
+from connector.cli.configuration import add_configuration_arguments, load_configuration
+from connector.cli.output import Output
+from connector.config import Configuration
+from connector.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
+
+
+class RunCommand:
+    name = "run"
+    help = "run a connector in the foreground"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_configuration_arguments(parser)
+        parser.add_argument("--tasks", type=int, metavar="N", help="worker processes (default: tasks.max)")
+        parser.add_argument("--http-port", type=int, metavar="N", help="serve /metrics, /health and /status here")
+        parser.add_argument(
+            "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
+        )
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        from connector.worker.checks import wait_until_checked
+        from connector.worker.http import StatusServer
+        from connector.worker.order import WorkerOrder
+        from connector.worker.supervisor import Supervisor
+
+        configuration = load_configuration(args)
+        if args.tasks is not None and args.tasks < 1:
+            raise ConfigurationError(f"--tasks must be at least 1, not {args.tasks}")
+        tasks = args.tasks or configuration.connector.tasks_max
+        _announce(configuration, tasks)
+        orders = [WorkerOrder(configuration, index, args.log_format, args.debug) for index in range(tasks)]
+        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders)
+        stop = threading.Event()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_signals(stop, supervisor.kill))
+            if args.http_port is not None:
+                server = stack.enter_context(StatusServer(supervisor.status, args.http_port, args.http_host))
+                log.info("metrics, health and status on http://%s:%d", args.http_host, server.port)
+            problems = wait_until_checked(configuration, stop, supervisor)
+            if problems:
+                raise ConfigurationError(problems)
+            return supervisor.run(stop)
+
+
+@contextlib.contextmanager
+def _signals(stop: threading.Event, kill: object):  # type: ignore[no-untyped-def]
+    """SIGTERM and Ctrl-C end in order; a second one ends at once."""
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            kill()  # type: ignore[operator]
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        log.info("stopping")
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _announce(configuration: Configuration, tasks: int) -> None:
+    connector = configuration.connector
+    for notice in configuration.notices:
+        log.info("%s", notice)
+    tables = ", ".join(str(table) for table in connector.reading.tables)
+    mode = "exactly once" if connector.delivery.exactly_once else "at least once"
+    log.info(
+        "connector %s: %s → %s.*, %s, %d worker(s)", connector.name, tables, connector.output.topic_prefix, mode, tasks
+    )
+    log.info(
+        "confidence window %d ms, positions in topic %s, group %s",
+        connector.reading.confidence_ms,
+        connector.delivery.offset_topic,
+        configuration.group,
+    )
+
+
+COMMAND = RunCommand()

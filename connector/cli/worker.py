@@ -1,0 +1,67 @@
+"""A worker process of `scylla-cdc run`; started by it, not by people.
+
+In, on stdin: one pickled `WorkerOrder`, then nothing: the end of stdin says that the supervisor is gone. Out, on
+stdout: one JSON object a line, the worker's reports. Logs go to stderr, as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+from typing import Any
+
+from connector.cli.logs import set_up_logging
+from connector.worker.order import WorkerOrder
+
+FORCED = 137
+
+
+def main() -> None:
+    order = pickle.load(sys.stdin.buffer)
+    assert isinstance(order, WorkerOrder)
+    set_up_logging(order.log_format, debug=order.debug)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: _stop(stop))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
+    threading.Thread(target=_watch_supervisor, args=(stop,), daemon=True).start()
+    sys.exit(_run(order, stop))
+
+
+def _run(order: WorkerOrder, stop: threading.Event) -> int:
+    from connector.worker.process import run_worker
+
+    try:
+        return run_worker(order.configuration, order.index, stop, _report)
+    except Exception as error:
+        _report({"event": "end", "cause": type(error).__name__, "error": str(error)})
+        logging.getLogger("connector.worker").exception("the worker failed")
+        return 1
+
+
+def _report(report: dict[str, Any]) -> None:
+    try:
+        sys.stdout.write(json.dumps(report, separators=(",", ":"), default=str) + "\n")
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):
+        pass  # the supervisor is gone, and we end soon
+
+
+def _stop(stop: threading.Event) -> None:
+    if stop.is_set():
+        os._exit(FORCED)  # asked a second time
+    stop.set()
+
+
+def _watch_supervisor(stop: threading.Event) -> None:
+    """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
+    sys.stdin.buffer.read()
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What the servers say about a configuration, before anything is read.
+
+In: a configuration whose files are in order. Out: all problems at once, apart from servers that do not answer:
+`validate` counts those as problems too, `run` waits for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from connector.config import Configuration
+from connector.config.keystores import KeystoreError
+from connector.delivery.registry import SchemaRegistry
+from connector.delivery.topics import check_topics
+from connector.errors import (
+    AccessDenied,
+    CdcError,
+    ConfigurationError,
+    DeliveryError,
+    FatalSourceError,
+    Problem,
+    RetriableDeliveryError,
+    RetriableSourceError,
+    SourceError,
+    UnsupportedServer,
+)
+from connector.source.connection import Connection
+from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.from_config import connection_settings
+from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
+from connector.topology import TableName
+from connector.worker.settings import kafka_clients, slot_table, topic_specs
+
+log = logging.getLogger(__name__)
+
+ADDRESSES = "scylla.cluster.ip.addresses"
+TABLES = "scylla.table.names"
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """``unreachable``: nobody answered, so nothing is known. ``warnings``: true, but no reason to refuse."""
+
+    problems: list[Problem] = field(default_factory=list)
+    unreachable: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Waiting(Protocol):
+    """Whoever shows what `run` is waiting for."""
+
+    waiting_for: str | None
+
+
+def live_problems(configuration: Configuration) -> Sequence[Problem]:
+    """For `validate`: everything, servers that do not answer included."""
+    found = check(configuration)
+    for warning in found.warnings:
+        log.warning("%s", warning)
+    return [*found.problems, *found.unreachable]
+
+
+def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
+    """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        found = check(configuration)
+        if found.problems or not found.unreachable:
+            for warning in found.warnings:
+                log.warning("%s", warning)
+            return found.problems
+        waiting.waiting_for = "; ".join(problem.problem for problem in found.unreachable)
+        log.warning("waiting for servers: %s; trying again in %.1f s", waiting.waiting_for, pause)
+        stop.wait(pause)
+        pause = min(LONGEST_PAUSE, pause * 2)
+    return []
+
+
+def check(configuration: Configuration) -> Findings:
+    found = Findings()
+    tables = _check_scylla(configuration, found)
+    _check_images(configuration, tables, found)
+    _check_kafka(configuration, found)
+    _check_registries(configuration, found)
+    return found
+
+
+# -- ScyllaDB --------------------------------------------------------------------------------------------------
+
+
+def _check_scylla(configuration: Configuration, found: Findings) -> list[DescribedTable]:
+    try:
+        connection = Connection(connection_settings(configuration.connector.connection))
+    except KeystoreError as error:
+        found.problems.append(Problem("scylla.ssl.truststore.path", str(error)))
+        return []
+    try:
+        connection.open()
+        described = [
+            _check_table(connection, name, found) for name in slot_table(configuration.connector.reading.tables)
+        ]
+        tables = [table for table in described if table is not None]
+        _check_streams(connection, tables, found)
+        return tables
+    except AccessDenied as error:
+        found.problems.append(Problem("scylla.user", str(error), configuration.connector.connection.user))
+    except RetriableSourceError as error:
+        found.unreachable.append(Problem(ADDRESSES, f"unable to connect to the ScyllaDB cluster: {error}"))
+    except SourceError as error:
+        found.problems.append(Problem(ADDRESSES, str(error)))
+    finally:
+        connection.close()
+    return []
+
+
+def _check_table(connection: Connection, name: TableName, found: Findings) -> DescribedTable | None:
+    try:
+        table = describe_table(connection, name)
+        connection.query(f'SELECT "cdc$time" FROM {table.log.cql} LIMIT 1 BYPASS CACHE', consistency="ONE")
+    except RetriableSourceError:
+        raise
+    except FatalSourceError as error:
+        found.problems.append(Problem(TABLES, str(error), str(name)))
+        return None
+    if not table.description.cdc.enabled:
+        found.problems.append(
+            Problem(
+                TABLES,
+                f"table {name} does not have CDC enabled",
+                str(name),
+                f"ALTER TABLE {name} WITH cdc = {{'enabled': true}}",
+            )
+        )
+        return None
+    if table.default_ttl:
+        found.warnings.append(
+            f"{name} has default_time_to_live={table.default_ttl}: records of the legacy format carry no TTL, so "
+            "landed cells do not expire"
+        )
+    return table
+
+
+def _check_streams(connection: Connection, tables: Iterable[DescribedTable], found: Findings) -> None:
+    asked: list[StreamSets] = [TabletStreams(connection, table.table) for table in tables if table.tablets]
+    if any(not table.tablets for table in tables):
+        asked.append(VnodeGenerations(connection))
+    for sets in asked:
+        try:
+            sets.listed()
+        except (UnsupportedServer, AccessDenied) as error:
+            found.problems.append(Problem(ADDRESSES, str(error)))
+
+
+def _check_images(configuration: Configuration, tables: Iterable[DescribedTable], found: Findings) -> None:
+    output = configuration.connector.output
+    for table in tables:
+        cdc = table.description.cdc
+        wanted = {"preimage": output.include_before != "none", "postimage": output.include_after != "none"}
+        written = {"preimage": cdc.preimage != "false", "postimage": cdc.postimage}
+        missing = [image for image, asked in wanted.items() if asked and not written[image]]
+        if missing:
+            options = ", ".join(
+                f"'{image}': true" for image in ("preimage", "postimage") if image in missing or written[image]
+            )
+            found.problems.append(
+                Problem(
+                    "cdc.include.before" if "preimage" in missing else "cdc.include.after",
+                    f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}",
+                    output.include_before if "preimage" in missing else output.include_after,
+                    f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true, {options}}}",
+                )
+            )
+
+
+# -- Kafka and the Schema Registry -----------------------------------------------------------------------------
+
+
+def _check_kafka(configuration: Configuration, found: Findings) -> None:
+    admin = kafka_clients(configuration).admin()
+    try:
+        found.problems += check_topics(admin, topic_specs(configuration))
+    except RetriableDeliveryError as error:
+        found.unreachable.append(
+            Problem("bootstrap.servers", f"unable to reach Kafka: {error}", configuration.worker.bootstrap_servers)
+        )
+    except DeliveryError as error:
+        found.problems.append(Problem("bootstrap.servers", str(error), configuration.worker.bootstrap_servers))
+    except ConfigurationError as error:
+        found.problems += error.problems
+
+
+def _check_registries(configuration: Configuration, found: Findings) -> None:
+    output = configuration.connector.output
+    checked: list[tuple[str, Callable[[], object]]] = []
+    for side, converter in (("key", output.key_converter), ("value", output.value_converter)):
+        if converter.kind == "avro":
+            checked.append((f"{side}.converter.schema.registry.url", SchemaRegistry.of(converter).subjects))
+    for name, ask in checked:
+        try:
+            ask()
+        except RetriableDeliveryError as error:
+            found.unreachable.append(Problem(name, str(error)))
+        except CdcError as error:
+            found.problems.append(Problem(name, str(error)))

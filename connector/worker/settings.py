@@ -1,0 +1,122 @@
+"""From a `Configuration` to what delivery wants to know: clients, identities, topics.
+
+In: the validated configuration. Out: settings, and the specs of every topic that the connector uses.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from connector.config import Configuration, StorageTopic
+from connector.delivery.clients import KafkaClients
+from connector.delivery.topics import TopicSpec
+from connector.delivery.transaction import DeliverySettings
+from connector.topology import TableName
+
+# Marks and positions are small and rewritten often: small segments let compaction begin.
+OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """``client_id`` is the transactional id as well: the owner that marks name, and what a successor fences."""
+
+    client_id: str
+    instance_id: str | None
+    index: int
+
+
+def identity(configuration: Configuration, index: int) -> WorkerIdentity:
+    """New at every start by default; with ``group.instance.id`` the same at every start, so that `init_transactions`
+    ends what the predecessor left open."""
+    name, instance = configuration.connector.name, configuration.worker.group_instance_id
+    if instance is None:
+        return WorkerIdentity(f"{name}-{secrets.token_hex(6)}", None, index)
+    return WorkerIdentity(f"{name}-{instance}-{index}", f"{instance}-{index}", index)
+
+
+def kafka_clients(configuration: Configuration) -> KafkaClients:
+    kafka = configuration.kafka
+    return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin)
+
+
+def delivery_settings(
+    configuration: Configuration, who: WorkerIdentity, batch_size: int | None = None
+) -> DeliverySettings:
+    delivery = configuration.connector.delivery
+    return DeliverySettings(
+        connector=configuration.connector.name,
+        offsets_topic=delivery.offset_topic,
+        transactional_id=who.client_id,
+        transaction_timeout_ms=delivery.transaction_timeout_ms,
+        boundary_interval_ms=delivery.transaction_interval_ms,
+        exactly_once=delivery.exactly_once,
+        batch_size=batch_size,
+    )
+
+
+def topic_specs(configuration: Configuration) -> list[TopicSpec]:
+    """Every topic, as it must be. Data topics come first; storage topics are compacted."""
+    connector = configuration.connector
+    names, output = connector.output.names, connector.output
+    specs: list[TopicSpec] = []
+    for table in connector.reading.tables:
+        specs.append(_data(configuration, names.data_topic(table.keyspace, table.table)))
+        if output.range_deletes == "topic":
+            specs.append(_data(configuration, names.range_deletes_topic(table.keyspace, table.table)))
+    if output.heartbeat_interval_ms > 0:
+        specs.append(_data(configuration, names.heartbeat_topic(), partitions=1))
+    if connector.delivery.dead_letters and connector.delivery.dead_letter_topic:
+        replication = connector.delivery.dead_letter_replication
+        specs.append(
+            TopicSpec(
+                connector.delivery.dead_letter_topic,
+                replication=replication,
+                property="errors.deadletterqueue.topic.name",
+            )
+        )
+    if output.schema_topic:
+        specs.append(TopicSpec(output.schema_topic, 1, compacted=True, config=_small(), property="scylla.schema.topic"))
+    specs.append(_storage(configuration.worker.status, "status.storage.topic", connector_topic=None))
+    specs.append(offsets_spec(configuration))
+    return specs
+
+
+def offsets_spec(configuration: Configuration) -> TopicSpec:
+    return _storage(
+        configuration.worker.offsets,
+        "offset.storage.topic",
+        connector_topic=configuration.connector.delivery.offset_topic,
+    )
+
+
+def slot_table(tables: Iterable[object]) -> list[TableName]:
+    return [TableName(table.keyspace, table.table) for table in tables]  # type: ignore[attr-defined]
+
+
+def _data(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:
+    group = configuration.connector.delivery.topic_creation.settings_for(topic)
+    return TopicSpec(
+        topic,
+        group.partitions if partitions is None else partitions,
+        group.replication_factor,
+        dict(group.config),
+        property="topic.prefix",
+    )
+
+
+def _storage(topic: StorageTopic, property_name: str, connector_topic: str | None) -> TopicSpec:
+    return TopicSpec(
+        connector_topic or topic.name,
+        topic.partitions,
+        -1 if topic.replication_factor is None else topic.replication_factor,
+        {**_small(), **topic.config},
+        compacted=True,
+        property=property_name,
+    )
+
+
+def _small() -> dict[str, str]:
+    return dict(OFFSETS_CONFIG)
