@@ -48,6 +48,7 @@ class DeltaSink:
                 f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
                 f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
             )
+            return
         present = set(self.session.table(self.relation(table)).columns)
         missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
         if missing:

@@ -50,6 +50,29 @@ class Known:
         )
 
 
+@dataclass(frozen=True)
+class Restored:
+    """Where a table stands: ``segment`` is the next to append to, ``since_ms`` when the oldest unmerged row landed."""
+
+    known: Known | None
+    positions: Offsets
+    mark: int
+    segment: int
+    unmerged: int
+    since_ms: int | None
+
+
+def _known(note: str, sequence: int) -> Known:
+    parsed = json.loads(note)
+    return Known(
+        definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
+        declared=parsed["declared"],
+        buckets=parsed["buckets"],
+        not_before=parsed["not_before"],
+        sequence=sequence,
+    )
+
+
 class LandedTable:
     """``keyspace.table`` in the warehouse."""
 
@@ -72,20 +95,32 @@ class LandedTable:
 
     def known(self) -> Known | None:
         """The newest noted definitions; None for a table that was never prepared."""
+        return self.restore().known
+
+    def restore(self) -> Restored:
+        """Everything a job must know to go on, in one query."""
         if not self.exists():
-            return None
+            return Restored(None, {}, 0, 1, 0, None)
+        mark = _mark(self._rows)
+        what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
+        placed = f"segment = {POSITIONS}"
         rows = self.session.sql(
-            f"SELECT max(struct(offset, note)) AS newest FROM {self._log} WHERE segment = {DEFINITIONS}"
-        ).first()
-        if rows is None or rows["newest"] is None:
-            return None
-        note = json.loads(rows["newest"]["note"])
-        return Known(
-            definitions=tuple(parse_definition(text) for text in note["definitions"]),
-            declared=note["declared"],
-            buckets=note["buckets"],
-            not_before=note["not_before"],
-            sequence=rows["newest"]["offset"],
+            f"SELECT {what} AS what, CASE WHEN {placed} THEN topic END AS topic, "
+            f"CASE WHEN {placed} THEN partition END AS partition, max(offset) AS offset, "
+            "max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, "
+            f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark FROM {self._log} "
+            f"WHERE segment IN ({POSITIONS}, {DEFINITIONS}) OR segment > {mark} GROUP BY 1, 2, 3"
+        ).collect()
+        noted = [row for row in rows if row["what"] == DEFINITIONS]
+        tail = [row for row in rows if row["what"] == 0]
+        merged = max((row["mark"] for row in rows), default=0)
+        return Restored(
+            known=_known(noted[0]["note"], noted[0]["offset"]) if noted else None,
+            positions={(r["topic"], r["partition"]): r["offset"] for r in rows if r["what"] == POSITIONS},
+            mark=merged,
+            segment=max([merged, *(row["segment"] for row in tail)]) + 1,
+            unmerged=sum(row["rows"] for row in tail),
+            since_ms=min((row["since"] for row in tail), default=None),
         )
 
     def prepare(self, known: Known) -> Layout:
@@ -99,14 +134,6 @@ class LandedTable:
         )
         self.sink.append(self.changelog, self.session.sql(noted))
         return layout
-
-    def positions(self) -> Offsets:
-        """The end offset of every topic partition up to which records are in the changelog."""
-        rows = self.session.sql(
-            f"SELECT topic, partition, max(offset) AS offset FROM {self._log} "
-            f"WHERE segment = {POSITIONS} GROUP BY topic, partition"
-        ).collect()
-        return {(row["topic"], row["partition"]): row["offset"] for row in rows}
 
     def position_rows(self, ends: Offsets) -> DataFrame:
         """Rows that say how far a batch went; appended together with the batch."""
@@ -128,26 +155,13 @@ class LandedTable:
         assert row is not None
         return int(row["mark"])
 
-    def greatest_segment(self) -> int:
-        row = self.session.sql(f"SELECT coalesce(max(segment), 0) AS segment FROM {self._log}").first()
-        assert row is not None
-        return max(int(row["segment"]), 0)
-
-    def unmerged(self) -> tuple[int, int | None]:
-        """How many changes wait for the next merge, and since when (epoch ms)."""
-        row = self.session.sql(
-            f"SELECT count(*) AS rows, unix_millis(min(landed_at)) AS since FROM {self._log} "
-            f"WHERE segment > {self.mark()}"
-        ).first()
-        assert row is not None
-        return int(row["rows"]), row["since"]
-
-    def merge(self, layout: Layout, through: int) -> int:
+    def merge(self, layout: Layout, through: int, mark: int | None = None) -> int:
         """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
 
         Only buckets that have changes are read and written, each to one file. Doing it twice changes nothing.
+        ``mark`` saves a query where the caller knows it; too small a one only folds something again.
         """
-        mark = self.mark()
+        mark = self.mark() if mark is None else mark
         if through <= mark:
             return 0
         window = f"segment > {mark} AND segment <= {through}"

@@ -6,10 +6,12 @@ landed tables of the warehouse registered by name, so that ``session.table("ks.t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,8 @@ DEFAULTS = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Batches are short and cores few: parallel collection costs less than G1's concurrent threads.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UsePerfData",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
@@ -105,11 +109,19 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         raise ConfigurationError(
             [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
         )
+    settings = session_settings(config)
+    if settings["spark.master"].startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
-    for name, value in session_settings(config).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel(str(config.get("log.level", "ERROR")))
+    level = str(config.get("log.level", "OFF"))
+    with _quiet(level == "OFF") as said:
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            raise LandingError(f"Spark did not start: {error}; {said()}") from error
+    session.sparkContext.setLogLevel(level)
     require_class(session, "org.apache.spark.sql.delta.DeltaLog", "io.delta:delta-spark_4.0_2.13:4.4.0")
     return session
 
@@ -125,6 +137,31 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
             f"Spark has no {name.rsplit('.', 1)[-1]}: the jar of {coordinate} is missing; "
             f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}"
         ) from error
+
+
+@contextlib.contextmanager
+def _quiet(quiet: bool) -> Iterator[Callable[[], str]]:
+    """Sends what a starting JVM writes to stderr into a file that is shown only if the start fails.
+
+    The JVM inherits the descriptor, so later noise goes there too. Its warnings about itself cannot be configured away.
+    """
+    if not quiet:
+        yield str
+        return
+    with tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+
+        def said() -> str:
+            file.seek(0)
+            return file.read().decode(errors="replace").strip()[-1000:]
+
+        try:
+            yield said
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
 
 
 def _java_found() -> bool:

@@ -26,7 +26,7 @@ from connector.config.address import TableName
 from connector.errors import LandingError
 from spark_jobs.decode import decoded_json
 from spark_jobs.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
-from spark_jobs.landed_table import LandedTable
+from spark_jobs.landed_table import Known, LandedTable
 from spark_jobs.landing_plan import notices, plan_table
 from spark_jobs.layout import Layout
 from spark_jobs.lease import Lease
@@ -81,8 +81,9 @@ class TableStream:
         self.progress = progress
         self.query: StreamingQuery | None = None
         self._layout: Layout | None = None
-        self._known = LandedTable(session, sink, table.keyspace, table.table).known()
+        self._known: Known | None = None
         self._segment = 0
+        self._mark = 0
         self._unmerged = 0
         self._since_ms: int | None = None
         self._offsets_folder = ""
@@ -103,10 +104,11 @@ class TableStream:
     def start(self, once: bool) -> None:
         """Prepares the table and starts its query; with ``once`` it ends at the topics' present ends."""
         landed = self._landed(self.session)
+        restored = landed.restore()
+        self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
+        self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
         self._adopt(landed)
-        positions = landed.positions()
-        self._segment = max(landed.mark(), landed.greatest_segment()) + 1
-        self._unmerged, self._since_ms = landed.unmerged()
+        positions = restored.positions
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         if self.data_topic not in partitions:
             raise LandingError(
@@ -186,8 +188,10 @@ class TableStream:
         if plan.changed:
             self._layout = landed.prepare(plan.known)
             if plan.recreated:
-                landed.clear(max(landed.mark(), landed.greatest_segment()))
-                self._segment = max(self._segment, landed.mark() + 1)
+                landed.clear(self._segment)
+                self._mark = self._segment
+                self._segment += 1
+                self._unmerged, self._since_ms = 0, None
         else:
             self._layout = plan.known.layout()
         self._known = plan.known
@@ -233,7 +237,8 @@ class TableStream:
 
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
-        landed.merge(self._layout, self._segment)
+        landed.merge(self._layout, self._segment, self._mark)
+        self._mark = self._segment
         self._segment += 1
         self._unmerged, self._since_ms = 0, None
         self.progress.of(self.name).merges += 1

@@ -1,0 +1,77 @@
+"""`land`: Spark lands the changes of the configured tables until stopped, or once.
+
+In: a landing configuration. Out: landed tables; a summary on stdout. The jars come from the pinned set unless the
+configuration or the environment names others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from connector.cli.output import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spark_jobs.settings import Settings
+
+
+class Land:
+    name = "land"
+    help = "land the changes in a lakehouse with Spark"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
+        parser.add_argument("--once", action="store_true", help="end when everything there is now has landed")
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.land import land
+        from spark_jobs.progress import Progress
+        from spark_jobs.settings import load_settings
+
+        settings = with_jars(load_settings(args.config))
+        progress = Progress(output.stderr, as_json=getattr(args, "json", False))
+        output.say("Starting Spark …")
+        with stopped_by_signals() as stop:
+            status = land(settings, args.once, progress, stop)
+        output.result({"status": status, **progress.summary()}, progress.text())
+        return status
+
+
+def with_jars(settings: Settings) -> Settings:
+    """The settings with the pinned jars, unless the user names jars or packages of their own."""
+    import os
+    from dataclasses import replace
+
+    from spark_jobs.session import JARS_VARIABLE
+
+    given = settings.passed_on
+    if "spark.jars" in given or "spark.jars.packages" in given or JARS_VARIABLE in os.environ:
+        return settings
+    from embedded.jars import resolve
+
+    files = [*resolve("spark"), *(resolve("iceberg") if settings["sink"] == "iceberg" else [])]
+    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, files))})
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+
+    def handler(*_: Any) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+COMMAND = Land()
