@@ -91,6 +91,8 @@ def _damaged(wanted: JarSet, folder: Path) -> list[Jar]:
 def _fill(wanted: JarSet, folder: Path, missing: Sequence[Jar]) -> None:
     """Fetches beside the folder and moves in only what is right, so that an interruption leaves whole files."""
     work = cache_dir() / "ivy"
+    for left_behind in folder.parent.glob(f"{wanted.name}-*"):
+        shutil.rmtree(left_behind, ignore_errors=True)
     for attempt in (1, 2):
         progress = _Progress(wanted, len(missing))
         with tempfile.TemporaryDirectory(prefix=f"{wanted.name}-", dir=folder.parent) as fresh:

@@ -88,11 +88,13 @@ def test_a_set_is_fetched_once(
 def test_only_what_is_damaged_is_fetched_again(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     paths = jars.complete(repository.set)
     paths[0].write_bytes(paths[0].read_bytes()[:5])
+    (paths[0].parent.parent / "example-killed").mkdir()
     untouched = paths[1].stat().st_mtime_ns
     capsys.readouterr()
     assert contents(jars.complete(repository.set))[0] == f"content of {ONE}".encode()
     assert paths[1].stat().st_mtime_ns == untouched
     assert "1 jar for the test" in capsys.readouterr().err
+    assert not (paths[0].parent.parent / "example-killed").exists()
 
 
 def test_other_files_than_pinned_are_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
