@@ -28,6 +28,10 @@ from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.table_schemas import schema_record
 from connector.formats.transforms import build_transforms
+from smt import SmtRecordError
+
+#: What making a record raises when a cell, or the record as a whole, is not what it should be.
+_BAD_RECORD = (ValueError, TypeError, OverflowError, KeyError, SmtRecordError)
 
 #: How many schemas that transforms brought up are remembered before the memory starts anew.
 _REMEMBERED_SCHEMAS = 1000
@@ -59,7 +63,11 @@ class Encoder:
         self._clock = clock
         self._key_converter = _converter(options.key_converter, "key", key_ids)
         self._value_converter = _converter(options.value_converter, "value", value_ids)
-        self._transform = build_transforms(options.transforms)
+        values = options.value_converter
+        schemaless = values.kind == "json" and not values.schemas_enable
+        self._transform = build_transforms(options.transforms, schemaless, options.strict)
+        #: What the transforms lose, one line each, to be said once at start.
+        self.losses = self._transform.losses if self._transform is not None else ()
         self._skipped_operations = options.skipped_operations
         self._plans: dict[LogLayout, _Bound] = {}
         self._range_plans: dict[LogLayout, _Bound] = {}
@@ -88,7 +96,7 @@ class Encoder:
             return records
         except CdcError:
             raise
-        except (ValueError, TypeError, OverflowError, KeyError) as error:
+        except _BAD_RECORD as error:
             raise _explained(change, error) from error
 
     def _records(
@@ -118,7 +126,7 @@ class Encoder:
             return [Record(plan.topic, bound.serialize_key(key), bound.serialize_value(value), [], "range_delete")]
         except CdcError:
             raise
-        except (ValueError, TypeError, OverflowError, KeyError) as error:
+        except _BAD_RECORD as error:
             raise _explained(change, error) from error
 
     def heartbeat(self) -> list[Record]:

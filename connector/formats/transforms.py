@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from connector.config.transforms import REGEX_ROUTER, PredicateSpec, TransformSpec
+from connector.config.transforms import REGEX_ROUTER, PredicateSpec, TransformProblem, TransformSpec
 from connector.formats.record import DecodedRecord
+from smt import Record as SmtRecord
+from smt import SmtOptionError, build_transform
 
 Transform = Callable[[DecodedRecord], DecodedRecord | None]
 Predicate = Callable[[DecodedRecord], bool]
@@ -21,35 +23,82 @@ _JAVA_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
 _REPLACEMENT = re.compile(r"\\(.)|\$\{([A-Za-z][A-Za-z0-9]*)\}|\$(\d)", re.DOTALL)
 
 
-def build_transforms(specs: Sequence[TransformSpec]) -> Transform | None:
-    """The whole chain, or None if there is nothing in it."""
-    steps = [_step(spec) for spec in specs]
-    if not steps:
-        return None
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All transforms, one after the other. ``losses`` are what they lose, one line each, to be said at start."""
 
-    def run(record: DecodedRecord) -> DecodedRecord | None:
+    steps: tuple[Transform, ...]
+    losses: tuple[str, ...] = ()
+
+    def __call__(self, record: DecodedRecord) -> DecodedRecord | None:
         current: DecodedRecord | None = record
-        for step in steps:
+        for step in self.steps:
             if current is None:
                 return None
             current = step(current)
         return current
 
-    return run
+
+def build_transforms(
+    specs: Sequence[TransformSpec], schemaless_output: bool = False, strict: bool = False
+) -> Chain | None:
+    """The whole chain, or None if there is nothing in it; ``SmtOptionError`` if a transform refuses its options.
+
+    ``schemaless_output``: values are written without schemas. ``strict``: as the Java transforms do it, even where it
+    loses records.
+    """
+    if not specs:
+        return None
+    steps, losses = [], []
+    for spec in specs:
+        transform, lost = _transform(spec, schemaless_output, strict)
+        if spec.predicate is not None:
+            transform = _chosen(transform, predicate(spec.predicate), spec.negate)
+        steps.append(transform)
+        losses += [f"transform {spec.alias}: {loss}" for loss in lost]
+    return Chain(tuple(steps), tuple(losses))
 
 
-def _step(spec: TransformSpec) -> Transform:
-    transform = _transform(spec)
-    if spec.predicate is None:
-        return transform
-    chooses, negate = predicate(spec.predicate), spec.negate
+def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[TransformProblem]:
+    """What is wrong with the options of one of the ScyllaDB transforms: the ``transform_check`` of ``config.load``."""
+    try:
+        build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
+    except SmtOptionError as error:
+        return [TransformProblem(found.option, found.problem, found.suggestion) for found in error.problems]
+    return []
+
+
+def _chosen(transform: Transform, chooses: Predicate, negate: bool) -> Transform:
     return lambda record: transform(record) if chooses(record) != negate else record
 
 
-def _transform(spec: TransformSpec) -> Transform:
+def _transform(spec: TransformSpec, schemaless_output: bool, strict: bool) -> tuple[Transform, tuple[str, ...]]:
     if spec.type == REGEX_ROUTER:
-        return regex_router(spec.options["regex"], spec.options["replacement"])
-    raise ValueError(f"transform {spec.type} is not supported")
+        return regex_router(spec.options["regex"], spec.options["replacement"]), ()
+    options = {"compatibility": "strict"} | dict(spec.options) if strict else spec.options
+    built = build_transform(spec.type, options, schemaless_output=schemaless_output)
+    return _of_smt(built.apply), built.losses
+
+
+def _of_smt(apply: Callable[[SmtRecord], SmtRecord | None]) -> Transform:
+    def transform(record: DecodedRecord) -> DecodedRecord | None:
+        done = apply(
+            SmtRecord(record.topic, record.key, record.value, record.headers, record.key_schema, record.value_schema)
+        )
+        if done is None:
+            return None
+        return DecodedRecord(
+            topic=done.topic,
+            key_schema=done.key_schema,
+            key=done.key,
+            value_schema=done.value_schema,
+            value=done.value,
+            headers=done.headers,
+            kind=record.kind,
+            partition=record.partition,
+        )
+
+    return transform
 
 
 def predicate(spec: PredicateSpec) -> Predicate:

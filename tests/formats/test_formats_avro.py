@@ -1,0 +1,252 @@
+"""Avro: schemas as AvroData makes them, bytes that an independent reader (fastavro) reads back."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+
+from connector.config import ConverterConfig, OutputConfig
+from connector.errors import FatalDeliveryError, PoisonRow
+from connector.formats.avro_converter import AvroConverter
+from connector.formats.avro_schema import avro_schema
+from connector.formats.encoder import Encoder
+from connector.formats.heartbeat import KEY_SCHEMA
+from connector.formats.record import Record
+from connector.formats.schemas import schema, schema_of, source_schema, struct
+from connector.values.binary import encode
+from connector.values.rendering import renderer
+from connector.values.types import CqlType, UserType, native
+from tests.formats.golden import NOW_NS
+from tests.formats.options import output_options
+from tests.formats.rows import Log, table
+from tests.values.strategies import typed_values
+
+AVRO = {
+    "key.converter": "io.confluent.connect.avro.AvroConverter",
+    "key.converter.schema.registry.url": "http://127.0.0.1:1",
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://127.0.0.1:1",
+}
+
+
+class Ids:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, str] = {}
+        self.subjects: dict[int, str] = {}
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        number = len(self.schemas) + 300
+        self.schemas[number] = schema_json
+        self.subjects[number] = subject
+        return number
+
+    def read(self, raw: bytes | None) -> Any:
+        """What a consumer reads; dates and times as numbers."""
+        assert raw is not None
+        assert raw[0] == 0
+        text = self.schemas[int.from_bytes(raw[1:5], "big")]
+        return read(json.loads(text), raw[5:])
+
+
+def read(avro: Any, raw: bytes) -> Any:
+    stream = io.BytesIO(raw)
+    value = fastavro.schemaless_reader(stream, fastavro.parse_schema(_plain(avro)), None)
+    assert stream.read() == b""
+    return value
+
+
+def _plain(avro: Any) -> Any:
+    if isinstance(avro, dict):
+        return {name: _plain(part) for name, part in avro.items() if name != "logicalType"}
+    return [_plain(part) for part in avro] if isinstance(avro, list) else avro
+
+
+def avro_options(**properties: str) -> OutputConfig:
+    return output_options(**AVRO, **properties)
+
+
+U = UserType("ks", "u", (("a", native("int")), ("b", native("text"))))
+LOG = Log(
+    table(
+        {
+            "pk": "int",
+            "ck": "date",
+            "b": "blob",
+            "f": "float",
+            "m": "map<int, frozen<u>>",
+            "t": "tinyint",
+            "ts": "timestamp",
+        },
+        clustering=("ck",),
+        types={"u": U},
+    )
+)
+
+
+def encoded(ids: Ids, log: Log, *rows: Any, **properties: str) -> list[Record]:
+    encoder = Encoder(avro_options(**properties), ids, ids, clock=lambda: NOW_NS)
+    return [record for change in log.changes(*rows) for record in encoder.encode(change)]
+
+
+def test_legacy_records() -> None:
+    ids = Ids()
+    data, tombstone = encoded(ids, LOG, LOG.row(3, 0, True, pk=1, ck=19884))
+    assert ids.read(data.key) == {"ck": 19884, "pk": 1}
+    value = ids.read(data.value)
+    assert value["op"] == "d"
+    assert value["before"] == {"b": None, "ck": 19884, "f": None, "pk": 1, "t": None, "ts": None}
+    assert value["source"]["snapshot"] == "false"
+    assert (tombstone.key, tombstone.value) == (data.key, None)
+    assert sorted(ids.subjects.values()) == ["cases.ks.t-key", "cases.ks.t-value"]
+
+
+def test_a_subject_is_asked_for_once_and_only_when_it_is_needed() -> None:
+    ids = Ids()
+    encoder = Encoder(avro_options(), ids, ids, clock=lambda: NOW_NS)
+    assert ids.schemas == {}
+    for at in range(3):
+        (change,) = LOG.changes(LOG.row(2, 0, True, pk=at, ck=1))
+        encoder.encode(change)
+    assert len(ids.schemas) == 2
+
+
+def test_deltas_and_advanced_images() -> None:
+    ids = Ids()
+    row = LOG.row(1, 0, True, pk=1, ck=2, b=b"\xca", f=0.1, m=[(1, (5, None))], t=-3, ts=7)
+    (record,) = encoded(ids, LOG, row, **{"cdc.include.collections": "delta", "cdc.include.metadata": "true"})
+    after = ids.read(record.value)["after"]
+    assert after["m"] == {"value": {"mode": "modify", "elements": [{"key": 1, "value": {"a": 5, "b": None}}]}}
+    assert (after["b"], after["t"], after["ts"]) == ({"value": b"\xca"}, {"value": -3}, {"value": 7})
+    assert after["f"]["value"] == pytest.approx(0.1)
+    images = [LOG.row(0, 0, pk=1, ck=2, t=1), LOG.row(1, 1, pk=1, ck=2, t=2)]
+    images.append(LOG.row(9, 2, True, pk=1, ck=2, t=2, m=[(1, (5, "x")), (2, (None, None))]))
+    settings_ = {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"}
+    settings_["cdc.include.primary-key.placement"] = "kafka-key,payload-after,payload-before,payload-key"
+    (record,) = encoded(ids, LOG, *images, **settings_)
+    value = ids.read(record.value)
+    assert value["key"] == {"ck": 2, "pk": 1}
+    assert value["before"]["t"] == 1
+    assert value["after"]["m"] == [{"key": 1, "value": {"a": 5, "b": "x"}}, {"key": 2, "value": None}]
+
+
+def test_range_deletes_and_heartbeats() -> None:
+    ids = Ids()
+    properties = {"cdc.range.deletes": "topic"}
+    (record,) = encoded(ids, LOG, LOG.row(5, 0, pk=1, ck=2), LOG.row(7, 1, True, pk=1), **properties)
+    value = ids.read(record.value)
+    assert ids.read(record.key) == value["partition"] == {"pk": 1}
+    assert value["start"] == {"values": {"ck": 2}, "length": 1, "inclusive": True}
+    assert value["end"] == {"values": {"ck": None}, "length": 0, "inclusive": True}
+    (beat,) = Encoder(avro_options(), ids, ids, clock=lambda: NOW_NS).heartbeat()
+    assert (ids.read(beat.key), ids.read(beat.value)) == ({"serverName": "cases"}, {"ts_ms": NOW_NS // 10**6})
+
+
+@settings(max_examples=200, deadline=None)
+@given(typed_values)
+def test_every_type_is_read_back(typed: tuple[CqlType, Any]) -> None:
+    type_, value = typed
+    rendered = renderer(type_)(encode(type_, value))
+    connect = struct("a.Row", [("v", schema_of(type_, "a"))], optional=False)
+    ids = Ids()
+    raw = AvroConverter(ConverterConfig("avro"), "value", ids).serializer("t", connect)({"v": rendered})
+    assert repr(ids.read(raw)["v"]) == repr(rendered)
+
+
+def test_names_and_properties_are_avro_datas() -> None:
+    assert avro_schema(KEY_SCHEMA) == {
+        "type": "record",
+        "name": "ServerNameKey",
+        "namespace": "io.debezium.connector.common",
+        "fields": [{"name": "serverName", "type": "string"}],
+        "connect.version": 1,
+        "connect.name": "io.debezium.connector.common.ServerNameKey",
+    }
+    source = avro_schema(source_schema(False))
+    assert (source["namespace"], source["name"]) == ("com.scylladb.cdc.debezium", "connector")
+    fields = {field["name"]: field for field in source["fields"]}
+    assert fields["ts_us"] == {"name": "ts_us", "type": ["null", "long"], "default": None}
+    assert fields["snapshot"] == {
+        "name": "snapshot",
+        "type": [
+            {
+                "type": "string",
+                "connect.version": 1,
+                "connect.parameters": {"allowed": "true,last,false,incremental"},
+                "connect.default": "false",
+                "connect.name": "io.debezium.data.Enum",
+            },
+            "null",
+        ],
+        "default": "false",
+    }
+    assert avro_schema(schema_of(native("date"), "b")) == [
+        "null",
+        {
+            "type": "int",
+            "connect.version": 1,
+            "connect.name": "org.apache.kafka.connect.data.Date",
+            "logicalType": "date",
+        },
+    ]
+    assert avro_schema(schema("int8", False)) == {"type": "int", "connect.type": "int8"}
+
+
+def test_a_named_type_that_comes_again_is_only_named() -> None:
+    ids = Ids()
+    encoded(ids, LOG, LOG.row(2, 0, True, pk=1, ck=1))
+    envelope = json.loads(ids.schemas[next(n for n, s in ids.subjects.items() if s.endswith("-value"))])
+    before, after = (field["type"][1] for field in envelope["fields"][1:3])
+    assert (before["namespace"], before["name"], after["name"]) == ("cases.ks.t", "Before", "After")
+    assert before["fields"][0]["type"] == [
+        "null",
+        {
+            "type": "record",
+            "name": "Cell",
+            "namespace": "cases.ks.t.b",
+            "fields": [{"name": "value", "type": ["null", "bytes"], "default": None}],
+            "connect.name": "cases.ks.t.b.Cell",
+        },
+    ]
+    assert after["fields"][0]["type"] == ["null", "cases.ks.t.b.Cell"]
+
+
+def test_without_connects_own_properties() -> None:
+    assert avro_schema(schema_of(native("date"), "b"), connect_meta_data=False) == [
+        "null",
+        {"type": "int", "logicalType": "date"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "subject"),
+    [("topic", "t-value"), ("record", "a.Row"), ("topic-record", "t-a.Row")],
+)
+def test_subjects(strategy: Any, subject: str) -> None:
+    ids = Ids()
+    converter = AvroConverter(ConverterConfig("avro", subject_strategy=strategy), "value", ids)
+    converter.serializer("t", struct("a.Row", [("v", schema("int32"))], optional=False))({"v": 1})
+    assert list(ids.subjects.values()) == [subject]
+
+
+def test_names_that_avro_does_not_allow_are_told_plainly() -> None:
+    log = Log(table({"pk": "int", "a b": "int"}))
+    with pytest.raises(PoisonRow, match=r"Avro does not allow the name 'a b'.*JSON converter"):
+        encoded(Ids(), log, log.row(2, 0, True, pk=1))
+
+
+def test_what_the_registry_refuses_stays_what_it_is() -> None:
+    class Refusing:
+        def id_for(self, subject: str, schema_json: str) -> int:
+            raise FatalDeliveryError(f"{subject}: incompatible")
+
+    encoder = Encoder(avro_options(), Refusing(), Refusing())
+    (change,) = LOG.changes(LOG.row(2, 0, True, pk=1, ck=1))
+    with pytest.raises(FatalDeliveryError, match=r"cases\.ks\.t-key: incompatible"):
+        encoder.encode(change)
