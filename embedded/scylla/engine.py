@@ -6,17 +6,27 @@ call is complete when it returns.
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from embedded.scylla.catalog import Catalog
 from embedded.scylla.clock import Clock
+from embedded.scylla.cql.parser import parse
+from embedded.scylla.errors import InvalidRequest, Unprepared
+from embedded.scylla.execute.apply import Step, Writer
+from embedded.scylla.execute.run import Ticker
+from embedded.scylla.execute.statements import Compiled, Compiler, refuse_counters
 from embedded.scylla.hooks import CdcHooks, NoCdc
-from embedded.scylla.results import BoundValue, ColumnSpec, RequestContext, Result
-from embedded.scylla.schema import Schema, Table
+from embedded.scylla.results import UNSET, BoundValue, ColumnSpec, RequestContext, Result
+from embedded.scylla.schema import Schema, SchemaEvent, Table
 from embedded.scylla.store import TableStore
+from embedded.scylla.virtualstore import VirtualStore
 
 Values = Sequence[BoundValue] | Mapping[str, BoundValue]
+_CACHED_STATEMENTS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,7 @@ class Prepared:
     pk_indexes: tuple[int, ...]
     result_columns: tuple[ColumnSpec, ...] | None
     run: Callable[[Sequence[BoundValue], RequestContext], Result]
+    compiled: Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +68,87 @@ class Engine:
         self.schema = schema
         self.clock = clock
         self.cdc: CdcHooks = cdc or NoCdc()
-        self.stores: dict[Any, TableStore] = {}
+        self.stores: dict[uuid.UUID, TableStore] = {}
+        self.catalog = Catalog(schema, clock, self.cdc, self.stores)
+        self._ticker = Ticker(clock)
+        self._writer = Writer(self.catalog, self._ticker)
+        self._compiler = Compiler(self.catalog, self._ticker, self._writer)
+        self._compiled: dict[tuple[str | None, str], Compiled] = {}
+        schema.listen(self._schema_changed)
+
+    def _schema_changed(self, event: SchemaEvent) -> None:
+        self._compiled.clear()
 
     def add_virtual_table(self, table: VirtualTable) -> None:
         """Adds the table to the schema (its keyspace must be there) and serves it."""
-        raise NotImplementedError
+        self.stores[table.schema.id] = VirtualStore(table.schema, table.scan)
+        self.catalog.virtual.add(table.schema.id)
+        self.schema.put_table(table.schema)
+
+    def _compile(self, query: str, keyspace: str | None) -> Compiled:
+        """Compiles, or finds what was compiled for the same text since the last schema change."""
+        found = self._compiled.get((keyspace, query))
+        if found is None:
+            found = self._compiler.compile(parse(query), keyspace)
+            if len(self._compiled) >= _CACHED_STATEMENTS:
+                self._compiled.clear()
+            self._compiled[(keyspace, query)] = found
+        return found
 
     def prepare(self, query: str, keyspace: str | None = None) -> Prepared:
-        raise NotImplementedError
+        compiled = self._compile(query, keyspace)
+        statement_id = hashlib.md5(f"{keyspace or ''}\0{query}".encode(), usedforsecurity=False).digest()
+        return Prepared(
+            statement_id,
+            query,
+            keyspace,
+            compiled.variables,
+            compiled.pk_indexes,
+            compiled.result_columns,
+            compiled.run,
+            compiled,
+        )
 
     def execute(self, statement: str | Prepared, values: Values, context: RequestContext) -> Result:
-        raise NotImplementedError
+        if isinstance(statement, Prepared):
+            self._check_current(statement)
+            compiled = statement.compiled
+        else:
+            compiled = self._compile(statement, context.keyspace)
+        if isinstance(values, Mapping) or len(values) != len(compiled.variables):
+            values = _positional(values, compiled.variables)
+        return compiled.run(values, context)
+
+    def _check_current(self, prepared: Prepared) -> None:
+        """A statement that was prepared for a table as it no longer is must be prepared again."""
+        for table in prepared.compiled.tables:
+            if self.schema.table(table.keyspace, table.name) is not table:
+                raise Unprepared(prepared.id)
 
     def batch(
         self, kind: str, entries: Sequence[BatchEntry], context: RequestContext, timestamp: int | None = None
     ) -> Result:
         """`kind` is "logged", "unlogged" or "counter"."""
-        raise NotImplementedError
+        refuse_counters(kind)
+        steps: list[Step] = []
+        for entry in entries:
+            if isinstance(entry.statement, Prepared):
+                self._check_current(entry.statement)
+                compiled = entry.statement.compiled
+            else:
+                compiled = self._compile(entry.statement, context.keyspace)
+            if compiled.plan is None:
+                raise InvalidRequest(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
+                )
+            steps.append((compiled.plan, _positional(entry.values, compiled.variables)))
+        return self._writer.batch(steps, context, timestamp)
+
+
+def _positional(values: Values, variables: tuple[ColumnSpec, ...]) -> Sequence[BoundValue]:
+    """The values in the order of the bind variables. Named ones may be left out: they are unset then."""
+    if isinstance(values, Mapping):
+        return [values.get(variable.name, UNSET) for variable in variables]
+    if len(values) != len(variables):
+        raise InvalidRequest(f"Invalid amount of bind variables: expected {len(variables)} received {len(values)}")
+    return values

@@ -1,0 +1,229 @@
+"""Parses schema statements: CREATE, ALTER and DROP of keyspaces, tables and types.
+
+In: a cursor behind the verb. Out: the statement's tree. What this server does not have (indexes, views, functions,
+roles) becomes `Refused`, whatever follows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from embedded.scylla.cql.cursor import Cursor
+from embedded.scylla.cql.tree import (
+    AlterKeyspace,
+    AlterTable,
+    AlterType,
+    CreateKeyspace,
+    CreateTable,
+    CreateType,
+    DropKeyspace,
+    DropTable,
+    DropType,
+    Properties,
+    PropertyValue,
+    RawColumn,
+    RawType,
+    Refused,
+    Statement,
+)
+
+PrimaryKey = tuple[tuple[str, ...], tuple[str, ...]]
+
+_REFUSED: Final = (
+    (("custom", "index"), "Secondary indexes"),
+    (("index",), "Secondary indexes"),
+    (("materialized", "view"), "Materialized views"),
+    (("or", "replace"), "User-defined functions"),
+    (("function",), "User-defined functions"),
+    (("aggregate",), "User-defined aggregates"),
+    (("trigger",), "Triggers"),
+    (("role",), "Roles"),
+    (("user",), "Roles"),
+    (("service",), "Service levels"),
+    (("service_level",), "Service levels"),
+)
+
+
+def _refused(cursor: Cursor) -> Refused | None:
+    for words, what in _REFUSED:
+        if cursor.sees(*words):
+            cursor.at = len(cursor.tokens) - 1
+            return Refused(what)
+    return None
+
+
+def _if_not_exists(cursor: Cursor) -> bool:
+    return cursor.accept("if", "not", "exists")
+
+
+def create(cursor: Cursor) -> Statement:
+    if cursor.accept("keyspace") or cursor.accept("schema"):
+        absent = _if_not_exists(cursor)
+        name = cursor.identifier()
+        cursor.expect("with")
+        return CreateKeyspace(name, absent, _properties(cursor))
+    if cursor.accept("table") or cursor.accept("columnfamily"):
+        return _create_table(cursor)
+    if cursor.accept("type"):
+        absent = _if_not_exists(cursor)
+        type_name = cursor.name()
+        cursor.expect_mark("(")
+        return CreateType(type_name, absent, cursor.listed(lambda: _field(cursor), ")"))
+    return _refused(cursor) or cursor.fail()
+
+
+def alter(cursor: Cursor) -> Statement:
+    if cursor.accept("keyspace") or cursor.accept("schema"):
+        name = cursor.identifier()
+        cursor.expect("with")
+        return AlterKeyspace(name, _properties(cursor))
+    if cursor.accept("table") or cursor.accept("columnfamily"):
+        return _alter_table(cursor)
+    if cursor.accept("type"):
+        type_name = cursor.name()
+        if cursor.accept("add"):
+            return AlterType(type_name, add=(_field(cursor),))
+        cursor.expect("rename")
+        return AlterType(type_name, rename=_renames(cursor))
+    return _refused(cursor) or cursor.fail()
+
+
+def drop(cursor: Cursor) -> Statement:
+    if cursor.accept("keyspace") or cursor.accept("schema"):
+        present = cursor.accept("if", "exists")
+        return DropKeyspace(cursor.identifier(), present)
+    if cursor.accept("table") or cursor.accept("columnfamily"):
+        present = cursor.accept("if", "exists")
+        return DropTable(cursor.name(), present)
+    if cursor.accept("type"):
+        present = cursor.accept("if", "exists")
+        return DropType(cursor.name(), present)
+    return _refused(cursor) or cursor.fail()
+
+
+def _field(cursor: Cursor) -> tuple[str, RawType]:
+    return cursor.identifier(), cursor.raw_type()
+
+
+def _renames(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    renames = []
+    while True:
+        old = cursor.identifier()
+        cursor.expect("to")
+        renames.append((old, cursor.identifier()))
+        if not cursor.accept("and"):
+            return tuple(renames)
+
+
+def _create_table(cursor: Cursor) -> CreateTable:
+    absent = _if_not_exists(cursor)
+    name = cursor.name()
+    columns: list[RawColumn] = []
+    keys: list[PrimaryKey] = []
+    cursor.expect_mark("(")
+    while True:
+        if cursor.accept("primary", "key"):
+            keys.append(_primary_key(cursor))
+        else:
+            column = _column(cursor)
+            if column.primary_key:
+                keys.append(((column.name,), ()))
+            columns.append(column)
+        if not cursor.accept_mark(","):
+            break
+    cursor.expect_mark(")")
+    properties: list[tuple[str, PropertyValue]] = []
+    order: tuple[tuple[str, bool], ...] = ()
+    compact = False
+    if cursor.accept("with"):
+        while True:
+            if cursor.accept("clustering", "order", "by"):
+                cursor.expect_mark("(")
+                order += cursor.listed(lambda: _ordering(cursor), ")")
+            elif cursor.accept("compact", "storage"):
+                compact = True
+            else:
+                properties.append(_property(cursor))
+            if not cursor.accept("and"):
+                break
+    return CreateTable(name, absent, tuple(columns), tuple(keys), tuple(properties), order, compact)
+
+
+def _ordering(cursor: Cursor) -> tuple[str, bool]:
+    name = cursor.identifier()
+    if cursor.accept("desc"):
+        return name, True
+    cursor.accept("asc")
+    return name, False
+
+
+def _column(cursor: Cursor) -> RawColumn:
+    name = cursor.identifier()
+    type_ = cursor.raw_type()
+    static = cursor.accept("static")
+    return RawColumn(name, type_, static, cursor.accept("primary", "key"))
+
+
+def _primary_key(cursor: Cursor) -> PrimaryKey:
+    cursor.expect_mark("(")
+    if cursor.accept_mark("("):
+        partition = cursor.listed(cursor.identifier, ")")
+    else:
+        partition = (cursor.identifier(),)
+    clustering: tuple[str, ...] = ()
+    if cursor.accept_mark(","):
+        clustering = cursor.several(cursor.identifier)
+    cursor.expect_mark(")")
+    return partition, clustering
+
+
+def _alter_table(cursor: Cursor) -> AlterTable:
+    name = cursor.name()
+    if cursor.accept("add"):
+        if cursor.accept_mark("("):
+            return AlterTable(name, add=cursor.listed(lambda: _column(cursor), ")"))
+        return AlterTable(name, add=cursor.several(lambda: _column(cursor)))
+    if cursor.accept("drop"):
+        if cursor.accept_mark("("):
+            dropped = cursor.listed(cursor.identifier, ")")
+        else:
+            dropped = cursor.several(cursor.identifier)
+        timestamp = cursor.integer() if cursor.accept("using", "timestamp") else None
+        return AlterTable(name, drop=dropped, drop_timestamp=timestamp)
+    if cursor.accept("rename"):
+        return AlterTable(name, rename=_renames(cursor))
+    if cursor.accept("alter"):
+        column = cursor.identifier()
+        cursor.expect("type")
+        return AlterTable(name, retype=(column, cursor.raw_type()))
+    cursor.expect("with")
+    return AlterTable(name, properties=_properties(cursor))
+
+
+def _properties(cursor: Cursor) -> Properties:
+    properties = [_property(cursor)]
+    while cursor.accept("and"):
+        properties.append(_property(cursor))
+    return tuple(properties)
+
+
+def _property(cursor: Cursor) -> tuple[str, PropertyValue]:
+    name = cursor.identifier()
+    cursor.expect_mark("=")
+    if not cursor.accept_mark("{"):
+        return name, _simple(cursor)
+    pairs = cursor.listed(lambda: _pair(cursor), "}")
+    return name, dict(pairs)
+
+
+def _pair(cursor: Cursor) -> tuple[str, str]:
+    key = _simple(cursor)
+    cursor.expect_mark(":")
+    return key, _simple(cursor)
+
+
+def _simple(cursor: Cursor) -> str:
+    token = cursor.now
+    if token.kind == "mark":
+        cursor.fail()
+    return cursor.take().text

@@ -1,0 +1,396 @@
+"""WHERE clauses: which partitions, which rows of them, and what is left to filter.
+
+In: relations and their table. Out: `Restrictions`, compiled once; per execution they give partition keys, a token
+range and clustering slices in storage order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NoReturn, cast
+
+from connector.values.binary import split_cells, split_fields
+from connector.values.ordering import order_key
+from connector.values.types import ListType, TupleType, freeze, native
+from embedded.scylla.cql.tree import (
+    AnyRelation,
+    InList,
+    Marker,
+    Relation,
+    Term,
+    TokenRelation,
+    TupleRelation,
+    TupleTerm,
+)
+from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.filters import Filter, compile_filter
+from embedded.scylla.execute.run import Bound as Compiled
+from embedded.scylla.execute.run import Run
+from embedded.scylla.execute.slices import Edge, bounded_slices, in_storage_order
+from embedded.scylla.execute.terms import Scope, compile_term
+from embedded.scylla.mutation import FULL_SLICE, Slice
+from embedded.scylla.results import UNSET
+from embedded.scylla.schema import Column, Table, partition_key_bytes
+from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
+
+Tuples = Callable[[Run], list[tuple[bytes, ...]]]
+"""The candidate values of one or several columns together."""
+
+FILTERING_NEEDED = (
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. "
+    "If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
+)
+
+
+@dataclass(slots=True)
+class _Restriction:
+    """What the relations say about a run of columns: candidates (`=`, `IN`) or edges (`<`, `>=`, …)."""
+
+    columns: tuple[Column, ...]
+    values: Tuples | None = None
+    single: bool = True
+    lower: tuple[Callable[[Run], tuple[bytes, ...]], bool] | None = None
+    upper: tuple[Callable[[Run], tuple[bytes, ...]], bool] | None = None
+    relations: list[AnyRelation] = field(default_factory=list)
+
+
+def required(value: object, name: str) -> bytes:
+    """A bound key value, which may be neither null nor unset."""
+    if value is None:
+        raise InvalidRequest(f"Invalid null value in condition for column {name}")
+    if value is UNSET:
+        raise InvalidRequest(f"Invalid unset value for column {name}")
+    return cast(bytes, value)
+
+
+class Restrictions:
+    """The compiled WHERE clause. `key_values` gives the candidates per partition key column, None unless all are
+    restricted; `clustering` says whether clustering columns are restricted at all, `full` whether to single rows."""
+
+    def __init__(self, table: Table, relations: Sequence[AnyRelation], scope: Scope, filtering: bool) -> None:
+        self.table = table
+        self.scope = scope
+        self.filters: list[Filter] = []
+        self.filters_used = False
+        self._token_lower: tuple[Compiled, bool] | None = None
+        self._token_upper: tuple[Compiled, bool] | None = None
+        self.token = False
+        by_column: dict[str, _Restriction] = {}
+        others: list[Relation] = []
+        for relation in relations:
+            if isinstance(relation, TokenRelation):
+                self._token_relation(relation)
+                continue
+            columns = self._columns(relation)
+            if isinstance(relation, Relation) and (
+                columns[0].kind in ("static", "regular")
+                or relation.key is not None
+                or relation.field is not None
+                or relation.operator.startswith("CONTAINS")
+            ):
+                others.append(relation)
+                continue
+            self._add(by_column, columns, relation)
+        self._partition(by_column, filtering)
+        self._clustering(by_column, filtering)
+        for other in others:
+            if other.operator in ("IS NOT", "LIKE", "!=", "NOT IN"):
+                raise InvalidRequest(f'Unsupported "{other.operator}" relation on column {other.column}')
+            self._filter(other, filtering)
+
+    # ---- taking the relations in -------------------------------------------------------------------------------
+
+    def _column(self, name: str) -> Column:
+        column = self.table.by_name.get(name)
+        if column is None:
+            raise InvalidRequest(f"Unrecognized name {name}")
+        return column
+
+    def _columns(self, relation: Relation | TupleRelation) -> tuple[Column, ...]:
+        if isinstance(relation, Relation):
+            return (self._column(relation.column),)
+        columns = tuple(self._column(name) for name in relation.columns)
+        for before, column in zip((None, *columns), columns):
+            if column.kind != "clustering":
+                raise InvalidRequest(
+                    "Multi-column relations can only be applied to clustering columns but was applied to: "
+                    f"{column.name}"
+                )
+            if before is not None and column.position <= before.position:
+                raise InvalidRequest(
+                    "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: "
+                    f"({', '.join(relation.columns)})"
+                )
+        return columns
+
+    def _token_relation(self, relation: TokenRelation) -> None:
+        wanted = tuple(column.name for column in self.table.partition_key)
+        if relation.columns != wanted:
+            raise InvalidRequest(
+                f"The token function arguments must be in the partition key order: {', '.join(wanted)}"
+            )
+        value = compile_term(relation.value, "partition key token", native("bigint"), self.scope)
+        self.token = True
+        operator = relation.operator
+        if operator in (">", ">=", "="):
+            self._token_lower = (value, operator != ">")
+        if operator in ("<", "<=", "="):
+            self._token_upper = (value, operator != "<")
+        if operator in ("IN", "!="):
+            raise InvalidRequest(f"{operator} cannot be used with the token function")
+
+    def _add(
+        self, by_column: dict[str, _Restriction], columns: tuple[Column, ...], relation: Relation | TupleRelation
+    ) -> None:
+        operator = relation.operator
+        present = by_column.get(columns[0].name)
+        shown = columns[0].name
+        if operator in ("!=", "IS NOT", "LIKE", "NOT IN"):
+            raise InvalidRequest(f'Unsupported "{operator}" relation: {shown}')
+        if present is not None:
+            if present.columns != columns:
+                raise InvalidRequest(
+                    f'Column "{shown}" cannot be restricted by two inequalities not starting with the same column'
+                )
+            if operator in ("=", "IN") or present.values is not None:
+                what = "a IN" if operator == "IN" else "an Equal"
+                raise InvalidRequest(f"{shown} cannot be restricted by more than one relation if it includes {what}")
+        elif any(column.name in by_column for column in columns):
+            raise InvalidRequest(
+                "Mixing single column relations and multi column relations on clustering columns is not allowed"
+            )
+        restriction = present or _Restriction(columns)
+        restriction.relations.append(relation)
+        for column in columns:
+            by_column[column.name] = restriction
+        if operator == "=":
+            value = self._tuple(relation.value, columns, isinstance(relation, TupleRelation))
+            restriction.values = lambda run: [value(run)]
+        elif operator == "IN":
+            restriction.values = self._in(relation, columns)
+            restriction.single = isinstance(relation.value, InList) and len(relation.value.items) == 1
+        else:
+            edge = (self._tuple(relation.value, columns, isinstance(relation, TupleRelation)), operator in (">=", "<="))
+            place = "start" if operator.startswith(">") else "end"
+            if (restriction.lower if place == "start" else restriction.upper) is not None:
+                raise InvalidRequest(f"More than one restriction was found for the {place} bound on {shown}")
+            if place == "start":
+                restriction.lower = edge
+            else:
+                restriction.upper = edge
+
+    def _tuple(
+        self, value: Term | InList, columns: tuple[Column, ...], together: bool
+    ) -> Callable[[Run], tuple[bytes, ...]]:
+        """The values of all columns of a relation, at one execution."""
+        if not together:
+            name = columns[0].name
+            one = compile_term(cast(Term, value), name, columns[0].type, self.scope)
+            return lambda run: (required(one(run), name),)
+        if isinstance(value, Marker):
+            type_ = TupleType(tuple(freeze(column.type) for column in columns))
+            whole = compile_term(value, f"({','.join(column.name for column in columns)})", type_, self.scope)
+
+            def unpack(run: Run) -> tuple[bytes, ...]:
+                cells = split_fields(required(whole(run), columns[0].name), len(columns), type_.cql())
+                return tuple(required(cell, column.name) for cell, column in zip(cells, columns))
+
+            return unpack
+        if not isinstance(value, TupleTerm) or len(value.items) > len(columns):
+            given = len(value.items) if isinstance(value, TupleTerm) else 1
+            raise InvalidRequest(f"Expected {len(columns)} elements in value tuple, but got {given}")
+        if len(value.items) < len(columns):
+            raise InvalidRequest(
+                f"Expected {len(columns)} elements in value tuple, but got {len(value.items)}: "
+                f"({', '.join('?' for _ in value.items)})"
+            )
+        parts = [
+            (compile_term(item, column.name, column.type, self.scope), column.name)
+            for item, column in zip(value.items, columns)
+        ]
+        return lambda run: tuple(required(part(run), name) for part, name in parts)
+
+    def _in(self, relation: Relation | TupleRelation, columns: tuple[Column, ...]) -> Tuples:
+        together = isinstance(relation, TupleRelation)
+        orders = [order_key(column.type) for column in columns]
+        shown = columns[0].name
+
+        def distinct(found: list[tuple[bytes, ...]]) -> list[tuple[bytes, ...]]:
+            placed = {tuple(order(raw) for order, raw in zip(orders, values)): values for values in reversed(found)}
+            return [placed[place] for place in sorted(placed)]
+
+        if isinstance(relation.value, InList):
+            items = [self._tuple(item, columns, together) for item in relation.value.items]
+            return lambda run: distinct([item(run) for item in items])
+        types = tuple(freeze(column.type) for column in columns)
+        element = TupleType(types) if together else types[0]
+        name = f"in({','.join(column.name for column in columns)})"
+        whole = compile_term(relation.value, name, ListType(element, True), self.scope)
+
+        def unpack(run: Run) -> list[tuple[bytes, ...]]:
+            cells = split_cells(required(whole(run), shown))
+            if not together:
+                return distinct([(required(cell, shown),) for cell in cells])
+            found = []
+            for cell in cells:
+                fields = split_fields(required(cell, shown), len(columns), element.cql())
+                found.append(tuple(required(part, column.name) for part, column in zip(fields, columns)))
+            return distinct(found)
+
+        return unpack
+
+    def _filter(self, relation: AnyRelation, filtering: bool) -> None:
+        if not filtering:
+            self._refuse()
+        self.filters_used = True
+        self.filters.append(compile_filter(relation, self.table, self.scope))
+
+    def _refuse(self) -> NoReturn:
+        raise InvalidRequest(FILTERING_NEEDED)
+
+    # ---- the partition key -------------------------------------------------------------------------------------
+
+    def _partition(self, by_column: dict[str, _Restriction], filtering: bool) -> None:
+        columns = self.table.partition_key
+        found = [by_column.get(column.name) for column in columns]
+        present = [restriction for restriction in found if restriction is not None]
+        if present and self.token:
+            names = ", ".join(column.name for column in columns)
+            raise InvalidRequest(
+                f'Columns "{names}" cannot be restricted by both a normal relation and a token relation'
+            )
+        self.key_values: list[Tuples] | None = None
+        self.single_partition = False
+        if len(present) == len(columns) and all(restriction.values for restriction in present):
+            self.key_values = [cast(Tuples, restriction.values) for restriction in present]
+            self.single_partition = all(restriction.single for restriction in present)
+            return
+        for restriction in present:
+            if restriction.values is None and not filtering:
+                raise InvalidRequest(
+                    "Only EQ and IN relation are supported on the partition key "
+                    "(unless you use the token() function or ALLOW FILTERING)"
+                )
+        for restriction in present:
+            for relation in restriction.relations:
+                self._filter(relation, filtering)
+
+    def partition_keys(self, run: Run) -> list[bytes]:
+        """The serialised keys, by value, each once. Only if `key_values` is there."""
+        assert self.key_values is not None
+        keys = []
+        single = len(self.key_values) == 1
+        for parts in product(*[values(run) for values in self.key_values]):
+            values = tuple(part[0] for part in parts)
+            if single and not values[0]:
+                raise InvalidRequest("Key may not be empty")
+            key = partition_key_bytes(values)
+            if len(key) > 65535:
+                raise InvalidRequest(f"Key length of {len(key)} is longer than maximum of 65535")
+            keys.append(key)
+        return keys
+
+    def token_range(self, run: Run) -> tuple[int, int]:
+        """The tokens that may be read, both inclusive; everything without a token relation."""
+        low, high = MIN_TOKEN, MAX_TOKEN
+        if self._token_lower is not None:
+            value, inclusive = self._token_lower
+            token = int.from_bytes(required(value(run), "partition key token"), "big", signed=True)
+            low = token if inclusive else token + 1
+        if self._token_upper is not None:
+            value, inclusive = self._token_upper
+            token = int.from_bytes(required(value(run), "partition key token"), "big", signed=True)
+            # The least token as an upper bound means the end of the ring.
+            if token != MIN_TOKEN:
+                high = token if inclusive else token - 1
+        return low, high
+
+    # ---- the clustering key ------------------------------------------------------------------------------------
+
+    def _clustering(self, by_column: dict[str, _Restriction], filtering: bool) -> None:
+        columns = self.table.clustering
+        self._prefix: list[Tuples] = []
+        self._last: _Restriction | None = None
+        self.single_row = True
+        at = 0
+        while at < len(columns):
+            restriction = by_column.get(columns[at].name)
+            if restriction is None or restriction.columns[0] is not columns[at]:
+                break
+            consecutive = restriction.columns == columns[at : at + len(restriction.columns)]
+            if not consecutive:
+                break
+            at += len(restriction.columns)
+            if restriction.values is None:
+                self._last = restriction
+                break
+            self._prefix.append(restriction.values)
+            self.single_row = self.single_row and restriction.single
+        self.full = at == len(columns) and self._last is None
+        self.ends_in_slice = self._last is not None
+        self.single_row = self.single_row and self.full
+        self.clustering = any(column.name in by_column for column in columns)
+        self.prefix_columns = at
+        seen: set[int] = set()
+        for column in columns[at:]:
+            restriction = by_column.get(column.name)
+            if restriction is None or id(restriction) in seen:
+                continue
+            seen.add(id(restriction))
+            if not filtering:
+                before = columns[column.position - 1].name
+                if self._last is not None:
+                    raise InvalidRequest(
+                        f'Clustering column "{column.name}" cannot be restricted (preceding column '
+                        f'"{self._last.columns[-1].name}" is restricted by a non-EQ relation)'
+                    )
+                unrestricted = columns[at].name if columns[at] is not column else before
+                raise InvalidRequest(
+                    f'PRIMARY KEY column "{column.name}" cannot be restricted as preceding column '
+                    f'"{unrestricted}" is not restricted'
+                )
+            for relation in restriction.relations:
+                self._filter(relation, filtering)
+
+    def clustering_keys(self, run: Run) -> list[tuple[bytes, ...]]:
+        """The full keys of the rows, in storage order. Only if `full`."""
+        keys = [
+            tuple(raw for part in parts for raw in part) for parts in product(*[values(run) for values in self._prefix])
+        ]
+        return sorted(keys, key=self.table.sort_key) if len(keys) > 1 else keys
+
+    @property
+    def only_first_column(self) -> bool:
+        """Whether the clustering key is restricted by inequalities of an ascending first column, or not at all."""
+        if self._prefix or self.table.clustering[0].order == "desc":
+            return False
+        return self._last is None or self._last.columns == (self.table.clustering[0],)
+
+    def first_column_edges(self, run: Run) -> tuple[tuple[bytes | None, bool], tuple[bytes | None, bool]]:
+        """The lower and upper edge, None for an open one. Only if `only_first_column`."""
+        last = self._last
+        lower = upper = None
+        if last is not None:
+            lower, upper = last.lower, last.upper
+        return (
+            (lower[0](run)[0], lower[1]) if lower else (None, True),
+            (upper[0](run)[0], upper[1]) if upper else (None, True),
+        )
+
+    def slices(self, run: Run) -> list[Slice]:
+        """The slices of the clustering restrictions: none empty, in storage order, not overlapping."""
+        if not self._prefix and self._last is None:
+            return [FULL_SLICE]
+        last = self._last
+        edges: tuple[Edge | None, Edge | None] = (None, None)
+        if last is not None:
+            lower = (last.lower[0](run), last.lower[1]) if last.lower else None
+            upper = (last.upper[0](run), last.upper[1]) if last.upper else None
+            edges = (lower, upper)
+        found: list[Slice] = []
+        for parts in product(*[values(run) for values in self._prefix]):
+            prefix = tuple(raw for part in parts for raw in part)
+            found += bounded_slices(self.table, prefix, last.columns if last else (), *edges)
+        return in_storage_order(found, self.table)
