@@ -83,6 +83,7 @@ def load(
         transform_check,
         # A converter that is wrong itself should not make the transforms look wrong too.
         schemaless=value is None or (value.kind == "json" and not value.schemas_enable),
+        output_format=connector_values["cdc.output.format"],
     )
     creation, creation_problems = read_topic_creation(
         connector_values.get("topic.creation.groups", ()), connector_document.texts

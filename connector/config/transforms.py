@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.config.kind import nearest
 from connector.errors import Problem
@@ -81,6 +81,7 @@ def read_transforms(
     check: TransformCheck | None = None,
     *,
     schemaless: bool = True,
+    output_format: str = "legacy",
 ) -> tuple[tuple[TransformSpec, ...], list[Problem]]:
     """The chain that ``raw`` describes, and everything that is wrong with it."""
     problems: list[Problem] = []
@@ -98,6 +99,9 @@ def read_transforms(
         spec = _read_transform(alias, raw, predicates, predicate_aliases, problems)
         if spec is None:
             continue
+        if spec.type == SAFE_EXTRACT:
+            # Java's transform does not know the connector's format; ours would omit what is null in whole images.
+            spec = replace(spec, options={"cdc.output.format": output_format, **spec.options})
         specs.append(spec)
         if check and spec.type != REGEX_ROUTER:
             for found in check(spec, schemaless):

@@ -1,0 +1,154 @@
+"""`scylla-cdc transform`: applies a transform to records that come as JSON lines on stdin, in order, to stdout.
+
+A line is `{"topic", "key", "value", "headers"}`; key and value are bare or `{"schema", "payload"}`, `null` is null
+bytes. Dropped records print nothing. Options are checked before stdin is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from connector.cli.output import Output
+from connector.errors import CdcError, ConfigurationError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from smt import Record, SmtOptionError, Transform
+
+_MEMBERS = ("topic", "key", "value", "headers")
+
+
+class TransformCommand:
+    name = "transform"
+    help = "apply a message transform to JSON lines"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--type",
+            required=True,
+            metavar="TYPE",
+            help="ScyllaExtractNewRecordState, ScyllaFlattenColumns (or their full Java names: Java's defaults), "
+            "extract-new-state (safe defaults)",
+        )
+        parser.add_argument(
+            "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the transform; repeatable"
+        )
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        transform = _build(args.type, args.option)
+        for loss in transform.losses:
+            print(f"note: {loss}", file=sys.stderr)
+        run_lines(transform, sys.stdin, output.stdout)
+        return 0
+
+
+def run_lines(transform: Transform, lines: IO[str], out: IO[str]) -> None:
+    """Applies the transform to each line; the first line that it cannot be applied to ends the work."""
+    from smt import SmtOptionError, SmtRecordError
+
+    schemas: dict[str, Any] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record, wrapped = _read(line, number, schemas)
+        try:
+            found = transform.apply(record)
+        except SmtOptionError as error:
+            raise ConfigurationError(_problems(error, f"line {number} of stdin")) from None
+        except SmtRecordError as error:
+            raise CdcError(f"line {number} of stdin: {error}") from None
+        if found is not None:
+            out.write(_line(found, wrapped))
+            if out.isatty():
+                out.flush()
+
+
+def _build(type_name: str, pairs: Sequence[str]) -> Transform:
+    from smt import SmtOptionError, build_transform
+
+    options: dict[str, str] = {}
+    problems = []
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            problems.append(Problem("--option", "Must be name=value", pair, file="command line"))
+        elif name.strip() in options:
+            problems.append(Problem(name.strip(), "Is given twice", value, file="command line"))
+        else:
+            options[name.strip()] = value
+    try:
+        transform = build_transform(type_name, options)
+    except SmtOptionError as error:
+        raise UsageError([*problems, *_problems(error, "command line")]) from None
+    if problems:
+        raise UsageError(problems)
+    return transform
+
+
+def _problems(error: SmtOptionError, place: str) -> list[Problem]:
+    return [Problem(one.option or "--type", one.problem, None, one.suggestion, place) for one in error.problems]
+
+
+def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tuple[bool, bool]]:
+    """The record of a line, and whether its key and its value came with their schemas around them."""
+    from smt import Record
+
+    def fail(reason: str) -> CdcError:
+        return CdcError(f"line {number} of stdin {reason}")
+
+    try:
+        given = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise fail(f"is not JSON: {error.msg} at column {error.colno}") from None
+    if not isinstance(given, dict):
+        raise fail('is no record: {"topic", "key", "value", "headers"} is expected')
+    unknown = [name for name in given if name not in _MEMBERS]
+    if unknown:
+        raise fail(f"has an unknown member {unknown[0]!r}: {', '.join(_MEMBERS)} are expected")
+    headers = given.get("headers") or {}
+    topic = given.get("topic") or ""
+    if not isinstance(headers, dict) or not isinstance(topic, str):
+        raise fail("is no record: topic is a text and headers are an object")
+    key_schema, key, key_wrapped = _unwrap(given.get("key"), schemas)
+    value_schema, value, value_wrapped = _unwrap(given.get("value"), schemas)
+    record = Record(topic, key, value, list(headers.items()), key_schema, value_schema)
+    return record, (key_wrapped, value_wrapped)
+
+
+def _unwrap(part: Any, schemas: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """Schema, payload, and whether there was a wrapping. Equal schemas become one object: plans are kept for each."""
+    if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:
+        return None, part, False
+    schema = part["schema"]
+    if schema is None:
+        return None, part["payload"], True
+    if not isinstance(schema, dict):
+        return None, part, False
+    return schemas.setdefault(json.dumps(schema), schema), part["payload"], True
+
+
+def _line(record: Record, wrapped: tuple[bool, bool]) -> str:
+    def wrap(schema: Any, payload: Any, was_wrapped: bool) -> Any:
+        if schema is None and (payload is None or not was_wrapped):
+            return payload
+        return {"schema": schema, "payload": payload}
+
+    return (
+        json.dumps(
+            {
+                "topic": record.topic,
+                "key": wrap(record.key_schema, record.key, wrapped[0]),
+                "value": wrap(record.value_schema, record.value, wrapped[1]),
+                "headers": dict(record.headers),
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        + "\n"
+    )
+
+
+COMMAND = TransformCommand()
