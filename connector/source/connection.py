@@ -92,7 +92,6 @@ class Connection:
             self._cluster = _cluster(self.settings)
             raise translated(error, f"connecting to {_shown(self.settings)}") from None
         session.client_protocol_handler = RawProtocolHandler
-        session.default_timeout = self.settings.request_timeout
         self._session = session
 
     @property

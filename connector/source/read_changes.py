@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import queue
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -33,7 +33,6 @@ from connector.topology import Planner, Read, TableName, micros_of
 
 # One process, one claim: all streams belong to one slot.
 SLOTS = 1
-MARK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,6 @@ class ChangeReader:
         self._events: queue.SimpleQueue[ReadEvent | ChoreDone] = queue.SimpleQueue()
         self._ready: deque[Batch] = deque()
         self._opened = False
-        self._marked_at = 0.0
         self.tables: dict[TableName, DescribedTable] = {}
 
     # -- life ------------------------------------------------------------------------------------------------
@@ -125,7 +123,11 @@ class ChangeReader:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Batch]:
-        while True:
+        return self.batches()
+
+    def batches(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[Batch]:
+        """The batches until the end, or until ``stopped`` says so (asked at least every 0.2 s)."""
+        while not stopped():
             while self._ready:
                 yield self._ready.popleft()
             self._note()

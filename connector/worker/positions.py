@@ -1,0 +1,176 @@
+"""Positions of a connector that is stopped: looked at, moved, taken over.
+
+In: a configuration. Out: what the offsets topic says, or a transaction that replaces it. Refuses while workers run:
+they would go on from what they remember and write over it.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connector.config import Configuration
+from connector.delivery.clients import KafkaClients
+from connector.delivery.failures import translated
+from connector.delivery.producer import TransactionalProducer
+from connector.delivery.records import OffsetsEntry, compact_json, encode_offsets_key
+from connector.delivery.restore import RestoredSlot, read_committed, restore
+from connector.delivery.topics import topic_partitions
+from connector.errors import CdcError
+from connector.topology import (
+    Entry,
+    Mark,
+    MarkKey,
+    Position,
+    PositionKey,
+    TableName,
+    mark_entry,
+    noted_slots,
+    parse_key,
+    parse_mark,
+    parse_position,
+    position_entry,
+)
+from connector.worker.settings import kafka_clients, offsets_spec
+
+log = logging.getLogger(__name__)
+
+CALL_SECONDS = 15.0
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPosition:
+    """A mark (``stream`` None) or the position of one stream."""
+
+    table: TableName
+    slot: int
+    stream: bytes | None
+    read_to: int
+    detail: Mapping[str, object]
+
+
+class Positions:
+    """Of one connector, in its offsets topic."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._clients: KafkaClients = kafka_clients(configuration)
+        self.topic = configuration.connector.delivery.offset_topic
+        self._name = configuration.connector.name
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    def stored(self) -> list[StoredPosition]:
+        """Everything committed, by table and slot; works while workers run as well."""
+        return list(_stored(self._committed().values()))
+
+    def slots(self) -> int:
+        """The number of slots in force: as the marks say, else as configured."""
+        return self._slots(self._committed())
+
+    def refuse_while_running(self) -> None:
+        """Raises when the group has members."""
+        members = self.members()
+        if members:
+            raise CdcError(
+                f"connector {self._name} is running ({', '.join(sorted(members))}): stop all of its workers first"
+            )
+
+    def members(self) -> set[str]:
+        admin = self._clients.admin()
+        group = self._configuration.group
+        try:
+            described = admin.describe_consumer_groups([group], request_timeout=CALL_SECONDS)
+            return {member.client_id for member in described[group].result(timeout=CALL_SECONDS).members}
+        except KafkaException as caught:
+            if caught.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return set()
+            raise translated(caught.args[0], f"looking at group {group}") from None
+
+    # -- moving ----------------------------------------------------------------------------------------------
+
+    def reset(self, tables: Iterable[TableName], to_ms: int) -> None:
+        """Every stream of ``tables`` begins at ``to_ms``, or where it was opened if that is later.
+
+        A mark that knows no stream set says exactly this of all of them; positions of streams are removed.
+        """
+        self.refuse_while_running()
+        restored = self._restored()
+        slots = self._slots(restored)
+        wanted = set(tables)
+        owner = f"{self._name}-reset-{secrets.token_hex(4)}"
+        entries: list[Entry] = []
+        for stored in _stored(restored.values()):
+            if stored.table in wanted and stored.stream is not None:
+                entries.append(position_entry(stored.slot, PositionKey(stored.table, stored.stream), None))
+        for table in sorted(wanted):
+            for slot in range(slots):
+                mark = Mark(read_to=to_ms, stream_set=0, start=to_ms, owner=owner)
+                entries.append(mark_entry(MarkKey(table, slot, slots), mark))
+        self.write(entries, owner)
+
+    def write(self, entries: Iterable[Entry], owner: str) -> None:
+        """In one transaction, or not at all."""
+        producer = TransactionalProducer(self._clients, owner, transaction_timeout_ms=15_000)
+        try:
+            producer.start(time.monotonic() + PATIENCE)
+            producer.begin()
+            for entry in entries:
+                stored = OffsetsEntry(entry.slot, entry.key, entry.value)
+                value = None if stored.value is None else compact_json(stored.value)
+                producer.produce_to(self.topic, stored.slot, encode_offsets_key(self._name, stored.key), value)
+            producer.flush(time.monotonic() + PATIENCE)
+            producer.commit()
+        finally:
+            producer.close()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _partitions(self) -> int:
+        existing = topic_partitions(self._clients.admin())
+        if self.topic not in existing:
+            raise CdcError(f"there is no topic {self.topic}: the connector has never run with this configuration")
+        return existing[self.topic]
+
+    def _committed(self) -> dict[int, RestoredSlot]:
+        slots = range(self._partitions())
+        return read_committed(
+            self._clients, connector=self._name, topic=self.topic, group=self._configuration.group, slots=slots
+        )
+
+    def _restored(self) -> dict[int, RestoredSlot]:
+        """As a successor would see it: what dead workers left open is ended first."""
+        return restore(
+            self._clients,
+            connector=self._name,
+            topic=self.topic,
+            group=self._configuration.group,
+            slots=range(self._partitions()),
+        )
+
+    def _slots(self, slots: Mapping[int, RestoredSlot]) -> int:
+        noted = noted_slots([entry for slot in slots.values() for entry in slot.entries])
+        if noted is not None:
+            return noted
+        given = "offset.storage.partitions" in self._configuration.worker.given
+        return offsets_spec(self._configuration).partitions if given else len(slots)
+
+
+def _stored(slots: Iterable[RestoredSlot]) -> Iterable[StoredPosition]:
+    for slot in slots:
+        for entry in slot.newest().values():
+            if entry.value is None:
+                continue
+            key = parse_key(entry.key)
+            if isinstance(key, MarkKey):
+                mark = parse_mark(entry.value)
+                yield StoredPosition(key.table, key.slot, None, mark.read_to, dict(entry.value))
+            elif isinstance(key, PositionKey):
+                position: Position = parse_position(entry.value)
+                yield StoredPosition(key.table, slot.slot, key.stream, position.read_to, dict(entry.value))
