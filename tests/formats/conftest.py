@@ -10,11 +10,11 @@ import pytest
 from cassandra.cluster import Cluster
 
 from connector.changes import LogLayout, Row, TableDescription, layout_of
-from connector.config import TableName
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_table
 from connector.source.pages import RawPage
 from connector.source.settings import ConnectionSettings
+from connector.topology.slots import TableName
 from embedded.scylla.process import EmbeddedScylla
 
 
