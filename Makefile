@@ -61,6 +61,7 @@ $(INSTALLED): requirements.lock pyproject.toml .ci/setup
 
 $(JARS): embedded/jars.lock | $(INSTALLED)
 	@.venv/bin/python -m embedded.jars broker spark
+	@.venv/bin/python -m embedded.java
 	@.venv/bin/python -m embedded.class_archive
 	@mkdir -p $(@D)
 	@touch $@

@@ -124,6 +124,17 @@ def _properties(executable: Path, arguments: list[str]) -> dict[str, str] | None
     return found if "java.home" in found else None
 
 
+def link_spark_home() -> Path:
+    """Leaves `java/spark` in the cache as a `JAVA_HOME` for Spark, for programs that do not import this package."""
+    link = cache_dir() / "java" / "spark"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    fresh = link.with_name(f"spark.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(find_java().spark_home)
+    os.replace(fresh, link)
+    return link
+
+
 def _shim(java: Java) -> Path:
     """A `JAVA_HOME` in the cache: links to the real one, and a `bin/java` that drops the one argument."""
     home = cache_dir() / "java" / f"spark-{java.major}"
@@ -143,3 +154,7 @@ exec {shlex.quote(str(java.executable))} "$@"
         os.chmod(file.name, 0o755)
         os.replace(file.name, target)
     return home
+
+
+if __name__ == "__main__":
+    link_spark_home()

@@ -93,6 +93,14 @@ def test_a_runtime_without_the_module_gets_the_shim(bare: Path, monkeypatch: pyt
     assert java.find_java().spark_environment() == {"JAVA_HOME": str(java.find_java().spark_home)}
 
 
+def test_set_up_leaves_a_home_for_spark(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = java.link_spark_home()
+    assert link.resolve() == java.find_java().spark_home
+    assert "21" in link.resolve().name
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(bare / "home", "17")))
+    assert java.link_spark_home() == link and link.resolve() == bare / "home"
+
+
 @pytest.mark.spark
 def test_the_java_of_the_wheel_runs_spark(bare: Path) -> None:
     program = """
