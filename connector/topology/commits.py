@@ -22,12 +22,6 @@ from connector.topology.offsets import Entry, Mark, MarkKey, Position, PositionK
 if TYPE_CHECKING:
     from connector.topology.table_plan import TablePlan
 
-# A group this far behind does not hold the mark of its slot back ...
-LAGGARD_MS = 10_000
-# ... as long as the streams that then need a position of their own are no more than this, or a tenth of the
-# slot's.
-LAGGARD_STREAMS = 256
-
 
 @dataclass(slots=True)
 class Staged:
@@ -166,23 +160,20 @@ def _stage_under(plan: TablePlan, state: GroupState, alone: Ledger, ledger: Ledg
 def _next_mark(plan: TablePlan, states: list[GroupState], old: Mark) -> int:
     """How far the mark of a slot may move: as far as its slowest stream, but for a few that are far behind.
 
-    Those get positions instead, so that one group that is FAILED or waits does not make all others start from
-    its place after a restart. A slot without live streams moves with the time.
+    Those get positions instead, so that one group that is FAILED or waits does not make all others start from its
+    place after a restart. A slot without live streams moves with the time.
     """
     live = [(state.read_to, state) for state in states if not state.drained]
     limit = plan.last_limit if plan.last_limit is not None else old.read_to
     if not live:
         return max(old.read_to, limit)
-    behind = [
-        (at, state) for at, state in live if at < limit - LAGGARD_MS or (state.failure is not None and at < limit)
-    ]
-    streams = sum(len(state.group.streams) for _, state in behind)
+    far = limit - plan.laggard_ms
+    behind = {id(state) for at, state in live if at < (far if state.failure is None else limit)}
+    streams = sum(len(state.group.streams) for _, state in live if id(state) in behind)
     total = sum(len(state.group.streams) for _, state in live)
-    if streams <= max(LAGGARD_STREAMS, total // 10):
-        passed = set(map(id, (state for _, state in behind)))
-        ahead = [at for at, state in live if id(state) not in passed]
-        return max(old.read_to, min(ahead, default=limit))
-    return max(old.read_to, min(at for at, _ in live))
+    if streams > max(plan.laggard_streams, total // 10):
+        behind = set()
+    return max(old.read_to, min((at for at, state in live if id(state) not in behind), default=limit))
 
 
 def _start(ledger: Ledger, state: GroupState, stream: bytes) -> int:

@@ -28,7 +28,14 @@ LOOKBACK_MARGIN_MS = 86_400_000
 
 
 class TablePlan:
-    """Owned by one thread. Times are ms since 1970 by one clock, which may step."""
+    """Owned by one thread. Times are ms since 1970 by one clock, which may step.
+
+    A group more than ``laggard_ms`` behind does not hold the mark of its slot back, as long as the streams that then
+    need a position of their own are no more than ``laggard_streams``, or a tenth of the slot's.
+    """
+
+    laggard_ms = 10_000
+    laggard_streams = 256
 
     def __init__(self, table: TableName, book: SlotBook, confidence_ms: int, lookback_ms: int = 0) -> None:
         self.table = table

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
-from connector.topology import Commit, Observed, Planner, Read
+from connector.topology import Commit, Observed, Planner, Read, TablePlan
 from tests.topology.simulation_kafka import Kafka, State, Stored, Transaction
 from tests.topology.worlds import Row, World, make_world
 
@@ -56,6 +56,49 @@ class ActiveRead:
     at: int = 0
 
 
+class HastyPlan(TablePlan):
+    """The product's plan; only what counts as far behind is fitted to a log that is 100 ms long."""
+
+    laggard_ms = 15
+
+
+class HastyPlanner(Planner):
+    plan_class = HastyPlan
+
+
+@dataclass
+class Pace:
+    """How often things happen; drawn per run, so that every race gets runs in which it is likely."""
+
+    time: float
+    poll: float
+    answer: float
+    restore: float
+    interrupt: float
+    markers: float
+    marks: float
+    trouble: float
+    kill_in_commit: float
+    fail: float
+    compaction: float
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> Pace:
+        return cls(
+            time=rng.choice([0.6, 0.3, 0.1]),
+            poll=rng.choice([0.15, 0.15, 0.04, 0.015]),
+            answer=rng.choice([0.1, 0.5, 1.0]),
+            restore=rng.choice([0.1, 0.5]),
+            interrupt=rng.choice([0.02, 0.1, 0.4]),
+            markers=rng.choice([0.3, 0.05, 0.01]),
+            marks=rng.choice([0.3, 0.3, 0.05]),
+            trouble=rng.choice([0.0, 0.01, 0.02]),
+            kill_in_commit=rng.choice([0.0, 0.01]),
+            fail=rng.choice([0.0, 0.0, 0.02]),
+            compaction=rng.choice([0.0, 0.01, 0.1]),
+        )
+
+
 class Worker:
     """One process: its planner, its view of the group, its open transaction."""
 
@@ -81,6 +124,8 @@ class Worker:
         self.commit: Commit | None = None
         self.reads: list[ActiveRead] = []
         self.polling: tuple[int, list[int]] | None = None
+        self.failed = False
+        self.epoch = sim.kafka.fence(name)
 
     @property
     def now(self) -> int:
@@ -92,14 +137,21 @@ class Worker:
         if self.committing:
             self.commit_step()
             return
-        kind = self.rng.random()
-        if kind < 0.15:
+        pace = self.sim.pace
+        if self.polling is not None and self.rng.random() < pace.answer:
             self.poll()
-        elif kind < 0.30:
-            self.follow()
-        elif kind < 0.40 and self.restoring:
+            return
+        if self.restoring and self.rng.random() < pace.restore:
             self.restore_step(self.rng.choice(sorted(self.restoring)))
-        elif kind < 0.55:
+            return
+        if self.rng.random() < 0.002 and not self.sim.calm:
+            self.skew = self.rng.choice([-40, -1, 0, 1])
+        kind = self.rng.random()
+        if kind < pace.poll:
+            self.poll()
+        elif 0.15 < kind < 0.30:
+            self.follow()
+        elif 0.30 < kind < 0.55:
             for read in self.planner.plan(self.now, self.rng.randint(1, 3)):
                 streams, world = read.streams, self.sim.world
                 rows = world.query(streams, read.read_to, read.after, read.limit, self.sim.now)
@@ -108,7 +160,7 @@ class Worker:
             self.read_step(self.rng.choice(self.reads))
         elif kind < 0.93:
             if self.transaction or self.planner.commit_due(self.now):
-                self.begin_commit(self.rng.random() < 0.3)
+                self.begin_commit(self.rng.random() < pace.marks)
         elif kind < 0.97:
             self.begin_commit(True)
         elif self.transaction is not None and kind < 0.98:
@@ -168,7 +220,7 @@ class Worker:
             return
         if not self.committing:
             self.begin_commit(False)
-        while self.committing:
+        while self.committing and self in self.sim.workers:
             self.commit_step()
 
     def restore_step(self, slot: int) -> None:
@@ -206,12 +258,16 @@ class Worker:
                     break
                 row = active.rows[active.at]
                 if self.transaction is None:
-                    self.transaction = self.sim.kafka.begin(self.name)
+                    self.transaction = self.sim.kafka.begin(self.name, self.epoch)
                 self.sim.kafka.produce_row(self.transaction, row)
                 self.planner.advance(read, row.stream, row.time)
                 active.at += 1
-            if self.rng.random() < 0.05:
+            if self.rng.random() < self.sim.pace.interrupt:
                 self.planner.interrupt(read)
+                self.reads.remove(active)
+            elif self.rng.random() < self.sim.pace.fail and not self.sim.calm:
+                self.planner.fail(read, "a row that cannot be encoded")
+                self.failed = True
                 self.reads.remove(active)
             return
         self.reads.remove(active)
@@ -228,8 +284,11 @@ class Worker:
     def commit_step(self) -> None:
         kafka = self.sim.kafka
         if self.transaction is None:
-            self.transaction = kafka.begin(self.name)
+            self.transaction = kafka.begin(self.name, self.epoch)
         for _ in range(self.rng.randint(1, 6)):
+            if not self.sim.calm and self.rng.random() < self.sim.pace.kill_in_commit and self in self.sim.workers:
+                self.sim.kill(self)
+                return
             what = self.committing[0]
             if what == "send":
                 assert self.commit is not None
@@ -284,7 +343,7 @@ class Worker:
 
     def start_over(self) -> None:
         """A new producer, whose `init_transactions` ends what the old one left; nothing in memory is valid."""
-        self.sim.kafka.fence(self.name)
+        self.epoch = self.sim.kafka.fence(self.name)
         self.transaction, self.committing = None, []
         if self.sim.rules.release_after_unknown:
             self.forget()
@@ -319,6 +378,7 @@ class Simulation:
         self.kafka = Kafka(self.slots)
         self.now = self.world.sets[0].timestamp + self.rng.choice([0, 1, self.rng.randint(0, 200)])
         self.calm = False
+        self.pace = Pace.draw(self.rng)
         for _ in range(self.rng.randint(1, 3)):
             self.join()
 
@@ -361,8 +421,7 @@ class Simulation:
             if members and not any(slot in worker.assigned for worker in members):
                 self.rng.choice(members).assign(slot)
 
-    def kill(self) -> None:
-        victim = self.rng.choice(self.workers)
+    def kill(self, victim: Worker) -> None:
         self.kills += 1
         self.workers.remove(victim)
         self.kafka.members.discard(victim.name)
@@ -375,15 +434,13 @@ class Simulation:
     def disturb(self) -> None:
         kind = self.rng.random()
         if kind < 0.35:
-            self.kill()
+            self.kill(self.rng.choice(self.workers))
         elif kind < 0.6:
             self.throw_out()
         elif kind < 0.8:
             self.rebalance()
-        elif kind < 0.9 and len(self.workers) < 4:
+        elif len(self.workers) < 4:
             self.join()
-        else:
-            self.compact()
 
     def compact(self) -> None:
         for slot in range(self.slots):
@@ -399,17 +456,24 @@ class Simulation:
         ]
 
     def step(self) -> None:
-        self.now += self.rng.choice([0, 0, 0, 1, 1, 2])
-        if self.rng.random() < 0.3:
+        if self.rng.random() < self.pace.time:
+            self.now += self.rng.choice([1, 1, 2])
+        if self.rng.random() < self.pace.markers:
             self.markers()
-        if not self.calm and self.rng.random() < 0.012:
+        if not self.calm and self.rng.random() < self.pace.trouble:
             self.disturb()
+        if self.rng.random() < self.pace.compaction:
+            self.compact()
         self.rng.choice(self.workers).step()
 
     def settle_down(self) -> None:
         """The end of all disturbances: zombies notice, every slot has an owner."""
         self.calm = True
+        self.pace = Pace(0.6, 0.15, 0.5, 0.5, 0.02, 0.3, 0.3, 0.0, 0.0, 0.0, 0.01)
+        for worker in [worker for worker in self.workers if worker.failed]:
+            self.kill(worker)
         for worker in self.workers:
+            worker.skew = 0
             if worker.name not in self.kafka.members:
                 worker.lost()
         members = [worker for worker in self.workers if worker.name in self.kafka.members]
@@ -432,7 +496,7 @@ class Simulation:
         return [row for row in self.world.rows if starts and row.ms >= min(starts)]
 
     def run(self) -> tuple[list[str], int]:
-        budget = self.rng.randint(100, 900)
+        budget = self.rng.randint(100, 1200)
         for steps in range(MAX_STEPS):
             if steps == budget:
                 self.settle_down()
@@ -473,7 +537,7 @@ class Simulation:
         return found
 
 
-def simulate(seed: int, planner_class: type[Planner] = Planner, rules: Rules | None = None) -> Outcome:
+def simulate(seed: int, planner_class: type[Planner] = HastyPlanner, rules: Rules | None = None) -> Outcome:
     world = make_world(seed)
     rng = random.Random(seed ^ 0x5EED)
     lookback = rng.choice([0, 0, 0, rng.randint(1, 100)])

@@ -61,17 +61,17 @@ class Kafka:
         self.partitions: list[list[Stored | None]] = [[] for _ in range(slots)]
         self.data: list[tuple[Transaction, Row]] = []
         self.transactions: list[Transaction] = []
-        self.owner_of: dict[int, str] = {}
         self.members: set[str] = set()
+        self.epochs: dict[str, int] = {}
 
     # -- transactions ----------------------------------------------------------------------------------------
 
-    def begin(self, owner: str) -> Transaction:
+    def begin(self, owner: str, epoch: int) -> Transaction:
         # A producer's next transaction begins when its last one is completely written.
         for old in self.transactions:
             if old.owner == owner and old.decided:
                 self.write_markers(old)
-        transaction = Transaction(owner)
+        transaction = Transaction(owner, fenced=self.epochs.get(owner, 0) != epoch)
         self.transactions.append(transaction)
         return transaction
 
@@ -115,8 +115,9 @@ class Kafka:
     def write_markers(self, transaction: Transaction) -> None:
         transaction.markers |= transaction.partitions
 
-    def fence(self, owner: str) -> None:
-        """`init_transactions` with somebody's id: what he left open is aborted, what he committed is completed."""
+    def fence(self, owner: str) -> int:
+        """`init_transactions` with somebody's id: what he left open is aborted, what he committed is completed, and
+        nothing that he sends later is accepted. The epoch of the new producer."""
         for transaction in self.transactions:
             if transaction.owner != owner or transaction.fenced:
                 continue
@@ -124,6 +125,8 @@ class Kafka:
             if not transaction.decided:
                 transaction.state = State.ABORTED
             self.write_markers(transaction)
+        self.epochs[owner] = self.epochs.get(owner, 0) + 1
+        return self.epochs[owner]
 
     # -- reading ---------------------------------------------------------------------------------------------
 

@@ -169,9 +169,9 @@ def make_world(seed: int, rows: int = 80, changes: int = 5) -> World:
     kind: _Tablets | _Vnodes = _Vnodes(rng) if rng.random() < 0.3 else _Tablets(rng)
     confidence = 12
     # Growing ranges: nodes lag by less than the quarter of the confidence window that the planner allows for.
-    grow = rng.random() < 0.6
-    strict = grow or rng.random() < 0.3
-    lags = [rng.randint(0, 2) if strict else rng.choice([0, rng.randint(0, 60)]) for _ in range(rng.randint(1, 3))]
+    grow = rng.random() < 0.5
+    strict = grow or rng.random() < 0.2
+    lags = [rng.randint(0, 2) if strict else rng.choice([0, rng.randint(0, 90)]) for _ in range(rng.randint(1, 3))]
     sets: list[StreamSet] = []
     known: list[int] = []
     streams: list[list[bytes]] = []
