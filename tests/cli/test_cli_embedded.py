@@ -49,6 +49,32 @@ def test_kafka_says_when_it_is_ready_and_ends_with_sigterm(tmp_path: Path) -> No
     assert (tmp_path / "data").is_dir()
 
 
+def test_up_starts_both_and_ends_them() -> None:
+    command = [*SCYLLA_CDC, "embedded", "up", "--ring-delay", "0", "--nodes", "2"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert ready.keys() == {"kafka", "scylla", "api"}
+        for name in ("kafka", "scylla"):
+            host, port = ready[name].split(":")
+            socket.create_connection((host, int(port)), 5).close()
+        below = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stdout.read() == ""
+    assert all(is_gone(pid) for pid in below)
+
+
+def test_scylla_names_a_taken_port() -> None:
+    port = ports.free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        done = subprocess.run(
+            [*SCYLLA_CDC, "embedded", "scylla", "--port", str(port)], cwd=ROOT, capture_output=True, text=True
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(port) in done.stderr and "Traceback" not in done.stderr
+
+
 def test_kill_9_of_the_command_leaves_no_broker() -> None:
     command = [*SCYLLA_CDC, "embedded", "kafka"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
