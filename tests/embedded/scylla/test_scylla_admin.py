@@ -49,8 +49,9 @@ def test_the_clock_decides_about_ttl_and_write_times(own_scylla: EmbeddedScylla,
     now = admin.freeze_clock(4_000_000_000_000)
     client.done("INSERT INTO ks.t (k, v) VALUES (1, 1) USING TTL 100")
     client.done("INSERT INTO ks.t (k, v) VALUES (2, 2)")
-    written = client.rows("SELECT writetime(v), ttl(v) FROM ks.t WHERE k = 1").rows
-    assert written == [[struct.pack(">q", now * 1000), struct.pack(">i", 100)]]
+    ((written, ttl),) = client.rows("SELECT writetime(v), ttl(v) FROM ks.t WHERE k = 1").rows
+    assert int.from_bytes(written or b"") // 1000 == now
+    assert ttl == struct.pack(">i", 100)
     admin.move_clock(60)
     assert client.rows("SELECT ttl(v) FROM ks.t WHERE k = 1").rows == [[struct.pack(">i", 40)]]
     admin.move_clock(60)

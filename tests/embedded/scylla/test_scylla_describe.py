@@ -48,7 +48,8 @@ def test_descriptions_create_the_same_again(client: RawClient, keyspace: str, sc
         ("table", "t_scylla_cdc_log"),
     ]
     assert rows[3][3].startswith(f"ALTER TABLE {keyspace}.t_scylla_cdc_log WITH ")
-    assert "cdc = {'enabled': 'true', 'preimage': 'full'" in rows[2][3]
+    for option in ("'enabled': 'true'", "'preimage': 'full'", "'ttl': '60'", "'delta': 'full'"):
+        assert option in rows[2][3]
     assert texts(client, "DESC TABLE t") == rows[2:]
     columns = f"SELECT * FROM system_schema.columns WHERE keyspace_name = '{keyspace}'"
     before = client.rows(columns).rows
