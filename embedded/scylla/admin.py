@@ -16,6 +16,7 @@ from embedded.scylla import admin_data
 from embedded.scylla.errors import CqlError
 from embedded.scylla.http import ApiError, ApiRequest, start_http
 from embedded.scylla.nodes import Node
+from embedded.scylla.preload_request import preload
 from embedded.scylla.server import Server
 
 Endpoint = Callable[["Admin", ApiRequest, tuple[str, ...]], Awaitable[Any]]
@@ -235,6 +236,11 @@ async def _service_delete(admin: Admin, request: ApiRequest, _: tuple[str, ...])
         return _carried_out(admin, options["statement"], None, options["timestamp"])
 
 
+async def _preload(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
+    """Fill a log with generated rows; other clients wait for that long."""
+    return preload(admin.cluster.engine, admin.cluster.cdc, request.body)
+
+
 ROUTES: Final[tuple[tuple[str, tuple[str, ...], Endpoint], ...]] = (
     ("GET", ("embedded",), _index),
     ("POST", ("storage_service", "cdc_streams_check_and_repair"), _new_generation),
@@ -261,6 +267,7 @@ ROUTES: Final[tuple[tuple[str, tuple[str, ...], Endpoint], ...]] = (
     ("DELETE", ("embedded", "faults", "*"), _remove_fault),
     ("GET", ("embedded", "counters"), _counters),
     ("DELETE", ("embedded", "counters"), _reset_counters),
+    ("POST", ("embedded", "preload"), _preload),
     ("POST", ("embedded", "cql"), _cql),
     ("POST", ("embedded", "service_delete"), _service_delete),
 )

@@ -50,6 +50,13 @@ class AdminClient:
         """Run a DELETE whose log rows say that the system did it (operations -3 and -4)."""
         self.request("POST", "/embedded/service_delete", {"statement": statement, "timestamp": timestamp})
 
+    def preload(self, table: str, rows: int, **options: Any) -> dict[str, Any]:
+        """Fill the log of a table (`ks.t`) with generated rows. Options: seed, end_us, span_seconds, partitions, keys,
+        batch_rows, mixed, nulls, base. Give the answer to `preload_request.ExpectedRows` for what the log must show."""
+        body = {"table": table, "rows": rows, **options}
+        answer: dict[str, Any] = self.request("POST", "/embedded/preload", body)
+        return answer
+
     def now_ms(self) -> int:
         return int(self.request("GET", "/embedded/clock")["now_ms"])
 

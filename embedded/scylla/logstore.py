@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from struct import Struct
 
 from embedded.scylla.cdc.log_rows import LogMutation
+from embedded.scylla.cdc.plan import cell
 from embedded.scylla.logrow import (
     BEHIND,
+    NULL,
     number_order,
     project_row,
     row_order,
@@ -23,7 +25,7 @@ from embedded.scylla.logrow import (
     time_order,
     write_time,
 )
-from embedded.scylla.mutation import Cell, ClusteringKey, PartitionMutation, RowMutation, Slice
+from embedded.scylla.mutation import FULL_SLICE, Cell, ClusteringKey, PartitionMutation, RowMutation, Slice
 from embedded.scylla.schema import Table
 from embedded.scylla.store import LiveCells, LiveRow, Page, PageRequest, PartitionView, RingPosition, TableStore
 from embedded.scylla.tokens import cdc_token
@@ -119,6 +121,32 @@ class _Stream:
         last = len(self.bodies) if end is None else bisect_left(self.bodies, end, key=row_order)
         return first, last
 
+    def order_at(self, place: int) -> bytes:
+        return row_order(self.bodies[place])
+
+
+class _HandWritten:
+    """A stream with rows written by hand, as it is at one second: encoded rows with their places."""
+
+    __slots__ = ("bodies", "now", "orders")
+
+    def __init__(self, view: PartitionView | None, key: bytes, names: Sequence[str], now: int) -> None:
+        self.now = now
+        self.bodies: list[bytes] = []
+        self.orders: list[bytes] = []
+        for row in view.rows([FULL_SLICE]) if view is not None else ():
+            cells = [row.cells.get(name) for name in names[3:]]
+            raw = [key, *row.key, *(each.value if isinstance(each, Cell) else None for each in cells)]
+            self.bodies.append(b"".join([NULL if value is None else cell(value) for value in raw]))
+            self.orders.append(time_order(row.key[0]) + number_order(row.key[1]))
+
+    def between(self, start: bytes | None, end: bytes | None) -> tuple[int, int]:
+        first = bisect_left(self.orders, start) if start else 0
+        return first, len(self.orders) if end is None else bisect_left(self.orders, end)
+
+    def order_at(self, place: int) -> bytes:
+        return self.orders[place]
+
 
 class LogStore:
     """All streams of one log table. `ordinary` makes the store for streams that users wrote to by hand."""
@@ -132,15 +160,15 @@ class LogStore:
         self._make_ordinary = ordinary
         self._by_hand = ordinary(table)
         self._by_hand_keys: set[bytes] = set()
+        self._hand_written: dict[bytes, _HandWritten] = {}
 
     def apply(self, mutation: PartitionMutation) -> None:
         if isinstance(mutation, LogMutation):
             if mutation.key not in self._by_hand_keys:
                 self._stream(mutation.key).add(mutation.bodies, mutation.expiry)
             else:
-                self._by_hand.apply(
-                    self._cell_by_cell(mutation.key, mutation.bodies, [mutation.expiry] * len(mutation.bodies))
-                )
+                expiries = [mutation.expiry] * len(mutation.bodies)
+                self._apply_by_hand(self._cell_by_cell(mutation.key, mutation.bodies, expiries))
             return
         self._write_by_hand(mutation)
 
@@ -148,7 +176,7 @@ class LogStore:
         """Add many rows of one stream at once, each with its expiry, in ascending order."""
         if key in self._by_hand_keys:
             bodies, expiries = [body for body, _ in rows], [expiry for _, expiry in rows]
-            self._by_hand.apply(self._cell_by_cell(key, bodies, expiries))
+            self._apply_by_hand(self._cell_by_cell(key, bodies, expiries))
         else:
             self._stream(key).extend(rows)
 
@@ -179,17 +207,17 @@ class LogStore:
         self.table = table
         self._shape = _Shape(table, self._incarnations)
         self._by_hand.alter(table, dropped)
+        self._hand_written.clear()
 
     def truncate(self) -> None:
         self._streams.clear()
         self._ring.clear()
         self._by_hand = self._make_ordinary(self.table)
         self._by_hand_keys.clear()
+        self._hand_written.clear()
 
     def fast_page(self, request: PageRequest) -> Page | None:
-        """A page straight from the encoded rows; None where the cells must be looked at one by one."""
-        if not self._by_hand_keys.isdisjoint(request.keys):
-            return None
+        """A page straight from the encoded rows; None if a column or a bound is none of the log's."""
         places = self._places(request.columns)
         start = _bound(request.lower, after=not request.lower_inclusive)
         end = _bound(request.upper, after=request.upper_inclusive)
@@ -202,10 +230,9 @@ class LogStore:
         wanted = request.max_rows
         position: bytes | None = None
         for place in range(at, len(request.keys)):
-            stream = self._streams.get(request.keys[place])
+            stream = self._readable(request.keys[place], request.now)
             if stream is None:
                 continue
-            stream.live(request.now, self._shape)
             first, last = stream.between(resume if place == at and resume else start, end)
             if first >= last:
                 continue
@@ -215,13 +242,23 @@ class LogStore:
             taken = min(last, first + wanted)
             parts += stream.bodies[first:taken]
             wanted -= taken - first
-            position = _pack_place(place) + row_order(stream.bodies[taken - 1])
+            position = _pack_place(place) + stream.order_at(taken - 1)
             if taken < last:
                 break
         else:
             position = None
         body = b"".join(parts if places == () else [project_row(row, places) for row in parts])
         return Page(body, len(parts), position)
+
+    def _readable(self, key: bytes, now: int) -> _Stream | _HandWritten | None:
+        if key not in self._by_hand_keys:
+            stream = self._streams.get(key)
+            return None if stream is None else stream.live(now, self._shape)
+        shown = self._hand_written.get(key)
+        if shown is None or shown.now != now:
+            shown = _HandWritten(self._by_hand.partition(key, now), key, self._shape.names, now)
+            self._hand_written[key] = shown
+        return shown
 
     def _places(self, columns: tuple[str, ...]) -> tuple[int, ...] | None:
         """Where the wanted columns are: empty for all of them in order, None if one is unknown."""
@@ -250,8 +287,12 @@ class LogStore:
                 insort(self._ring, (cdc_token(key), key))
             else:
                 stream.live(0, self._shape)
-                self._by_hand.apply(self._cell_by_cell(key, stream.bodies, stream.expiries))
+                self._apply_by_hand(self._cell_by_cell(key, stream.bodies, stream.expiries))
             self._by_hand_keys.add(key)
+        self._apply_by_hand(mutation)
+
+    def _apply_by_hand(self, mutation: PartitionMutation) -> None:
+        self._hand_written.pop(mutation.key, None)
         self._by_hand.apply(mutation)
 
     def _cell_by_cell(self, key: bytes, bodies: Sequence[bytes], expiries: Sequence[int]) -> PartitionMutation:

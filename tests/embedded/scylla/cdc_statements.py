@@ -214,8 +214,10 @@ def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tupl
             prefix = (draw(st.integers(0, 2)),)
         start, end = _bound(draw, shape, prefix), _bound(draw, shape, prefix)
         low, high = (end, start) if (start[0] > end[0]) != shape.descending and start[0] and end[0] else (start, end)
-        if len(low[0]) == len(high[0]) == len(shape.clustering) and low[0] == high[0]:
-            low = high = (low[0][:-1], True)
+        if low[0] == high[0]:
+            # One value on both sides is an equality; all columns together would be a row, not a range.
+            prefix = low[0][:-1] if len(low[0]) == len(shape.clustering) else low[0]
+            low = high = (prefix, True)
         if not low[0] and not high[0]:
             return Statement("partition", at=at)
         return Statement("range", None, start=low, end=high, at=at)
@@ -235,7 +237,10 @@ def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tupl
     elements = tuple((name, draw(_elements(name))) for name in chosen)
     if not values and not elements:
         values = (("v1", draw(_value("v1"))),)
-    return Statement("update", key, values, elements, at=at, ttl=ttl)
+    touched = [name for name, _ in values] + [name for name, _ in elements]
+    # An UPDATE of statics only may not name a row.
+    addressed = key if set(touched) & set(shape.regular) else None
+    return Statement("update", addressed, values, elements, at=at, ttl=ttl)
 
 
 def _one_range(batch: list[Statement]) -> list[Statement]:

@@ -241,7 +241,9 @@ def test_a_row_written_by_hand_may_be_malformed(store: LogStore) -> None:
         ["cdc$operation"],
         ["cdc$end_of_batch", "cdc$operation", "v"],
     ]
-    assert store.fast_page(page(store, LOW)) is None
+    assert shown(store, page(store, LOW)) == [5, 0, 6]
+    assert shown(store, page(store, LOW, lower=time_uuid(9, 0), lower_inclusive=False)) == [6]
+    assert shown(store, page(store, LOW, now=NOW + 50)) == [0, 6]
     later = store.partition(LOW, NOW + 50)
     assert later is not None and len(list(later.rows([FULL_SLICE]))) == 2
 

@@ -1,0 +1,224 @@
+"""The worked examples of ScyllaDB's CDC, each through a real driver, in a vnodes and in a tablets keyspace."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
+from cassandra.policies import RoundRobinPolicy
+from cassandra.query import dict_factory
+
+from embedded.scylla.process import EmbeddedScylla
+from tests.embedded.scylla.cdc_cases import TABLES, Case, all_cases
+from tests.embedded.scylla.cdc_rows import log_rows
+
+pytestmark = pytest.mark.scylla
+_names = itertools.count(1)
+
+
+class Client:
+    """A driver session whose timestamps the test chooses."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.timestamp = 0
+        cluster.timestamp_generator = lambda: self.timestamp
+        self.session: Session = cluster.connect()
+
+    def run(self, statement: str, timestamp: int) -> None:
+        """Execute with this default timestamp; a T in the text is replaced by it."""
+        self.timestamp = timestamp
+        text = re.sub(r"(?<=TIMESTAMP )T([+-]\d+)?", lambda found: str(timestamp + int(found[1] or 0)), statement)
+        self.session.execute(text)
+
+
+@pytest.fixture(scope="module")
+def client(scylla: EmbeddedScylla) -> Iterator[Client]:
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), row_factory=dict_factory)
+    cluster = Cluster(
+        [scylla.host],
+        port=scylla.port,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        schema_metadata_enabled=False,
+        protocol_version=4,
+    )
+    try:
+        yield Client(cluster)
+    finally:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module", params=["vnodes", "tablets"])
+def home(request: pytest.FixtureRequest, client: Client) -> str:
+    """A keyspace with the user type of the cases."""
+    name = f"cases_{request.param}_{next(_names)}"
+    enabled = "true" if request.param == "tablets" else "false"
+    client.session.execute(
+        f"CREATE KEYSPACE {name} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}} "
+        f"AND tablets = {{'enabled': {enabled}}}"
+    )
+    client.session.execute(f"CREATE TYPE {name}.udt (a int, b int)")
+    return name
+
+
+@pytest.fixture
+def table(home: str, client: Client) -> Callable[[Case], str]:
+    """Makes a table for a case; gives its name."""
+
+    def make(case: Case) -> str:
+        name = f"{home}.{case.table}_{next(_names)}"
+        ddl = TABLES[case.table].format(name=name)
+        options = {"enabled": "true", **case.options}
+        shown = ", ".join(f"'{option}': '{value}'" for option, value in options.items())
+        client.session.execute(f"{ddl} {'AND' if ' WITH ' in ddl else 'WITH'} cdc = {{{shown}}}")
+        return name
+
+    return make
+
+
+def _with_table(statement: str, case: Case, name: str) -> str:
+    return re.sub(rf"\b(FROM|INTO|UPDATE) {case.table}\b", rf"\1 {name}", statement)
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_worked_example(case: Case, client: Client, table: Callable[[Case], str]) -> None:
+    for statement in case.statements:
+        name = table(case)
+        now = time.time_ns() // 1000
+        for each in case.setup:
+            client.run(_with_table(each, case, name), now)
+        at = now + 1_000_000
+        client.run(_with_table(statement, case, name), at)
+
+        assert log_rows(client.session, name, at, since=at) == case.log
+
+
+def test_every_group_has_one_stream_time_and_end(client: Client, table: Callable[[Case], str]) -> None:
+    case = next(case for case in all_cases() if case.name.startswith("49"))
+    name = table(case)
+    at = time.time_ns() // 1000
+    client.run(_with_table(case.statements[0], case, name), at)
+
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in client.session.execute(f"SELECT * FROM {name}_scylla_cdc_log"):
+        groups.setdefault((row["cdc$stream_id"], row["cdc$time"]), []).append(row)
+    assert len(groups) == 6
+    for rows in groups.values():
+        assert [row["cdc$batch_seq_no"] for row in rows] == list(range(len(rows)))
+        assert [row["cdc$end_of_batch"] for row in rows] == [None] * (len(rows) - 1) + [True]
+
+
+def test_cells_of_the_log_carry_the_write_time_and_the_ttl(client: Client, table: Callable[[Case], str]) -> None:
+    case = next(case for case in all_cases() if case.name.startswith("01"))
+    name = table(case)
+    at = time.time_ns() // 1000
+    client.run(_with_table(case.statements[0], case, name), at)
+
+    (row,) = client.session.execute(
+        f'SELECT writetime("cdc$operation") AS written, ttl("cdc$operation") AS left FROM {name}_scylla_cdc_log'
+    )
+    assert row["written"] == at
+    assert 86_300 <= row["left"] <= 86_400
+
+
+def test_partitions_of_one_statement_are_logged_apart(client: Client, home: str) -> None:
+    name = f"{home}.apart_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}}")
+    at = time.time_ns() // 1000
+    client.run(f"UPDATE {name} SET v = 1 WHERE pk IN (1, 2, 3)", at)
+
+    rows = list(client.session.execute(f"SELECT * FROM {name}_scylla_cdc_log"))
+    assert sorted(row["pk"] for row in rows) == [1, 2, 3]
+    assert len({row["cdc$time"] for row in rows}) == 3
+    assert {row.time for row in log_rows(client.session, name, at)} == {0}
+    assert {(row["cdc$batch_seq_no"], row["cdc$end_of_batch"]) for row in rows} == {(0, True)}
+
+
+def test_tables_of_one_batch_are_logged_apart(client: Client, home: str) -> None:
+    one, two = f"{home}.one_{next(_names)}", f"{home}.two_{next(_names)}"
+    for name in (one, two):
+        client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}}")
+    at = time.time_ns() // 1000
+    client.run(
+        f"BEGIN BATCH INSERT INTO {one} (pk, v) VALUES (1, 1); INSERT INTO {two} (pk, v) VALUES (1, 2); APPLY BATCH", at
+    )
+
+    for name, value in ((one, "1"), (two, "2")):
+        (row,) = log_rows(client.session, name, at)
+        assert (row.time, row.number, row.end, row.columns) == (0, 0, True, {"pk": "1", "v": value})
+
+
+def test_conditional_writes_are_logged_when_applied(client: Client, home: str) -> None:
+    name = f"{home}.conditional_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}}")
+    before = time.time_ns() // 1000
+    for statement in (
+        f"INSERT INTO {name} (pk, v) VALUES (1, 1) IF NOT EXISTS",
+        f"INSERT INTO {name} (pk, v) VALUES (1, 2) IF NOT EXISTS",
+        f"UPDATE {name} SET v = 3 WHERE pk = 1 IF v = 1",
+        f"UPDATE {name} SET v = 4 WHERE pk = 1 IF v = 1",
+        f"DELETE FROM {name} WHERE pk = 1 IF EXISTS",
+    ):
+        client.session.execute(statement)
+
+    rows = log_rows(client.session, name, before)
+    assert [(row.operation, row.columns.get("v")) for row in rows] == [(2, "1"), (1, "3"), (4, None)]
+    assert all(0 <= row.time < 60_000_000 for row in rows)
+
+
+def test_unset_values_are_not_logged(client: Client, home: str) -> None:
+    name = f"{home}.unset_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int, w int) WITH cdc = {{'enabled': 'true'}}")
+    at = time.time_ns() // 1000
+    client.timestamp = at
+    client.session.execute(client.session.prepare(f"INSERT INTO {name} (pk, v, w) VALUES (?, ?, ?)"), (1, None))
+    client.session.execute(client.session.prepare(f"UPDATE {name} SET v = ? WHERE pk = ?"), {"pk": 2})
+
+    (row,) = log_rows(client.session, name, at)
+    assert row.columns == {"pk": "1", "cdc$deleted_v": "true"}
+
+
+def test_the_default_ttl_of_the_table_counts(client: Client, home: str) -> None:
+    name = f"{home}.ttl_{next(_names)}"
+    client.session.execute(
+        f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}} "
+        "AND default_time_to_live = 77"
+    )
+    at = time.time_ns() // 1000
+    client.run(f"INSERT INTO {name} (pk, v) VALUES (1, 1)", at)
+    client.run(f"UPDATE {name} USING TTL 0 SET v = 1 WHERE pk = 1", at + 1)
+
+    assert [row.ttl for row in log_rows(client.session, name, at)] == [77, None]
+
+
+def test_writes_far_ahead_are_rejected_as_a_whole(client: Client, home: str) -> None:
+    name = f"{home}.ahead_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}}")
+    now = time.time_ns() // 1000
+    with pytest.raises(InvalidRequest, match='attempted to get a stream "from the future"'):
+        client.run(
+            f"BEGIN BATCH INSERT INTO {name} (pk, v) VALUES (1, 1) USING TIMESTAMP T; "
+            f"INSERT INTO {name} (pk, v) VALUES (2, 2) USING TIMESTAMP T+60000000; APPLY BATCH",
+            now,
+        )
+
+    assert list(client.session.execute(f"SELECT * FROM {name}")) == []
+    assert log_rows(client.session, name, now) == []
+
+
+def test_old_writes_are_judged_by_the_kind_of_keyspace(client: Client, home: str) -> None:
+    name = f"{home}.old_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': 'true'}}")
+    statement = f"INSERT INTO {name} (pk, v) VALUES (1, 1)"
+    if "vnodes" in home:
+        with pytest.raises(InvalidRequest, match='attempted to get a stream "from the past"'):
+            client.run(statement, 1_000_000)
+    else:
+        with pytest.raises(NoHostAvailable, match="could not find any CDC streams for table"):
+            client.run(statement, 1_000_000)
+    assert list(client.session.execute(f"SELECT * FROM {name}")) == []

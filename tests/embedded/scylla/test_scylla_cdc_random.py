@@ -1,0 +1,132 @@
+"""Random histories of statements against the model: every log row, in every column, must be what the model says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from connector.values.binary import decoder
+from connector.values.types import CqlType, UserType
+from embedded.scylla.cdc.log_rows import UUID_EPOCH
+from embedded.scylla.cdc.tables import Cdc
+from embedded.scylla.clock import Clock
+from embedded.scylla.engine import Engine
+from embedded.scylla.logrow import split_row
+from embedded.scylla.results import RequestContext, Rows
+from embedded.scylla.schema import Schema
+from embedded.scylla.streams.service import StreamService
+from tests.embedded.scylla.cdc_model import BaseTable, ModelRow, Request
+from tests.embedded.scylla.cdc_model_log import ModelLog
+from tests.embedded.scylla.cdc_statements import History, create_table, histories
+
+_FIXED = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
+
+
+class Server:
+    """An engine with CDC, without sockets. Its clock stands still, so that equal TTLs expire together."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.clock.freeze()
+        schema = Schema()
+        streams = StreamService(self.clock, vnodes=4, shards=2, seed=1)
+        self.engine = Engine(schema, self.clock, Cdc(schema, self.clock, streams, seed=1))
+        self.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        self.run("CREATE TYPE ks.udt (a int, b int)")
+
+    def run(self, statement: str) -> Any:
+        return self.engine.execute(statement, (), RequestContext(keyspace="ks"))
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        """Answered rows, decoded; nulls left out."""
+        result = self.run(statement)
+        assert isinstance(result, Rows)
+        names = [column.name for column in result.columns]
+        decode = [decoder(column.type) for column in result.columns]
+        if result.body is not None:
+            cells = split_row(result.body)
+            raw = [cells[at : at + len(names)] for at in range(0, len(cells), len(names))]
+        else:
+            raw = [list(row) for row in result.rows]
+        return [{name: read(cell) for name, read, cell in zip(names, decode, row) if cell is not None} for row in raw]
+
+
+def logged(server: Server, base: int) -> list[ModelRow]:
+    rows = []
+    for values in server.rows("SELECT * FROM ks.t_scylla_cdc_log"):
+        micros = (values["cdc$time"].time - UUID_EPOCH) // 10
+        rows.append(
+            ModelRow(
+                micros - base,
+                values["cdc$batch_seq_no"],
+                values["cdc$operation"],
+                values.get("cdc$ttl"),
+                values.get("cdc$end_of_batch", False),
+                {name: value for name, value in values.items() if name not in _FIXED},
+            )
+        )
+    return sorted(rows, key=lambda row: (row.time, row.number))
+
+
+def send(server: Server, history: History, base: int) -> list[ModelRow]:
+    """Run the history on the server and on the model; gives the model's log."""
+    options = history.options
+    model = ModelLog(history.shape, options["preimage"], options["postimage"] == "true", options["delta"])
+    table = BaseTable(history.shape)
+    expected: list[ModelRow] = []
+    for statements in history.requests:
+        request = Request()
+        for statement in statements:
+            statement.apply(history.shape, request)
+        expected += model.rows(table, request)
+        table.apply(request)
+        texts = [statement.cql(history.shape, "ks.t", base) for statement in statements]
+        server.run(texts[0] if len(texts) == 1 else f"BEGIN BATCH {'; '.join(texts)}; APPLY BATCH")
+    return sorted(expected, key=lambda row: (row.time, row.number))
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(histories())
+def test_the_log_is_what_the_model_says(history: History) -> None:
+    server = Server()
+    server.run(create_table(history.shape, "ks.t", history.options))
+    base = server.clock.now_us() + 1000
+    expected = send(server, history, base)
+
+    assert logged(server, base) == expected
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(histories())
+def test_the_base_table_is_what_the_model_says(history: History) -> None:
+    server = Server()
+    server.run(create_table(history.shape, "ks.t", history.options))
+    send(server, history, server.clock.now_us() + 1000)
+    model = BaseTable(history.shape)
+    for statements in history.requests:
+        request = Request()
+        for statement in statements:
+            statement.apply(history.shape, request)
+        model.apply(request)
+
+    types: dict[str, CqlType] = {column.name: column.type for column in server.engine.schema.table("ks", "t").columns}  # type: ignore[union-attr]
+    got = {}
+    for row in server.rows("SELECT * FROM ks.t"):
+        key = tuple(row.get(name) for name in history.shape.clustering)
+        got[key] = {name: row[name] for name in history.shape.regular if name in row}
+    expected = {}
+    for key in model.rows:
+        live = model.live_row(key)
+        if live is not None:
+            expected[key] = {name: _shown(types[name], value) for name, value in live.items()}
+    got = {key: values for key, values in got.items() if key in expected or None not in key}
+    assert got == expected
+
+
+def _shown(type_: CqlType, value: Any) -> Any:
+    if isinstance(type_, UserType):
+        return tuple(value.get(index) for index in range(len(type_.fields)))
+    if isinstance(value, dict):
+        return sorted(value) if "set<" in type_.cql() else sorted(value.items())
+    return value
