@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from connector.errors import CdcError, EmbeddedError
 from embedded.cache import cache_dir
-from embedded.java import Java
+from embedded.java import ENVIRONMENT, Java
 
 if TYPE_CHECKING:
     from embedded.kafka import EmbeddedKafka
@@ -53,7 +53,7 @@ def write_archive(java: Java, classpath: str, jvm_options: Sequence[str]) -> Pat
             broker.stop()
         command = [str(java.executable), *jvm_options, *_QUIET, "-Xshare:dump", f"-XX:SharedClassListFile={loaded}"]
         command += [f"-XX:SharedArchiveFile={fresh}", "-cp", classpath]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
         if done.returncode != 0 or not fresh.is_file():
             raise EmbeddedError(f"{java.executable} wrote no class archive: {done.stdout}{done.stderr}".strip())
         os.replace(fresh, path)

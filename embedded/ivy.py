@@ -17,7 +17,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from connector.errors import EmbeddedError
-from embedded.java import Java
+from embedded.java import ENVIRONMENT, Java
 from embedded.truststore import write_trust_store
 
 SETTINGS_VARIABLE = "SCYLLA_CDC_IVY_SETTINGS"
@@ -171,7 +171,14 @@ def _options() -> list[str]:
 def _run(command: list[str], progress: Callable[[str], None]) -> tuple[int, str]:
     lines: list[str] = []
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        env=os.environ | ENVIRONMENT,
     ) as process:
         assert process.stdout is not None
         try:

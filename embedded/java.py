@@ -28,6 +28,10 @@ _VECTOR = "jdk.incubator.vector"
 _VECTOR_ARGUMENT = f"--add-modules={_VECTOR}"
 
 
+# In the C locale a JVM cannot open files whose names are not ASCII, such as a clone below a user's own name.
+ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
+
+
 @dataclass(frozen=True, slots=True)
 class Java:
     """A Java that was run once and answered."""

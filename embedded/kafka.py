@@ -23,7 +23,7 @@ from connector.errors import EmbeddedError
 from embedded import jars, ports
 from embedded.cache import cache_dir
 from embedded.class_archive import archive_options
-from embedded.java import Java, find_java
+from embedded.java import ENVIRONMENT, Java, find_java
 from embedded.process import TiedProcess
 
 # The compiler's second stage never pays off in a broker that lives for minutes, and costs start-up time on few cores.
@@ -147,6 +147,7 @@ class EmbeddedKafka:
             self._process = TiedProcess(
                 [*command, "kafka.Kafka", str(self._data / "server.properties")],
                 self._log,
+                environment=ENVIRONMENT,
                 remove=[self._data] if self._temporary else [],
             )
             self._wait_until_ready()
@@ -227,8 +228,8 @@ class EmbeddedKafka:
             "log.dirs": str(logs),
         }
         properties |= self._properties
-        text = "".join(f"{name}={value}\n".replace("\\", "\\\\") for name, value in properties.items())
-        (data / "server.properties").write_text(text)
+        lines = [f"{name}={_escaped(value)}\n" for name, value in properties.items()]
+        (data / "server.properties").write_text("".join(lines), encoding="ascii")
         if not (logs / "meta.properties").is_file():
             _format(java, classpath, data / "server.properties", logs)
 
@@ -261,6 +262,13 @@ class EmbeddedKafka:
         return "".join(f"\n  {line}" for line in lines[-12:])
 
 
+def _escaped(value: str) -> str:
+    """As a Java properties file wants it: backslashes doubled, all but ASCII as UTF-16 escapes."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
+
+
 def broker_classpath() -> str:
     """The broker's jars, fetched if they are not there yet."""
     return os.pathsep.join(str(path) for path in jars.resolve("broker"))
@@ -277,7 +285,7 @@ def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
     if not kept.is_file():
         command = [str(java.executable), *JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]
         command += ["-t", _random_id(), "-c", str(properties), "--ignore-formatted"]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
         if done.returncode != 0:
             raise EmbeddedError(f"Kafka's data folder could not be formatted:\n{done.stdout}{done.stderr}")
         kept.parent.mkdir(parents=True, exist_ok=True)

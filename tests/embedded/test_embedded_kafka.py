@@ -104,10 +104,10 @@ def test_restarts_keep_data_and_port(own_kafka: EmbeddedKafka) -> None:
 
 
 def test_a_given_folder_is_kept(tmp_path: Path) -> None:
-    with EmbeddedKafka(data=tmp_path / "new" / "data", properties={"num.partitions": "3"}) as broker:
+    with EmbeddedKafka(data=tmp_path / "Ünïcode 😀" / "da ta", properties={"num.partitions": "3"}) as broker:
         create_topic(broker, "kept")
         assert "num.partitions=3" in (broker.data / "server.properties").read_text()
-    with EmbeddedKafka(data=tmp_path / "new" / "data") as broker:
+    with EmbeddedKafka(data=tmp_path / "Ünïcode 😀" / "da ta") as broker:
         assert "kept" in AdminClient(client(broker)).list_topics(timeout=10).topics
 
 
