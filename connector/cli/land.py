@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from connector.cli.output import Output
 
@@ -34,7 +34,7 @@ class Land:
         from spark_jobs.settings import load_settings
 
         settings = with_jars(load_settings(args.config))
-        progress = Progress(output.stderr, as_json=getattr(args, "json", False))
+        progress = Progress(cast(TextIO, output.stderr), as_json=getattr(args, "json", False))
         output.say("Starting Spark …")
         with stopped_by_signals() as stop:
             status = land(settings, args.once, progress, stop)
