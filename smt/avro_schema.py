@@ -1,0 +1,61 @@
+"""Avro schemas as the AvroConverter writes them, as Connect schemas: enough to tell envelopes and cells.
+
+In: a parsed Avro schema. Out: a ``Schema`` dict. Pure; decoding is done by whoever holds the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smt.record import Schema
+
+_PRIMITIVES = {
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "bytes",
+    "enum": "string",
+    "fixed": "bytes",
+}
+
+
+def connect_schema(avro: Any) -> Schema:
+    """The Connect schema that an Avro schema was made from."""
+    return _convert(avro, {}, "")
+
+
+def _convert(avro: Any, known: dict[str, Any], space: str) -> Schema:
+    if isinstance(avro, list):
+        members = [member for member in avro if member != "null"]
+        if len(members) != 1:
+            raise ValueError("a union of several types is none that the AvroConverter writes")
+        return {**_convert(members[0], known, space), "optional": True}
+    if isinstance(avro, str):
+        if avro in _PRIMITIVES:
+            return {"type": _PRIMITIVES[avro], "optional": False}
+        name = avro if avro in known else f"{space}.{avro}"
+        return _convert(known[name], known, space)
+    kind = avro["type"]
+    if isinstance(kind, dict | list):
+        return _convert(kind, known, space)
+    space = avro.get("namespace", space)
+    if "name" in avro:
+        full = avro["name"] if "." in avro["name"] or not space else f"{space}.{avro['name']}"
+        known[full] = avro
+    if kind == "record":
+        fields = [{**_convert(field["type"], known, space), "field": field["name"]} for field in avro.get("fields", ())]
+        schema: Schema = {"type": "struct", "fields": fields, "optional": False}
+        return {**schema, "name": avro.get("connect.name", full)}
+    if kind == "array":
+        schema = {"type": "array", "items": _convert(avro["items"], known, space), "optional": False}
+    elif kind == "map":
+        key = {"type": "string", "optional": False}
+        schema = {"type": "map", "keys": key, "values": _convert(avro["values"], known, space), "optional": False}
+    else:
+        schema = {"type": avro.get("connect.type", _PRIMITIVES.get(kind, kind)), "optional": False}
+    if "connect.name" in avro:
+        schema["name"] = avro["connect.name"]
+    return schema

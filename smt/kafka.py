@@ -1,0 +1,153 @@
+"""A Kafka consumer whose records come transformed: decoding, transform, nothing else.
+
+    consumer = Consumer({"group.id": "sink", "isolation.level": "read_committed", …})
+    consumer.subscribe(["shop.ks.orders"])
+    flat = FlatteningConsumer(consumer, build_transform("extract-new-state"))
+    for record, message in flat.records():
+        store(record.key, record.value)     # value None: the row is gone
+        consumer.store_offsets(message=message)
+
+In: a ``confluent_kafka.Consumer`` and how its topics are written. Out: pairs of a ``Record`` and its message.
+Offsets are the caller's: a dropped record is passed over, the next one's offset covers it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+from smt.avro_schema import connect_schema
+from smt.errors import SmtError
+from smt.record import Record, Schema
+from smt.transform import Transform
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+Decoded = tuple[Schema | None, Any]
+Decode = Callable[[bytes | None], Decoded]
+
+
+class DecodeError(SmtError):
+    """A key or value that is not in the form it was said to be in."""
+
+
+def decode_json(data: bytes | None) -> Decoded:
+    """JSON as the JsonConverter writes it: bare, or ``{"schema", "payload"}``."""
+    if data is None:
+        return None, None
+    try:
+        found = json.loads(data)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not JSON: {error}") from None
+    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
+        return found["schema"], found["payload"]
+    return None, found
+
+
+class AvroDecoder:
+    """Avro as the AvroConverter writes it. ``schema_text`` gives a schema by its id in the registry:
+    ``lambda number: SchemaRegistryClient({"url": …}).get_schema(number).schema_str``."""
+
+    def __init__(self, schema_text: Callable[[int], str]) -> None:
+        self._schema_text = schema_text
+        self._known: dict[int, tuple[Any, Schema]] = {}
+
+    def __call__(self, data: bytes | None) -> Decoded:
+        from fastavro import schemaless_reader
+
+        if data is None:
+            return None, None
+        if len(data) < 5 or data[0] != 0:
+            raise DecodeError("not Avro with a schema's id in front")
+        parsed, schema = self._schema(int.from_bytes(data[1:5], "big"))
+        try:
+            return schema, schemaless_reader(io.BytesIO(data[5:]), parsed, None)
+        except (ValueError, EOFError, IndexError, KeyError, TypeError) as error:
+            raise DecodeError(f"not Avro of the schema it names: {error}") from None
+
+    def _schema(self, number: int) -> tuple[Any, Schema]:
+        from fastavro import parse_schema
+
+        if number not in self._known:
+            text = json.loads(self._schema_text(number))
+            self._known[number] = parse_schema(text), connect_schema(text)
+        return self._known[number]
+
+
+class FlatteningConsumer:
+    """Wraps a consumer; a record that cannot be decoded raises ``DecodeError`` naming topic, partition and offset."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        transform: Transform,
+        *,
+        key: Literal["json"] | Decode = "json",
+        value: Literal["json"] | Decode = "json",
+    ) -> None:
+        self.consumer = consumer
+        self._apply = transform.apply
+        self._key: Decode = _caching(decode_json) if key == "json" else key
+        self._value: Decode = _caching(decode_json) if value == "json" else value
+
+    def records(self, *, idle_seconds: float | None = None) -> Iterator[tuple[Record, Message]]:
+        """Transformed records as they come; ends after ``idle_seconds`` without one (None: never)."""
+        while True:
+            message = self.consumer.poll(1.0 if idle_seconds is None else idle_seconds)
+            if message is None:
+                if idle_seconds is not None:
+                    return
+                continue
+            if message.error():
+                _raise_unless_end(message.error())
+                continue
+            record = self.transform(message)
+            if record is not None:
+                yield record, message
+
+    def transform(self, message: Message) -> Record | None:
+        """The record of one message, None where the transform drops it."""
+        try:
+            key_schema, key = self._key(message.key())
+            value_schema, value = self._value(message.value())
+        except DecodeError as error:
+            place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+            raise DecodeError(f"{place}: {error}") from None
+        headers = [(name, _header(part)) for name, part in message.headers() or ()]
+        return self._apply(Record(message.topic(), key, value, headers, key_schema, value_schema))
+
+
+def _caching(decode: Decode) -> Decode:
+    """Equal schemas become one object, since transforms keep their plans by a schema's identity."""
+    schemas: dict[str, Schema] = {}
+
+    def decoded(data: bytes | None) -> Decoded:
+        schema, payload = decode(data)
+        if schema is None:
+            return None, payload
+        return schemas.setdefault(json.dumps(schema), schema), payload
+
+    return decoded
+
+
+def _header(data: bytes | None) -> Any:
+    """A header as Connect's SimpleHeaderConverter writes it: a list of names, or a text."""
+    if data is None:
+        return None
+    text = data.decode("utf-8", "replace")
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return [item.strip().strip('"') for item in text.strip("[]").split(",") if item.strip()]
+    return text
+
+
+def _raise_unless_end(error: Any) -> None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    if error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)

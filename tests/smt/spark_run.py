@@ -1,0 +1,67 @@
+"""Runs the Spark expressions over records given on stdin, in a process of its own: a session cannot be shared with
+tests that need other settings.
+
+In: JSON `{"records": [[topic, key, value, headers]…], "cases": [[type, options, as_json]…]}`. Out: JSON, one list of
+results for each case: `[number of the record, topic, value, headers]`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from embedded.java import find_java
+
+KEY = "pk int, ck int"
+ROW = "struct<ck: int, pk: int, v: struct<value: string>, w: struct<value: int>>"
+VALUE = (
+    f"source struct<ts_us: bigint, table_name: string>, before {ROW}, after {ROW}, "
+    "op string, ts_ms bigint, transaction struct<id: string>"
+)
+
+
+def main() -> None:
+    os.environ.update(find_java().spark_environment())
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as f
+
+    from smt.spark import extract_new_state
+
+    given = json.load(sys.stdin)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    # So few rows are not worth compiling expressions for.
+    builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
+        "spark.sql.codegen.factoryMode", "NO_CODEGEN"
+    )
+    spark = builder.getOrCreate()
+    rows: list[tuple[Any, ...]] = [
+        (
+            number,
+            topic,
+            None if key is None else json.dumps(key),
+            None if value is None else json.dumps(value),
+            [(name, text.encode()) for name, text in headers],
+        )
+        for number, (topic, key, value, headers) in enumerate(given["records"])
+    ]
+    schema = "n int, topic string, key string, value string, headers array<struct<key: string, value: binary>>"
+    df = spark.createDataFrame(rows, schema).coalesce(1)
+    df = df.withColumn("key", f.from_json("key", KEY)).withColumn("value", f.from_json("value", VALUE)).cache()
+    results = []
+    for type_name, options, as_json in given["cases"]:
+        flat = extract_new_state(df, options, type_name=type_name, as_json=as_json)
+        found = []
+        for row in sorted(flat.collect(), key=lambda row: row["n"]):
+            value = row["value"] if as_json or row["value"] is None else row["value"].asDict(recursive=True)
+            headers = [[header["key"], header["value"] and header["value"].decode()] for header in row["headers"]]
+            found.append([row["n"], row["topic"], value, headers])
+        results.append(found)
+    json.dump(results, sys.stdout)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
