@@ -55,7 +55,8 @@ class Change:
     """One operation. ``row``, ``before`` and ``after`` are raw rows in the batch's layout.
 
     ``code`` is the raw ``cdc$operation``. ``before`` and ``after`` are the logged images of the row, if there are any.
-    ``end`` is the second row of a range delete, whose first is ``row``.
+    ``end`` is the second row of a range delete, whose first is ``row``. ``follows_another``: the batch holds an earlier
+    operation on the same row, so that ``before`` is not what this one found; only set where there are images.
     """
 
     batch: Batch
@@ -65,6 +66,7 @@ class Change:
     before: Row | None = None
     after: Row | None = None
     end: Row | None = None
+    follows_another: bool = False
 
     @property
     def table(self) -> TableDescription:

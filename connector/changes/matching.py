@@ -69,9 +69,12 @@ def changes_of(batch: Batch) -> list[Change]:
     if start is not None:
         raise poison(batch, start, "a range delete has a start and no end")
     if before or after:
+        seen: set[Any] = set()
         for change in changes:
             if change.kind in ("c", "u", "d"):
                 key = key_of(change.row)
+                change.follows_another = key in seen
+                seen.add(key)
                 change.before = before.get(key)
                 if change.kind != "d":
                     change.after = after.get(key)

@@ -67,7 +67,7 @@ def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
         ),
         key=(lambda change: key_struct(change.row)) if in_kafka_key else (lambda change: None),
         value=value,
-        headers=_headers(key_places, read, options) if "kafka-headers" in options.key_placement else None,
+        headers=_headers(layout, read, options) if "kafka-headers" in options.key_placement else None,
     )
 
 
@@ -152,9 +152,7 @@ def _after(
     return after
 
 
-def _headers(
-    key_places: list[ColumnPlace], read: dict[str, Field], options: OutputConfig
-) -> Callable[[Change], Headers]:
+def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -> Callable[[Change], Headers]:
     prefixes = {"partition_key": "pk", "clustering": "ck"}
     columns = [
         (
@@ -162,7 +160,8 @@ def _headers(
             read[place.name],
             header_text(place.column.type, options.strict),
         )
-        for place in key_places
+        for place in layout.places
+        if place.column.is_key
     ]
 
     def headers(change: Change) -> Headers:

@@ -13,6 +13,7 @@ from typing import Any
 from connector.changes import Row
 from connector.changes.change import TRUE, field_name
 from connector.changes.layout import ColumnPlace
+from connector.config.names import avro_name
 from connector.formats.record import Schema
 from connector.formats.schemas import STRING, array, required, schema, schema_of, struct
 from connector.values.binary import split_cells, split_fields
@@ -25,7 +26,7 @@ Elements = Callable[[bytes | None, bytes | None], Any]
 
 def delta_cell_schema(place: ColumnPlace, base: str) -> Schema:
     """The schema of the column's cell; ``base`` begins the names of the table's schemas."""
-    prefix = f"{base}.{place.name}"
+    prefix = avro_name(f"{base}.{place.name}")
     elements = _elements_schema(place.column.type, base, prefix)
     delta = struct(f"{prefix}.Delta", [("mode", required(STRING)), ("elements", elements)])
     return struct(f"{prefix}.Cell", [("value", delta)])
@@ -34,7 +35,8 @@ def delta_cell_schema(place: ColumnPlace, base: str) -> Schema:
 def _elements_schema(type_: CqlType, base: str, prefix: str) -> Schema:
     if isinstance(type_, UserType):
         cells = [
-            (name, struct(f"{prefix}.{name}.Cell", [("value", schema_of(field, base))])) for name, field in type_.fields
+            (name, struct(avro_name(f"{prefix}.{name}.Cell"), [("value", schema_of(field, base))]))
+            for name, field in type_.fields
         ]
         return struct(f"{prefix}.Elements", cells)
     if isinstance(type_, ListType):

@@ -13,6 +13,7 @@ from connector.changes import Change, LogLayout, Row
 from connector.changes.change import TRUE
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
+from connector.config.names import avro_name
 from connector.formats.deltas import delta_cell, delta_cell_schema, delta_image_cell
 from connector.formats.plan import Field, TablePlan, row_field, rules_of, source_of, struct_of
 from connector.formats.record import Schema
@@ -47,7 +48,9 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
     source, preimages = source_of(layout, options), options.preimages
 
     def value(change: Change, now: int) -> dict[str, Any]:
-        row, image = change.row, change.before if preimages else None
+        row = change.row
+        # As in the Java connector, the pre-image belongs to the first of several operations on a row.
+        image = change.before if preimages and not change.follows_another else None
         deleted = change.kind == "d"
         if image is not None:
             before: dict[str, Any] | None = {name: cell(image, row) for name, cell in image_fields}
@@ -91,7 +94,7 @@ def _field_schema(place: ColumnPlace, base: str) -> Schema:
         return schema_of(place.column.type, "")
     if is_multi_cell(place.column.type):
         return delta_cell_schema(place, base)
-    return struct(f"{base}.{place.name}.Cell", [("value", schema_of(place.column.type, base))])
+    return struct(avro_name(f"{base}.{place.name}.Cell"), [("value", schema_of(place.column.type, base))])
 
 
 def _cell(place: ColumnPlace, render: Render) -> Field:

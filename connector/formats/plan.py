@@ -64,7 +64,8 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
 
     def source(change: Change) -> dict[str, Any]:
         us = change.batch.timestamp_us
-        ms = us // 1000
+        # Java divides towards zero: it shows before 1970 only.
+        ms = us // 1000 if us >= 0 else -(-us // 1000)
         return {
             "version": __version__,
             "connector": "scylla",

@@ -40,7 +40,8 @@ Render = Callable[[bytes], Any]
 class RenderingRules:
     """``strict``: as the Java connector has it even where it is wrong.
 
-    ``keep_empty``: a user type with nothing but nulls stays a value (the Java connector makes it null).
+    ``keep_empty``: null and empty stay apart inside user types and tuples. The Java connector makes null of a user type
+    with nothing in it, and an empty collection of a field that is null.
     """
 
     strict: bool = False
@@ -104,11 +105,10 @@ def _renderer(type_: CqlType, rules: RenderingRules) -> Render:
     if isinstance(type_, MapType):
         return _map(type_, rules)
     if isinstance(type_, TupleType):
-        names = [f"field_{at}" for at in range(len(type_.elements))]
-        return _struct(type_.cql(), names, [_renderer(element, rules) for element in type_.elements], True)
+        parts = [(f"field_{at}", element) for at, element in enumerate(type_.elements)]
+        return _struct(type_.cql(), parts, rules, null_if_empty=False)
     if isinstance(type_, UserType):
-        fields = [_renderer(field, rules) for _, field in type_.fields]
-        return _struct(type_.cql(), [name for name, _ in type_.fields], fields, rules.keep_empty)
+        return _struct(type_.cql(), list(type_.fields), rules, null_if_empty=not rules.keep_empty)
     if isinstance(type_, VectorType):
         return _vector(type_, rules)
     raise ValueError(f"{type_!r} is not a CQL type")
@@ -236,17 +236,25 @@ def _map(type_: MapType, rules: RenderingRules) -> Render:
     return render_map
 
 
-def _struct(spelled: str, names: list[str], renders: list[Render], keep_empty: bool) -> Render:
-    count = len(names)
+def _struct(spelled: str, parts: list[tuple[str, CqlType]], rules: RenderingRules, null_if_empty: bool) -> Render:
+    fields = [
+        (name, _renderer(type_, rules), isinstance(type_, ListType | SetType | MapType) and not rules.keep_empty)
+        for name, type_ in parts
+    ]
+    count = len(fields)
 
     def render_struct(raw: bytes) -> Any:
         if not raw:
             return None
-        fields = split_fields(raw, count, spelled)
-        value = {name: _nullable(cell, render) for name, cell, render in zip(names, fields, renders, strict=True)}
-        if keep_empty or any(field is not None and field != [] for field in value.values()):
-            return value
-        return None
+        value: dict[str, Any] = {}
+        for (name, render, never_null), cell in zip(fields, split_fields(raw, count, spelled), strict=True):
+            if cell is None:
+                value[name] = [] if never_null else None
+            else:
+                value[name] = render(cell)
+        if null_if_empty and all(field is None or field == [] for field in value.values()):
+            return None
+        return value
 
     return render_struct
 

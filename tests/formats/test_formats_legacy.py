@@ -182,3 +182,32 @@ def test_a_delete_with_its_pre_image_keeps_all_times() -> None:
     assert value["before"] == {"pk": 1, "v": {"value": "old"}}
     assert value["ts_ns"] == NOW_NS
     assert tombstone is None
+
+
+def test_the_pre_image_belongs_to_the_first_of_several_operations_on_a_row() -> None:
+    log = Log(table({"pk": "int", "v": "text", "w": "int"}))
+    rows = [
+        log.row(0, 0, pk=1, v="old"),
+        log.row(2, 1, ttl=5, pk=1, v="new"),
+        log.row(1, 2, True, deleted=("w",), pk=1),
+    ]
+    (_, first), (_, second) = encoded(log, *rows, **{"experimental.preimages.enabled": "true"})
+    assert first["before"] == {"pk": 1, "v": {"value": "old"}, "w": None}
+    assert (second["before"], second["ts_us"]) == (None, NOW_NS // 1000)
+
+
+def test_times_before_1970_are_cut_towards_zero() -> None:
+    log = Log(table({"pk": "int"}))
+    ticks = 0x01B21DD213814000 - 15_000
+    early = uuid.UUID(fields=(ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, 0x1000 | ticks >> 48, 0x80, 0, 1))
+    ((_, value),) = encoded(log, log.row(2, 0, True, time=early, pk=1))
+    assert [value["source"][name] for name in ("ts_us", "ts_ms", "ts_ns")] == [-1500, -1, -1_000_000]
+
+
+def test_names_of_cells_are_made_fit_for_avro() -> None:
+    log = Log(table({"pk": "int", "My col": "int", "m-x": "map<int, int>"}))
+    encoder = Encoder(output_options(**DELTA, **{"value.converter.schemas.enable": "true"}))
+    (change,) = log.changes(log.row(2, 0, True, pk=1))
+    schema = json.loads(encoder.encode(change)[0].value or b"")["schema"]
+    after = {field["field"]: field["name"] for field in schema["fields"][2]["fields"] if "name" in field}
+    assert after == {"My col": "cases.ks.t.My_col.Cell", "m-x": "cases.ks.t.m_x.Cell"}

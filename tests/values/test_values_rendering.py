@@ -67,7 +67,12 @@ def rendered(spelled: str, value: Any, rules: RenderingRules = DEFAULT_RULES) ->
         ("map<int, text>", [(1, "a")], [{"key": 1, "value": "a"}]),
         ("map<frozen<tuple<int>>, int>", [((1,), 2)], [{"key": {"field_0": 1}, "value": 2}]),
         ("tuple<int, text>", (None, None), {"field_0": None, "field_1": None}),
-        ("frozen<u>", (1, None), {"a": 1, "l": None}),
+        ("frozen<u>", (1, None), {"a": 1, "l": []}),
+        (
+            "tuple<int, frozen<list<int>>, frozen<u>>",
+            (None, None, None),
+            {"field_0": None, "field_1": [], "field_2": None},
+        ),
         ("frozen<u>", (None, []), None),
         ("list<frozen<u>>", [(None, None), (1, [2])], [None, {"a": 1, "l": [2]}]),
         ("vector<float, 2>", [1.5, 2.0], [1.5, 2.0]),
@@ -89,8 +94,10 @@ def test_strict_values_are_the_java_connectors() -> None:
     assert rendered("date", 19884, STRICT) == 19884
 
 
-def test_user_types_of_nulls_stay_values_beside_deltas() -> None:
+def test_null_and_empty_stay_apart_beside_deltas() -> None:
     assert rendered("frozen<u>", (None, None), KEEP) == {"a": None, "l": None}
+    assert rendered("frozen<u>", (1, []), KEEP) == {"a": 1, "l": []}
+    assert rendered("tuple<frozen<list<int>>>", (None,), KEEP) == {"field_0": None}
 
 
 def test_columns_stored_cell_by_cell() -> None:
