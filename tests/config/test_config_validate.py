@@ -1,0 +1,68 @@
+"""`scylla-cdc validate --offline` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from connector.cli.main import run
+from tests.config.files import CONNECTOR, WORKER
+
+
+def validate(capsys: Any, tmp_path: Path, connector: Any, worker: Any, *more: str) -> tuple[int, str, str]:
+    paths = []
+    for name, content in (("c.json", connector), ("w.json", worker)):
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        paths.append(str(path))
+    status = run(["validate", paths[0], "--worker", paths[1], "--offline", *more])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_valid(capsys: Any, tmp_path: Path) -> None:
+    status, out, err = validate(capsys, tmp_path, CONNECTOR, {**WORKER, "plugin.path": "/x"})
+    assert status == 0 and out.startswith("valid") and "plugin.path" in err
+    status, out, _ = validate(capsys, tmp_path, CONNECTOR, WORKER, "--json")
+    assert (status, json.loads(out)) == (0, {"valid": True, "problems": []})
+
+
+def test_problems_of_both_files_as_json(capsys: Any, tmp_path: Path) -> None:
+    connector = {**CONNECTOR, "tasks.max": "0", "scylla.pasword": "hunter2"}
+    status, out, _ = validate(capsys, tmp_path, connector, {"group.idd": "x"}, "--json")
+    answer = json.loads(out)
+    assert status == 2 and answer["valid"] is False
+    assert all(list(one) == ["file", "property", "value", "problem", "suggestion"] for one in answer["problems"])
+    assert [(Path(one["file"]).name, one["property"], one["value"]) for one in answer["problems"]] == [
+        ("c.json", "tasks.max", "0"),
+        ("c.json", "scylla.pasword", "********"),
+        ("w.json", "group.idd", "x"),
+    ]
+
+
+def test_broken_json(capsys: Any, tmp_path: Path) -> None:
+    status, out, _ = validate(capsys, tmp_path, '{"name": "x"', "{,}", "--json")
+    problems = json.loads(out)["problems"]
+    assert status == 2 and len(problems) == 2
+    assert "line 1, column 13" in problems[0]["problem"] and "line 1, column 2" in problems[1]["problem"]
+
+
+def test_options_of_transforms(capsys: Any, tmp_path: Path) -> None:
+    chain = {"transforms": "flat", "transforms.flat.type": "extract-new-state"}
+    plain = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+    status, _, err = validate(capsys, tmp_path, {**CONNECTOR, **plain, **chain}, WORKER)
+    assert (status, err) == (0, "")
+    # The default of the JsonConverter is to write schemas, which name every field.
+    status, _, err = validate(capsys, tmp_path, {**CONNECTOR, **chain}, WORKER)
+    assert status == 2 and "transforms.flat.untouched.fields" in err
+    wrong = {**plain, **chain, "transforms.flat.add.field": "op", "transforms.flat.drop.tombstones": "maybe"}
+    status, _, err = validate(capsys, tmp_path, {**CONNECTOR, **wrong}, WORKER)
+    assert status == 2 and "transforms.flat.add.field" in err and "transforms.flat.drop.tombstones" in err
+    java = {**chain, "transforms.flat.type": "ScyllaExtractNewRecordState"}
+    status, _, err = validate(capsys, tmp_path, {**CONNECTOR, **java}, WORKER)
+    assert status == 0 and "deletes vanish" in err
+    # Whole images have no untouched columns to leave out.
+    advanced = {**chain, **plain, "cdc.output.format": "advanced", "cdc.include.after": "full"}
+    status, _, err = validate(capsys, tmp_path, {**CONNECTOR, **advanced}, WORKER)
+    assert (status, err) == (0, "")
