@@ -1,7 +1,7 @@
 """The engine: CQL text or prepared statements in, results out, over one schema and one set of stores.
 
-In: statements with their bound values and a `RequestContext`. Out: a `Result`, or a `CqlError`. Single-threaded; every
-call is complete when it returns.
+In: statements with their bound values and a `RequestContext`. Out: a `Result`, or a `CqlError`. Single-
+threaded; every call is complete when it returns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where change data capture joins the engine: before writes are applied, and at schema changes.
 
-In: what a statement is about to write or change. Out: what is to be written or changed instead (base and log together).
-The engine works without it (`NoCdc`).
+In: what a statement is about to write or change. Out: what is to be written or changed instead (base and log
+together). The engine works without it (`NoCdc`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ScyllaDB's rules for which of two writes wins, and for joining mutations of one partition.
 
 In: cells, markers, collections, range tombstones, mutations. Out: the merged ones. The rules are commutative,
-associative and idempotent: a greater timestamp wins; at equal timestamps a tombstone beats a value, a value with TTL one
-without, the later expiry the earlier, the greater bytes the lesser.
+associative and idempotent: a greater timestamp wins; at equal timestamps a tombstone beats a value, a value
+with TTL one without, the later expiry the earlier, the greater bytes the lesser.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes as values: cells, rows, range tombstones and the mutation of one partition.
 
-In: built by statement execution (and by the CDC room, for log rows). Out: handed to the CDC room and then to a store.
-Values and keys are serialised bytes throughout; columns are named. Timestamps are microseconds, ttl seconds, expiry
-seconds since the epoch on the server's clock.
+In: built by statement execution (and by the CDC room, for log rows). Out: handed to the CDC room and then to
+a store. Values and keys are serialised bytes throughout; columns are named. Timestamps are microseconds, ttl
+seconds, expiry seconds since the epoch on the server's clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What goes into and comes out of executing a statement, in the protocol layer's terms.
 
-In: a `RequestContext` made from the frame's parameters. Out: one of the `Result` values, which the protocol layer
-writes as a RESULT frame.
+In: a `RequestContext` made from the frame's parameters. Out: one of the `Result` values, which the protocol
+layer writes as a RESULT frame.
 """
 
 from __future__ import annotations

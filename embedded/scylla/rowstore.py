@@ -1,7 +1,7 @@
 """The ordinary table storage: cells in memory, merged as they are written.
 
-In: mutations. Out: live rows at a second of the server's clock. Tombstones and expired cells are kept for good, as
-if the grace period never ended, so that nothing older can come back.
+In: mutations. Out: live rows at a second of the server's clock. Tombstones and expired cells are kept for
+good, as if the grace period never ended, so that nothing older can come back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What exists in the server: keyspaces, tables, columns, user types, as immutable values, and the registry of them.
 
-In: finished values from DDL execution (and from the CDC room, for log tables). Out: lookups, the schema version that
-drivers compare, and a call to every listener for each change, in the order of the changes.
+In: finished values from DDL execution (and from the CDC room, for log tables). Out: lookups, the schema
+version that drivers compare, and a call to every listener for each change, in the order of the changes.
 """
 
 from __future__ import annotations

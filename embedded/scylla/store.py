@@ -1,8 +1,8 @@
 """What a table's storage must offer, whatever keeps the rows.
 
-In: mutations, and reads at a given second of the server's clock. Out: live rows with their cells, in storage order,
-and partitions in ring order. `rowstore.py` keeps cells in memory; the CDC room keeps log rows encoded; virtual tables
-compute their rows.
+In: mutations, and reads at a given second of the server's clock. Out: live rows with their cells, in storage
+order, and partitions in ring order. `rowstore.py` keeps cells in memory; the CDC room keeps log rows encoded;
+virtual tables compute their rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tokens: where a partition key lies on the ring.
 
-In: a serialised partition key. Out: a signed 64-bit token, as Murmur3Partitioner or ScyllaDB's CDC partitioner
-gives it.
-Cassandra's Murmur3 reads the tail bytes as signed Java bytes and so differs from the published function there.
+In: a serialised partition key. Out: a signed 64-bit token, as Murmur3Partitioner or ScyllaDB's CDC
+partitioner gives it. Cassandra's Murmur3 reads the tail bytes as signed Java bytes and so differs from the
+published function there.
 """
 
 from __future__ import annotations

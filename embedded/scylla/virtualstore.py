@@ -1,6 +1,7 @@
 """Storage of tables whose rows are computed at each read: the system tables.
 
-In: a function that gives rows as Python values. Out: partitions and rows like any other table's. Nothing can be written.
+In: a function that gives rows as Python values. Out: partitions and rows like any other table's. Nothing can
+be written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Walks over tokens: what every part of the parser uses to look at, take and refuse them, and names and types.
 
-In: a statement's text. Out: tokens one by one; `SyntaxException` worded like ScyllaDB's where something else was
-expected.
+In: a statement's text. Out: tokens one by one; `SyntaxException` worded like ScyllaDB's where something else
+was expected.
 """
 
 from __future__ import annotations

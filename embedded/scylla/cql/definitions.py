@@ -1,7 +1,7 @@
 """Parses schema statements: CREATE, ALTER and DROP of keyspaces, tables and types.
 
-In: a cursor behind the verb. Out: the statement's tree. What this server does not have (indexes, views, functions,
-roles) becomes `Refused`, whatever follows.
+In: a cursor behind the verb. Out: the statement's tree. What this server does not have (indexes, views,
+functions, roles) becomes `Refused`, whatever follows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Parses one CQL statement.
 
-In: text. Out: the statement's tree and the names of its bind markers (None for `?`); `SyntaxException` if it is no CQL.
+In: text. Out: the statement's tree and the names of its bind markers (None for `?`); `SyntaxException` if it
+is no CQL.
 """
 
 from __future__ import annotations

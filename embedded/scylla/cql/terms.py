@@ -227,6 +227,14 @@ def where(cursor: Cursor) -> tuple[AnyRelation, ...]:
     return tuple(relations)
 
 
+def _condition(cursor: Cursor) -> Relation:
+    """A relation without the operators that only WHERE knows."""
+    after_name = cursor.ahead()
+    if after_name.kind == "name" and after_name.text in ("contains", "is"):
+        cursor.fail(after_name)
+    return column_relation(cursor)
+
+
 def conditions(cursor: Cursor) -> Conditions:
     """The `IF` of an UPDATE or DELETE."""
     if not cursor.accept("if"):
@@ -234,9 +242,9 @@ def conditions(cursor: Cursor) -> Conditions:
     if cursor.sees("exists") and cursor.ahead().text not in _COMPARISONS:
         cursor.take()
         return Conditions(exists=True)
-    relations = [column_relation(cursor)]
+    relations = [_condition(cursor)]
     while cursor.accept("and"):
-        relations.append(column_relation(cursor))
+        relations.append(_condition(cursor))
     return Conditions(relations=tuple(relations))
 
 

@@ -1,7 +1,7 @@
 """The syntax tree of CQL: terms, selectors, relations, operations and statements, as the text gives them.
 
-In: made by the parser. Out: taken apart by `embedded.scylla.execute`. Names are as written (quotes removed, else in
-lower case); nothing is looked up in a schema yet.
+In: made by the parser. Out: taken apart by `embedded.scylla.execute`. Names are as written (quotes removed,
+else in lower case); nothing is looked up in a schema yet.
 """
 
 from __future__ import annotations
@@ -10,84 +10,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-# ---- types -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RawType:
-    """A type as written: `name` is a native, collection or user type; `dimensions` belongs to vector."""
-
-    name: str
-    parameters: tuple[RawType, ...] = ()
-    keyspace: str | None = None
-    dimensions: int = 0
-    quoted: bool = False
-
-
-# ---- terms -------------------------------------------------------------------------------------------------------
-
-ConstantKind = Literal["string", "integer", "float", "boolean", "uuid", "hex", "duration"]
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    kind: ConstantKind
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Null:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Marker:
-    index: int
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListTerm:
-    items: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetTerm:
-    """Also `{}`, which may be an empty map."""
-
-    items: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MapTerm:
-    pairs: tuple[tuple[Term, Term], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UserTerm:
-    fields: tuple[tuple[str, Term], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TupleTerm:
-    items: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallTerm:
-    name: str
-    arguments: tuple[Term, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HintTerm:
-    """`(type) term`"""
-
-    type: RawType
-    term: Term
-
-
-Term = Constant | Null | Marker | ListTerm | SetTerm | MapTerm | UserTerm | TupleTerm | CallTerm | HintTerm
+from embedded.scylla.cql.term_tree import (
+    CallTerm as CallTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    Constant as Constant,
+)
+from embedded.scylla.cql.term_tree import (
+    ConstantKind as ConstantKind,
+)
+from embedded.scylla.cql.term_tree import (
+    HintTerm as HintTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    ListTerm as ListTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    MapTerm as MapTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    Marker as Marker,
+)
+from embedded.scylla.cql.term_tree import (
+    Null as Null,
+)
+from embedded.scylla.cql.term_tree import (
+    RawType as RawType,
+)
+from embedded.scylla.cql.term_tree import (
+    SetTerm as SetTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    Term as Term,
+)
+from embedded.scylla.cql.term_tree import (
+    TupleTerm as TupleTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    UserTerm as UserTerm,
+)
+from embedded.scylla.cql.term_tree import (
+    term_text as term_text,
+)
 
 # ---- selectors ---------------------------------------------------------------------------------------------------
 

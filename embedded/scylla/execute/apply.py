@@ -1,7 +1,7 @@
 """Carrying out writes: single statements, batches and conditional ones.
 
-In: compiled plans with their values. Out: merged mutations, passed through the CDC room and applied; for conditional requests
-the row (or rows) that say whether they were.
+In: compiled plans with their values. Out: merged mutations, passed through the CDC room and applied; for
+conditional requests the row (or rows) that say whether they were.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from embedded.scylla.catalog import Catalog, StoreReader
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.rows import NO_CELLS, RowAt, column_getter
 from embedded.scylla.execute.run import Run, Ticker
-from embedded.scylla.execute.writes import WritePlan
+from embedded.scylla.execute.writeplan import WritePlan
 from embedded.scylla.merge import merge_mutations
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, PartitionMutation, Slice, SortKey
 from embedded.scylla.results import BoundValue, ColumnSpec, RequestContext, Result, Row, Rows, Void

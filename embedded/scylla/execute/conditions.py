@@ -1,7 +1,7 @@
 """IF …: the conditions of a conditional statement, tried on the row as it is.
 
-In: conditions and their table. Out: `CompiledConditions`, which say whether they hold and which columns the answer
-shows. Unlike in WHERE, null is a value here: `v = null` holds where there is none.
+In: conditions and their table. Out: `CompiledConditions`, which say whether they hold and which columns the
+answer shows. Unlike in WHERE, null is a value here: `v = null` holds where there is none.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def compile_conditions(
         return CompiledConditions(
             conditions.exists, conditions.not_exists, (), everything, addresses_row, not addresses_row
         )
+    scope.nulls_in_lists = True
     tests, shown = [], set()
     for relation in conditions.relations:
         column = table.by_name.get(relation.column)
@@ -69,6 +70,7 @@ def compile_conditions(
             raise InvalidRequest(f"PRIMARY KEY column '{column.name}' cannot have IF conditions")
         shown.add(column.name)
         tests.append(_test(relation, column, scope))
+    scope.nulls_in_lists = False
     columns = tuple(column for column in table.ordered_columns if column.name in shown)
     kinds = {column.kind for column in columns}
     return CompiledConditions(False, False, tuple(tests), columns, "regular" in kinds, "static" in kinds)
@@ -133,10 +135,11 @@ def _operand(relation: Relation, column: Column, scope: Scope) -> tuple[Callable
     if relation.key is None:
         return (lambda run: whole), type_, column.name
     if isinstance(type_, ListType):
-        index = compile_term(relation.key, f"idx({column.name})", native("int"), scope)
+        index = compile_term(relation.key, f"index({column.name})", native("int"), scope)
 
         def begin_index(run: Run) -> Get:
-            at = int.from_bytes(_key(index(run)), "big", signed=True)
+            place = _key(index(run))
+            at = -1 if place is None else int.from_bytes(place, "big", signed=True)
 
             def element(row: RowAt) -> bytes | None:
                 raw = whole(row)
@@ -152,7 +155,8 @@ def _operand(relation: Relation, column: Column, scope: Scope) -> tuple[Callable
     order = order_key(type_.key)
 
     def begin_key(run: Run) -> Get:
-        wanted = order(_key(key(run)))
+        place = _key(key(run))
+        wanted = None if place is None else order(place)
 
         def value(row: RowAt) -> bytes | None:
             raw = whole(row)
@@ -167,7 +171,8 @@ def _operand(relation: Relation, column: Column, scope: Scope) -> tuple[Callable
     return begin_key, type_.value, f"value({column.name})"
 
 
-def _key(raw: object) -> bytes:
-    if raw is None or raw is UNSET:
-        raise InvalidRequest("Invalid null value for element access")
-    return cast(bytes, raw)
+def _key(raw: object) -> bytes | None:
+    """An element's key; there is no element at null."""
+    if raw is UNSET:
+        raise InvalidRequest("Invalid unset value for element access")
+    return cast("bytes | None", raw)

@@ -1,7 +1,7 @@
 """DESCRIBE, as cqlsh asks the server for it.
 
-In: the words behind DESCRIBE and the schema. Out: rows with keyspace, type, name and (where asked for) the CREATE statement.
-Log tables are hidden from lists, as in ScyllaDB.
+In: the words behind DESCRIBE and the schema. Out: rows with keyspace, type, name and (where asked for) the
+CREATE statement. Log tables are hidden from lists, as in ScyllaDB.
 """
 
 from __future__ import annotations

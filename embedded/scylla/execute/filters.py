@@ -1,6 +1,7 @@
 """ALLOW FILTERING: relations that are tried on each row.
 
-In: a relation. Out: a `Filter`, which for one execution gives a predicate over rows. Null never satisfies a relation.
+In: a relation. Out: a `Filter`, which for one execution gives a predicate over rows. Null never satisfies a
+relation.
 """
 
 from __future__ import annotations

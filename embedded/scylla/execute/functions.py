@@ -1,7 +1,7 @@
 """The scalar functions: what they take and give, and how they work on serialised values.
 
-In: a name (and the table, for `token`). Out: the overloads of that name. Names are as in the grammar, in lower case, in
-both spellings (`totimestamp`, `to_timestamp`).
+In: a name (and the table, for `token`). Out: the overloads of that name. Names are as in the grammar, in
+lower case, in both spellings (`totimestamp`, `to_timestamp`).
 """
 
 from __future__ import annotations

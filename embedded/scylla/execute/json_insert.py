@@ -1,7 +1,7 @@
 """INSERT … JSON: the columns are only known when the text is.
 
-In: the statement's tree. Out: a `WritePlan`. Missing regular columns are written as null, or left alone with DEFAULT
-UNSET; static columns are never written (ScyllaDB looks at the regular ones only).
+In: the statement's tree. Out: a `WritePlan`. Missing regular columns are written as null, or left alone with
+DEFAULT UNSET; static columns are never written (ScyllaDB looks at the regular ones only).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Any, cast
 from connector.values.types import native
 from embedded.scylla.cql.tree import InsertJson
 from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.attributes import compile_attributes
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.json_values import bytes_from_json, column_name, parse_json
 from embedded.scylla.execute.operations import assign
 from embedded.scylla.execute.run import Fixed, Run
 from embedded.scylla.execute.terms import Scope, compile_term
-from embedded.scylla.execute.writes import WritePlan, compile_attributes, no_elements
+from embedded.scylla.execute.writeplan import WritePlan, no_elements
 from embedded.scylla.hooks import Reader
 from embedded.scylla.mutation import ClusteringKey, Marker, PartitionMutation, RowMutation
 from embedded.scylla.results import UNSET

@@ -1,7 +1,7 @@
 """JSON ↔ serialised values, as `INSERT … JSON`, `SELECT JSON`, `toJson` and `fromJson` spell them.
 
-In: JSON text or parsed JSON with a type, or a serialised value with its type. Out: bytes, or text. Numbers, booleans
-and nested values may also be given as strings; object keys always are.
+In: JSON text or parsed JSON with a type, or a serialised value with its type. Out: bytes, or text. Numbers,
+booleans and nested values may also be given as strings; object keys always are.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, is_multi_cell, native
+from connector.values.types import CqlType, UserType, is_multi_cell, native
 from embedded.scylla.catalog import Catalog
 from embedded.scylla.cql.tree import (
     AlterKeyspace,
@@ -184,8 +184,6 @@ def _check_field(name: str, kind: object) -> None:
         raise InvalidRequest("A user type cannot contain counters")
     if isinstance(kind, UserType) and is_multi_cell(kind):
         raise InvalidRequest(f"A user type cannot contain non-frozen user type fields: {name}")
-    if isinstance(kind, ListType | SetType | MapType) and not kind.frozen:
-        raise InvalidRequest(f"A user type cannot contain non-frozen collection type fields: {name}")
 
 
 def create_type(statement: CreateType, catalog: Catalog, current: str | None) -> Result:

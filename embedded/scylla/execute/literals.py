@@ -1,7 +1,7 @@
 """Constants in CQL text → serialised bytes of the type they are for.
 
-In: a constant and a native type. Out: bytes; None when this kind of constant cannot be of the type; `ValueError`
-when it could but its text is wrong.
+In: a constant and a native type. Out: bytes; None when this kind of constant cannot be of the type;
+`ValueError` when it could but its text is wrong.
 """
 
 from __future__ import annotations

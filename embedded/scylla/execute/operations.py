@@ -1,8 +1,8 @@
 """What INSERT, UPDATE and DELETE do to a column: from assignments and deletions to cells.
 
-In: a column, what is assigned, and for each execution the `Run` with its timestamp and TTL. Out: `Operation`s that
-write cells into a mutation. `v = null` writes a tombstone, UNSET nothing, a whole collection a tombstone one
-microsecond before its cells.
+In: a column, what is assigned, and for each execution the `Run` with its timestamp and TTL. Out: `Operation`s
+that write cells into a mutation. `v = null` writes a tombstone, UNSET nothing, a whole collection a tombstone
+one microsecond before its cells.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import cast
 from connector.values.binary import split_cells, split_fields
 from connector.values.ordering import order_key
 from connector.values.types import ListType, MapType, SetType, UserType, native
-from embedded.scylla.cql.tree import Assignment, CallTerm, Deletion, Term
+from embedded.scylla.cql.tree import Assignment, CallTerm, Deletion, Term, term_text
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.filters import field_place
 from embedded.scylla.execute.run import Bound, Run
@@ -94,11 +94,17 @@ def compile_assignment(assignment: Assignment, column: Column, scope: Scope) -> 
         return _set_field(column, assignment.field, assignment.value, scope)
     if assignment.operator == "=":
         return assign(column, compile_term(assignment.value, column.name, column.type, scope))
-    shown = f"{column.name} = {column.name} {'-' if assignment.operator == '-' else '+'} ..."
-    if not isinstance(column.type, ListType | SetType | MapType):
-        raise InvalidRequest(f"Invalid operation ({shown}) for non counter column {column.name}")
+    given, name = term_text(assignment.value), column.name
+    if assignment.operator == "prepend":
+        shown, kind = f"{name} = {given} + {name}", "list"
+        if not isinstance(column.type, ListType):
+            raise InvalidRequest(f"Invalid operation ({shown}) for non list column {name}")
+    else:
+        shown, kind = f"{name} = {name} {assignment.operator} {given}", "collection"
+        if not isinstance(column.type, ListType | SetType | MapType):
+            raise InvalidRequest(f"Invalid operation ({shown}) for non counter column {name}")
     if not column.multi_cell:
-        raise InvalidRequest(f"Invalid operation ({shown}) for frozen collection column {column.name}")
+        raise InvalidRequest(f"Invalid operation ({shown}) for frozen {kind} column {name}")
     if assignment.operator == "prepend":
         return _prepend(column, assignment.value, scope)
     return (
@@ -122,10 +128,6 @@ def _add(column: Column, value: Term, scope: Scope) -> Operation:
 
 
 def _prepend(column: Column, value: Term, scope: Scope) -> Operation:
-    if not isinstance(column.type, ListType):
-        raise InvalidRequest(
-            f"Invalid operation ({column.name} = ... + {column.name}) for non list column {column.name}"
-        )
     compiled = compile_term(value, column.name, column.type, scope)
 
     def prepend(run: Run, cells: Cells, current: Current) -> None:
@@ -189,9 +191,10 @@ def _element(column: Column, what: str) -> None:
 
 def _set_element(column: Column, key: Term, value: Term, scope: Scope) -> Operation:
     type_ = column.type
-    _element(column, f"operation ({column.name}[...] = ...)")
+    shown = f"operation ({column.name}[{term_text(key)}] = {term_text(value)})"
+    _element(column, shown)
     if isinstance(type_, SetType):
-        raise InvalidRequest(f"Invalid operation ({column.name}[...] = ...) for set column {column.name}")
+        raise InvalidRequest(f"Invalid {shown} for set column {column.name}")
     if isinstance(type_, ListType):
         return _set_in_list(column, type_, key, value, scope)
     assert isinstance(type_, MapType)
@@ -239,7 +242,7 @@ def _set_in_list(column: Column, type_: ListType, key: Term, value: Term, scope:
             merge_column(cells, column.name, CollectionMutation(None, written))
 
         return Operation(column, put_exact)
-    at = compile_term(key, f"idx({column.name})", native("int"), scope)
+    at = compile_term(key, f"index({column.name})", native("int"), scope)
 
     def put(run: Run, cells: Cells, current: Current) -> None:
         raw = compiled(run)
@@ -302,7 +305,7 @@ def _delete_element(column: Column, key: Term, scope: Scope) -> Operation:
     type_, name = column.type, column.name
     _element(column, "deletion operation")
     if isinstance(type_, ListType):
-        index = compile_term(key, f"idx({name})", native("int"), scope)
+        index = compile_term(key, f"index({name})", native("int"), scope)
 
         def drop_index(run: Run, cells: Cells, current: Current) -> None:
             place = _list_index(run, index, current(name), "delete")

@@ -1,7 +1,7 @@
 """Where a page ended, as bytes that any connection may bring back.
 
-In: the last row given and what is left of the limits. Out: a paging state, and from it the place again; broken ones
-raise `ProtocolError`.
+In: the last row given and what is left of the limits. Out: a paging state, and from it the place again;
+broken ones raise `ProtocolError`.
 """
 
 from __future__ import annotations

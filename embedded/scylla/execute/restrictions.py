@@ -1,7 +1,7 @@
 """WHERE clauses: which partitions, which rows of them, and what is left to filter.
 
-In: relations and their table. Out: `Restrictions`, compiled once; per execution they give partition keys, a token
-range and clustering slices in storage order.
+In: relations and their table. Out: `Restrictions`, compiled once; per execution they give partition keys, a
+token range and clustering slices in storage order.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ FILTERING_NEEDED = (
 )
 
 
+_EdgeTerm = tuple[tuple[Column, ...], Callable[[Run], tuple[bytes, ...]], bool]
+"""The columns of an inequality, their values, and whether these are inside."""
+
+
 @dataclass(slots=True)
 class _Restriction:
     """What the relations say about a run of columns: candidates (`=`, `IN`) or edges (`<`, `>=`, …)."""
@@ -51,8 +55,8 @@ class _Restriction:
     columns: tuple[Column, ...]
     values: Tuples | None = None
     single: bool = True
-    lower: tuple[Callable[[Run], tuple[bytes, ...]], bool] | None = None
-    upper: tuple[Callable[[Run], tuple[bytes, ...]], bool] | None = None
+    lower: _EdgeTerm | None = None
+    upper: _EdgeTerm | None = None
     relations: list[AnyRelation] = field(default_factory=list)
 
 
@@ -150,7 +154,8 @@ class Restrictions:
         if operator in ("!=", "IS NOT", "LIKE", "NOT IN"):
             raise InvalidRequest(f'Unsupported "{operator}" relation: {shown}')
         if present is not None:
-            if present.columns != columns:
+            tuples = isinstance(present.relations[0], TupleRelation) and isinstance(relation, TupleRelation)
+            if present.columns != columns and not (tuples and present.columns[0] is columns[0]):
                 raise InvalidRequest(
                     f'Column "{shown}" cannot be restricted by two inequalities not starting with the same column'
                 )
@@ -172,7 +177,10 @@ class Restrictions:
             restriction.values = self._in(relation, columns)
             restriction.single = isinstance(relation.value, InList) and len(relation.value.items) == 1
         else:
-            edge = (self._tuple(relation.value, columns, isinstance(relation, TupleRelation)), operator in (">=", "<="))
+            value = self._tuple(relation.value, columns, isinstance(relation, TupleRelation))
+            edge = (columns, value, operator in (">=", "<="))
+            if len(columns) > len(restriction.columns):
+                restriction.columns = columns
             place = "start" if operator.startswith(">") else "end"
             if (restriction.lower if place == "start" else restriction.upper) is not None:
                 raise InvalidRequest(f"More than one restriction was found for the {place} bound on {shown}")
@@ -375,8 +383,8 @@ class Restrictions:
         if last is not None:
             lower, upper = last.lower, last.upper
         return (
-            (lower[0](run)[0], lower[1]) if lower else (None, True),
-            (upper[0](run)[0], upper[1]) if upper else (None, True),
+            (lower[1](run)[0], lower[2]) if lower else (None, True),
+            (upper[1](run)[0], upper[2]) if upper else (None, True),
         )
 
     def slices(self, run: Run) -> list[Slice]:
@@ -386,11 +394,11 @@ class Restrictions:
         last = self._last
         edges: tuple[Edge | None, Edge | None] = (None, None)
         if last is not None:
-            lower = (last.lower[0](run), last.lower[1]) if last.lower else None
-            upper = (last.upper[0](run), last.upper[1]) if last.upper else None
+            lower = (last.lower[0], last.lower[1](run), last.lower[2]) if last.lower else None
+            upper = (last.upper[0], last.upper[1](run), last.upper[2]) if last.upper else None
             edges = (lower, upper)
         found: list[Slice] = []
         for parts in product(*[values(run) for values in self._prefix]):
             prefix = tuple(raw for part in parts for raw in part)
-            found += bounded_slices(self.table, prefix, last.columns if last else (), *edges)
+            found += bounded_slices(self.table, prefix, *edges)
         return in_storage_order(found, self.table)

@@ -1,7 +1,7 @@
 """One execution of a statement: what its compiled terms and operations ask for while they run.
 
-In: bound values, the request's context, the clock. Out: times and fresh timeuuids. Compiled code takes a `Run` and
-nothing else, so that plans are shared by all executions.
+In: bound values, the request's context, the clock. Out: times and fresh timeuuids. Compiled code takes a
+`Run` and nothing else, so that plans are shared by all executions.
 """
 
 from __future__ import annotations

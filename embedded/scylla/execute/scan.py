@@ -1,7 +1,7 @@
 """The rows that a SELECT walks over: partitions in their order, rows of their slices, from a page's beginning.
 
-In: a store, the compiled WHERE clause and a position. Out: rows with the key of their partition. Static-only partitions
-give one row without clustering key where no clustering restriction is in the way.
+In: a store, the compiled WHERE clause and a position. Out: rows with the key of their partition. Static-only
+partitions give one row without clustering key where no clustering restriction is in the way.
 """
 
 from __future__ import annotations

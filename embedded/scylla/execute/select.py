@@ -191,7 +191,7 @@ def _group_columns(names: tuple[str, ...], table: Table, restrictions: Restricti
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What all ways of running share. `shape` turns a row into its JSON; `sorted`: partitions are merged by ORDER BY."""
+    """What all ways of running share. `shape` turns a row into its JSON; `sorted`: ORDER BY merges partitions."""
 
     scan: Scan
     selections: list[Selection]

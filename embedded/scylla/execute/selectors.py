@@ -1,7 +1,7 @@
 """What SELECT computes of a row: columns, functions of them, elements and fields, write times.
 
-In: selectors and their table. Out: `Selection`s with a name and type; per execution each gives a function of rows, or
-folds all rows into one value when it contains an aggregate.
+In: selectors and their table. Out: `Selection`s with a name and type; per execution each gives a function of
+rows, or folds all rows into one value when it contains an aggregate.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _element(inner: Selection, key: Term, scope: Scope) -> Selection:
         shown = f"'{shown}'"
     name = f"{inner.name}[{shown}]"
     if isinstance(type_, ListType):
-        index = compile_term(key, f"idx({inner.name})", native("int"), scope)
+        index = compile_term(key, f"index({inner.name})", native("int"), scope)
 
         def at(run: Run, cells: list[bytes | None]) -> bytes | None:
             raw = index(run)
@@ -276,6 +276,7 @@ def _call(selector: CallSelector, scope: Scope) -> Selection:
         None if isinstance(argument, TermSelector) else compile_selector(argument, scope)
         for argument in selector.arguments
     ]
+    _check_count(found, len(fixed))
     fitting = [function for function in found if _fits(function, fixed)]
     if not fitting:
         raise InvalidRequest(
@@ -289,6 +290,14 @@ def _call(selector: CallSelector, scope: Scope) -> Selection:
     ]
     shown = f"system.{name}({', '.join(each.name for each in inner_selections)})"
     return _applied(shown, function.returns, inner_selections, function.evaluate)
+
+
+def _check_count(found: list[Function], given: int) -> None:
+    if len(found) == 1 and len(found[0].arguments) != given:
+        raise InvalidRequest(
+            f"Invalid number of arguments in call to function system.{found[0].name}: "
+            f"{len(found[0].arguments)} required but {given} provided"
+        )
 
 
 def _fits(function: Function, given: list[Selection | None]) -> bool:

@@ -1,7 +1,8 @@
 """Clustering slices: from the edges of inequalities to ranges in storage order.
 
-In: a prefix of the clustering key and lower and upper edges on the columns behind it. Out: non-empty slices. A DESC
-column turns its edges round; a multi-column inequality over mixed directions falls into several slices.
+In: a prefix of the clustering key and lower and upper edges on the columns behind it. Out: non-empty slices.
+A DESC column turns its edges round; a multi-column inequality over mixed directions falls into several
+slices.
 """
 
 from __future__ import annotations
@@ -9,36 +10,29 @@ from __future__ import annotations
 from embedded.scylla.mutation import Bound, ClusteringKey, Slice, end_position, start_position
 from embedded.scylla.schema import Column, Table
 
-Edge = tuple[tuple[bytes, ...], bool]
-"""Values of the restricted columns, and whether rows with just them are inside."""
+Edge = tuple[tuple[Column, ...], tuple[bytes, ...], bool]
+"""Restricted columns, their values, and whether rows with just these values are inside."""
 
 
-def bounded_slices(
-    table: Table,
-    prefix: ClusteringKey,
-    columns: tuple[Column, ...],
-    lower: Edge | None,
-    upper: Edge | None,
-) -> list[Slice]:
-    """The slices of rows with this prefix between the edges."""
+def bounded_slices(table: Table, prefix: ClusteringKey, lower: Edge | None, upper: Edge | None) -> list[Slice]:
+    """The slices of rows with this prefix between the edges, which begin with the same column."""
     whole = Bound(prefix, True)
-    if not columns:
-        return [Slice(whole, whole)]
-    if len({column.order for column in columns}) == 1:
-        ends = [Bound(prefix + edge[0], edge[1]) if edge else whole for edge in (lower, upper)]
-        if columns[0].order == "desc":
+    orders = {column.order for edge in (lower, upper) if edge for column in edge[0]}
+    if len(orders) <= 1:
+        ends = [Bound(prefix + edge[1], edge[2]) if edge else whole for edge in (lower, upper)]
+        if "desc" in orders:
             ends.reverse()
         return [Slice(ends[0], ends[1])]
     found = [Slice(whole, whole)]
     for edge, above in ((lower, True), (upper, False)):
         if edge is not None:
-            found = _intersection(found, _mixed(prefix, columns, edge, above), table)
+            found = _intersection(found, _mixed(prefix, edge, above), table)
     return found
 
 
-def _mixed(prefix: ClusteringKey, columns: tuple[Column, ...], edge: Edge, above: bool) -> list[Slice]:
+def _mixed(prefix: ClusteringKey, edge: Edge, above: bool) -> list[Slice]:
     """`(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`; each is one slice whatever the column's direction."""
-    values, inclusive = edge
+    columns, values, inclusive = edge
     found = []
     for at, column in enumerate(columns):
         beginning = prefix + values[:at]

@@ -1,7 +1,7 @@
 """From a syntax tree to something that runs.
 
-In: a parsed statement, the catalog, the current keyspace. Out: a `Compiled`: what it binds, what it answers, and a function of
-values and context.
+In: a parsed statement, the catalog, the current keyspace. Out: a `Compiled`: what it binds, what it answers,
+and a function of values and context.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from embedded.scylla.execute.describe import describe
 from embedded.scylla.execute.run import Run, Ticker
 from embedded.scylla.execute.select import compile_select
 from embedded.scylla.execute.terms import Scope, compile_term
-from embedded.scylla.execute.writes import WritePlan, compile_write
+from embedded.scylla.execute.writeplan import WritePlan
+from embedded.scylla.execute.writes import compile_write
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec, RequestContext, Result
 from embedded.scylla.schema import Table
 
@@ -29,8 +30,8 @@ Execute = Callable[[Sequence[BoundValue], RequestContext], Result]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A statement ready to run. `plan` is set for a single modification, so that it can be part of a batch; `tables` are
-    those that it was compiled for."""
+    """A statement ready to run. `plan` is set for a single modification, so that it can be part of a batch;
+    `tables` are those that it was compiled for."""
 
     variables: tuple[ColumnSpec, ...]
     pk_indexes: tuple[int, ...]

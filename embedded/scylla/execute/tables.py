@@ -1,7 +1,7 @@
 """CREATE, ALTER and DROP of tables.
 
-In: the statement's tree, the catalog. Out: the changed catalog (with the log table, where there is one) and the
-`Result`.
+In: the statement's tree, the catalog. Out: the changed catalog (with the log table, where there is one) and
+the `Result`.
 """
 
 from __future__ import annotations

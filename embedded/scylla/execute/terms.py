@@ -1,7 +1,7 @@
 """Terms → compiled terms: callables that give the serialised value, checked for the column they are for.
 
-In: a term's tree and its receiver (a column's name and type). Out: a `Bound`; constants are evaluated once, here. Bind
-markers note in the scope what they are for.
+In: a term's tree and its receiver (a column's name and type). Out: a `Bound`; constants are evaluated once,
+here. Bind markers note in the scope what they are for.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class Scope:
         self.user_types = user_types
         self.markers = markers
         self.variables: dict[int, ColumnSpec] = {}
+        # Lists that are only compared with may hold nulls.
+        self.nulls_in_lists = False
 
     def spec(self, name: str, type_: CqlType) -> ColumnSpec:
         return ColumnSpec(self.keyspace, self.table.name if self.table else "", name, type_)
@@ -123,7 +125,10 @@ def _constant(constant: Constant, name: str, type_: CqlType) -> bytes:
 Combine = Callable[[list[bytes | None]], bytes]
 
 
-def _combined(parts: list[Bound], combine: Combine, nulls: bool = False) -> Bound:
+_NO_NULLS: Final = "null is not supported inside collections"
+
+
+def _combined(parts: list[Bound], combine: Combine, nulls: bool = False, null_error: str = _NO_NULLS) -> Bound:
     """A value made of others. `nulls`: null is allowed among them."""
 
     def values(run: Run | None) -> bytes:
@@ -133,7 +138,7 @@ def _combined(parts: list[Bound], combine: Combine, nulls: bool = False) -> Boun
             if raw is UNSET:
                 raise InvalidRequest("unset value is not supported inside collections")
             if raw is None and not nulls:
-                raise InvalidRequest("null is not supported inside collections")
+                raise InvalidRequest(null_error)
             cells.append(cast("bytes | None", raw))
         return combine(cells)
 
@@ -156,7 +161,9 @@ def _sequence(term: ListTerm, name: str, type_: CqlType, scope: Scope) -> Bound:
     if not isinstance(type_, ListType):
         raise InvalidRequest(f"Invalid list type literal for {name} of type {type_.cql()}")
     parts = [compile_term(item, f"value({name})", type_.element, scope) for item in term.items]
-    return _combined(parts, _checked(checker(type_), 1))
+    if scope.nulls_in_lists:
+        return _combined(parts, lambda cells: pack_collection(cast("list[bytes]", cells)), nulls=True)
+    return _combined(parts, _checked(checker(type_), 1), null_error="Cannot store NULL in list or set")
 
 
 def _vector_packer(type_: VectorType) -> Combine:

@@ -64,8 +64,9 @@ def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType]
         raise SyntaxException(f"Unknown type {name}")
     for element in inner:
         if is_multi_cell(element):
-            kind = "user types" if isinstance(element, UserType) else "collections"
-            raise InvalidRequest(f"Non-frozen {kind} are not allowed inside collections: {_described(name, inner)}")
+            raise InvalidRequest(
+                f"Non-frozen user types or collections are not allowed inside collections: {_described(name, inner)}"
+            )
         if element == native("counter"):
             raise InvalidRequest(f"Counters are not allowed inside collections: {_described(name, inner)}")
     if name != "list" and element_contains_duration(inner[0]):

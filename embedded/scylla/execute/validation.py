@@ -1,7 +1,7 @@
 """Bytes that clients bind: checked against their type, and brought into the form in which the server keeps them.
 
-In: a type. Out: a callable from bytes to bytes that raises `ValueError` for what the type does not allow. Sets and maps
-come back sorted and without duplicates, as the server stores them.
+In: a type. Out: a callable from bytes to bytes that raises `ValueError` for what the type does not allow.
+Sets and maps come back sorted and without duplicates, as the server stores them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,74 @@
+"""USING TIMESTAMP and TTL: what a statement's cells are written with.
+
+In: the clause's tree and the table with its default TTL. Out: a function that sets a run's timestamp, TTL and
+expiry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from connector.values.types import native
+from embedded.scylla.cql.tree import Attributes
+from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.run import Run
+from embedded.scylla.execute.terms import Scope, compile_term
+from embedded.scylla.results import UNSET
+from embedded.scylla.schema import Table
+
+MAX_TTL = 20 * 365 * 24 * 3600
+
+
+def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Callable[[Run, int | None], None]:
+    """Sets the run's timestamp and TTL for this statement; `batch` is the timestamp of the BATCH around it."""
+    timestamp = (
+        compile_term(attributes.timestamp, "[timestamp]", native("bigint"), scope)
+        if attributes.timestamp is not None
+        else None
+    )
+    ttl = compile_term(attributes.ttl, "[ttl]", native("int"), scope) if attributes.ttl is not None else None
+    if attributes.timeout is not None:
+        compile_term(attributes.timeout, "[timeout]", native("duration"), scope)
+    default = table.default_time_to_live
+    if timestamp is None and ttl is None and not default:
+        return _plain
+
+    def prepare(run: Run, batch: int | None) -> None:
+        _plain(run, batch)
+        if timestamp is not None:
+            raw = timestamp(run)
+            if raw is None:
+                raise InvalidRequest("Invalid null value of timestamp")
+            if raw is not UNSET:
+                run.timestamp = int.from_bytes(cast(bytes, raw), "big", signed=True)
+                run.explicit = True
+        seconds = default if ttl is None else _seconds(ttl(run), default)
+        if seconds:
+            run.ttl, run.expiry = seconds, run.now_s + seconds
+
+    return prepare
+
+
+def _plain(run: Run, batch: int | None) -> None:
+    run.ttl = run.expiry = 0
+    if batch is not None:
+        run.timestamp, run.explicit = batch, True
+        return
+    given = run.context.default_timestamp
+    run.timestamp = run.ticker.micros() if given is None else given
+    run.explicit = False
+
+
+def _seconds(raw: object, default: int) -> int:
+    if raw is UNSET:
+        return default
+    # Null and zero both mean that nothing expires, even against the table's default.
+    if raw is None:
+        return 0
+    ttl = int.from_bytes(cast(bytes, raw), "big", signed=True)
+    if ttl < 0:
+        raise InvalidRequest("A TTL must be greater or equal to 0")
+    if ttl > MAX_TTL:
+        raise InvalidRequest(f"ttl is too large. requested ({ttl}) maximum ({MAX_TTL})")
+    return ttl
