@@ -1,0 +1,160 @@
+"""The consumer wrapper on a real broker: JSON and Avro in, rows out."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from fastavro import parse_schema, schemaless_writer
+
+from smt import build_transform
+from smt.avro_schema import connect_schema
+from smt.kafka import AvroDecoder, DecodeError, FlatteningConsumer, decode_json
+from tests.smt.records import DELETE, INSERT, JAVA, KEY, LEGACY, envelope
+
+ROW: dict[str, Any] = {
+    "type": "record",
+    "name": "Before",
+    "namespace": "shop.ks.t",
+    "fields": [
+        {"name": "ck", "type": ["null", "int"], "default": None},
+        {"name": "pk", "type": ["null", "int"], "default": None},
+        {
+            "name": "v",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Cell",
+                    "namespace": "shop.ks.t.v",
+                    "fields": [{"name": "value", "type": ["null", "string"], "default": None}],
+                    "connect.name": "shop.ks.t.v.Cell",
+                },
+            ],
+            "default": None,
+        },
+    ],
+    "connect.name": "shop.ks.t.Before",
+}
+ENVELOPE: dict[str, Any] = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.ks.t",
+    "fields": [
+        {"name": "source", "type": {"type": "record", "name": "Source", "fields": [{"name": "ts_us", "type": "long"}]}},
+        {"name": "before", "type": ["null", ROW], "default": None},
+        {
+            "name": "after",
+            "type": [
+                "null",
+                {
+                    **ROW,
+                    "name": "After",
+                    "connect.name": "shop.ks.t.After",
+                    "fields": [
+                        *ROW["fields"][:2],
+                        {"name": "v", "type": ["null", "shop.ks.t.v.Cell"], "default": None},
+                    ],
+                },
+            ],
+            "default": None,
+        },
+        {"name": "op", "type": ["null", "string"], "default": None},
+    ],
+    "connect.name": "shop.ks.t.Envelope",
+}
+KEY_AVRO = {"type": "record", "name": "Key", "namespace": "shop.ks.t", "fields": ROW["fields"][:2]}
+SCHEMAS = {1: json.dumps(KEY_AVRO), 2: json.dumps(ENVELOPE)}
+
+
+def avro(number: int, value: Any) -> bytes:
+    out = io.BytesIO()
+    out.write(b"\0" + number.to_bytes(4, "big"))
+    schemaless_writer(out, parse_schema(json.loads(SCHEMAS[number])), value)
+    return out.getvalue()
+
+
+def avro_envelope(op: str, before: Any, after: Any) -> bytes:
+    return avro(2, {"source": {"ts_us": 7}, "before": before, "after": after, "op": op})
+
+
+@pytest.mark.kafka
+def test_rows_of_json_and_avro_topics(kafka: Any, unique: Callable[[str], str]) -> None:
+    json_topic, avro_topic = unique("json"), unique("avro")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    made = admin.create_topics([NewTopic(topic, 1, 1) for topic in (json_topic, avro_topic)])
+    for topic in (json_topic, avro_topic):
+        made[topic].result(20)
+    key = json.dumps({"schema": None, "payload": KEY}).encode()
+    for one in (INSERT, DELETE):
+        payload = json.dumps({"schema": LEGACY, "payload": envelope(*one)}).encode()
+        producer.produce(json_topic, payload, key, headers=[("h", b"x"), ("gone", b"[w]")])
+    producer.produce(json_topic, None, key)
+    row = {"ck": 2, "pk": 1, "v": {"value": "3"}}
+    producer.produce(avro_topic, avro_envelope("c", None, row), avro(1, KEY))
+    producer.produce(avro_topic, avro_envelope("d", {**row, "v": None}, None), avro(1, KEY))
+    producer.produce(avro_topic, None, avro(1, KEY))
+    assert producer.flush(20) == 0
+
+    options = {"delete.handling.mode": "rewrite", "drop.tombstones": "false", "drop.fields.header.name": "gone"}
+    found = read(kafka, json_topic, FlatteningConsumer, options, {})
+    assert [one.value for one in found] == [
+        {"ck": 2, "pk": 1, "v": "3", "__deleted": "false"},
+        {"ck": 2, "pk": 1, "v": None, "__deleted": "true"},
+        None,
+    ]
+    assert found[0].key == KEY and found[0].headers == [("h", "x"), ("gone", ["w"])]
+    decoder = AvroDecoder(SCHEMAS.__getitem__)
+    found = read(
+        kafka, avro_topic, FlatteningConsumer, {"drop.tombstones": "false"}, {"key": decoder, "value": decoder}
+    )
+    assert [(one.key, one.value) for one in found] == [(KEY, {"ck": 2, "pk": 1, "v": "3"}), (KEY, None)]
+    assert found[0].value_schema is not None and found[0].value_schema["name"] == "shop.ks.t.After"
+
+
+def read(kafka: Any, topic: str, wrapper: Any, options: dict[str, str], more: dict[str, Any]) -> list[Any]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.subscribe([topic])
+    found = []
+    # The last record of each topic is a tombstone that is kept.
+    for record, _ in wrapper(consumer, build_transform(JAVA, options), **more).records(idle_seconds=30):
+        found.append(record)
+        if record.value is None:
+            break
+    consumer.close()
+    return found
+
+
+def test_avro_schemas_become_connect_schemas() -> None:
+    schema = connect_schema(ENVELOPE)
+    assert schema["name"] == "shop.ks.t.Envelope"
+    after = next(field for field in schema["fields"] if field["field"] == "after")
+    assert after["name"] == "shop.ks.t.After" and after["optional"] is True
+    assert after["fields"][2]["name"] == "shop.ks.t.v.Cell"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\x00\x00\x00\x00\x02", b"\x01abcd", b"\x00\x00\x00\x00\x02\x05"])
+def test_what_is_not_avro(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        AvroDecoder(SCHEMAS.__getitem__)(data)
+
+
+def test_what_is_not_json() -> None:
+    for data in (b"{", b"\xff", b""):
+        with pytest.raises(DecodeError):
+            decode_json(data)
+    assert decode_json(b'{"schema":null,"payload":5}') == (None, 5)
