@@ -83,16 +83,15 @@ class _Stream:
         if expiry and (not self.first_expiry or expiry < self.first_expiry):
             self.first_expiry = expiry
 
-    def extend(self, rows: list[tuple[bytes, int]]) -> None:
+    def extend(self, bodies: list[bytes], expiries: array[int]) -> None:
         """Put many rows, in ascending order, in their places."""
-        bodies, expiries = [body for body, _ in rows], array("q", [expiry for _, expiry in rows])
         if row_order(bodies[0]) > self.last:
             at = len(self.bodies)
             self.last = row_order(bodies[-1])
         else:
             at = bisect_left(self.bodies, row_order(bodies[0]), key=row_order)
             if at < len(self.bodies) and row_order(self.bodies[at]) < row_order(bodies[-1]):
-                for body, expiry in rows:
+                for body, expiry in zip(bodies, expiries):
                     self.add([body], expiry)
                 return
         self.bodies[at:at] = bodies
@@ -172,13 +171,12 @@ class LogStore:
             return
         self._write_by_hand(mutation)
 
-    def extend(self, key: bytes, rows: list[tuple[bytes, int]]) -> None:
+    def extend(self, key: bytes, bodies: list[bytes], expiries: array[int]) -> None:
         """Add many rows of one stream at once, each with its expiry, in ascending order."""
         if key in self._by_hand_keys:
-            bodies, expiries = [body for body, _ in rows], [expiry for _, expiry in rows]
             self._apply_by_hand(self._cell_by_cell(key, bodies, expiries))
         else:
-            self._stream(key).extend(rows)
+            self._stream(key).extend(bodies, expiries)
 
     def row_count(self, now: int) -> int:
         """Encoded rows that live now."""

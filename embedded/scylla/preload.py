@@ -8,6 +8,7 @@ wanted, the base table's rows too; and a summary of what the log now holds.
 from __future__ import annotations
 
 import random
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,13 +20,16 @@ from embedded.scylla.cdc.changes import INSERT, POST_IMAGE, PRE_IMAGE, UPDATE
 from embedded.scylla.cdc.log_rows import number_cell, time_uuid
 from embedded.scylla.cdc.plan import NULL_CELL, TRUE_CELL, ColumnPlan, LogPlan, cell, operation_cell
 from embedded.scylla.logstore import LogStore
-from embedded.scylla.preload_rows import GeneratedWrite, RowSource
+from embedded.scylla.preload_rows import POOL, GeneratedWrite, RowSource
 from embedded.scylla.schema import partition_key_bytes
 
 #: Rows are handed to the store in portions of about this many.
 _PORTION = 20_000
 #: Most key cells that are kept, because partitions share them.
 _REMEMBERED_KEYS = 50_000
+_POOL_MASK = POOL - 1
+Waiting = defaultdict[bytes, tuple[list[bytes], "array[int]"]]
+"""Rows by stream, with their expiries, that the store does not have yet."""
 StreamAt = Callable[[int, int], bytes]
 """Token and time (µs) → stream, without any check against the clock."""
 
@@ -78,22 +82,60 @@ class Preloader:
         made."""
         self._keeps_state = self._keeps_state or keep_state
         done = Preloaded()
-        waiting: dict[bytes, list[tuple[bytes, int]]] = defaultdict(list)
-        count = 0
-        for stream, expiry, bodies in self._batches(done):
-            waiting[stream] += [(body, expiry) for body in bodies]
-            count += len(bodies)
-            if count >= _PORTION:
-                _hand_over(store, waiting)
-                count = 0
-        _hand_over(store, waiting)
+        waiting: Waiting = defaultdict(lambda: ([], array("q")))
+        spec = self._source.spec
+        if spec.batch_rows == 1 and not spec.mixed and not self._keeps_state:
+            portions = self._single_inserts(done, waiting)
+        else:
+            portions = self._batches(done, waiting)
+        for _ in portions:
+            for stream, (bodies, expiries) in waiting.items():
+                store.extend(stream, bodies, expiries)
+                done.streams[stream] += len(bodies)
+                done.rows += len(bodies)
+            waiting.clear()
+        done.first_us, done.last_us = spec.time_of(0), spec.time_of(spec.batches - 1)
+        done.batches = spec.batches
         return done
 
-    def _batches(self, done: Preloaded) -> Iterator[tuple[bytes, int, list[bytes]]]:
+    def _single_inserts(self, done: Preloaded, waiting: Waiting) -> Iterator[None]:
+        """The commonest preload, without what it does not need. Yields whenever a portion waits to be stored."""
+        spec, plan, source = self._source.spec, self._plan, self._source
+        ttl, getrandbits, rows = plan.options.ttl, self._random.getrandbits, spec.rows
+        stream_place, time_place = plan.stream_at, plan.time_at
+        start, span = spec.start_us, spec.span_us
+        columns = [
+            (column.value_at, column.deleted_at, column.written, stride)
+            for column, stride in zip(self._columns if plan.full_delta else (), source.strides)
+        ]
+        rest = {plan.number_at: number_cell(0), plan.end_at: TRUE_CELL, plan.operation_at: _OPERATIONS[INSERT]}
+        for number, (partition, row_number) in enumerate(source.places()):
+            micros = start + number * span // rows
+            token, key = self._partition(partition)
+            stream = self._stream_at(token, micros)
+            row = key.copy()
+            row[stream_place] = cell(stream)
+            row[time_place] = cell(time_uuid(micros, getrandbits(62)))
+            for place, raw in rest.items():
+                row[place] = raw
+            for place, raw in zip(plan.clustering_at, self._clustering_cells(row_number)):
+                row[place] = raw
+            for value_at, deleted_at, written, stride in columns:
+                row[value_at], row[deleted_at] = written[number * stride & _POOL_MASK]
+            bodies, expiries = waiting[stream]
+            bodies.append(b"".join(row))
+            expiries.append(micros // 1_000_000 + ttl if ttl else 0)
+            if not number % _PORTION:
+                yield
+        done.operations[INSERT] = rows
+        yield
+
+    def _batches(self, done: Preloaded, waiting: Waiting) -> Iterator[None]:
+        """Any preload, batch by batch. Yields whenever a portion waits to be stored."""
         spec, plan = self._source.spec, self._plan
         ttl = plan.options.ttl
         stream_at, place_at, time_at, number_at = plan.stream_at, plan.end_at, plan.time_at, plan.number_at
-        done.first_us = spec.time_of(0)
+        count = 0
         for batch, writes in self._grouped():
             micros = spec.time_of(batch)
             token, key = self._partition(writes[0].partition)
@@ -101,15 +143,16 @@ class Preloader:
             rows = self._rows(writes, key, done.operations)
             stream_cell, time_cell = cell(stream), cell(time_uuid(micros, self._random.getrandbits(62)))
             rows[-1][place_at] = TRUE_CELL
-            bodies = []
+            bodies, expiries = waiting[stream]
             for number, row in enumerate(rows):
                 row[stream_at], row[time_at], row[number_at] = stream_cell, time_cell, number_cell(number)
                 bodies.append(b"".join(row))
-            done.streams[stream] += len(bodies)
-            done.rows += len(bodies)
-            done.batches += 1
-            done.last_us = micros
-            yield stream, micros // 1_000_000 + ttl if ttl else 0, bodies
+                expiries.append(micros // 1_000_000 + ttl if ttl else 0)
+            count += len(rows)
+            if count >= _PORTION:
+                yield
+                count = 0
+        yield
 
     def _grouped(self) -> Iterator[tuple[int, list[GeneratedWrite]]]:
         if self._source.spec.batch_rows == 1:
@@ -168,14 +211,17 @@ class Preloader:
         plan = self._plan
         row = key.copy()
         row[plan.operation_at] = _OPERATIONS[operation]
-        cells = self._clustering.get(write.row)
-        if cells is None:
-            cells = [cell(raw) for raw in self._source.clustering_key(write.row)]
-            if len(self._clustering) < _REMEMBERED_KEYS:
-                self._clustering[write.row] = cells
-        for place, raw in zip(plan.clustering_at, cells):
+        for place, raw in zip(plan.clustering_at, self._clustering_cells(write.row)):
             row[place] = raw
         return row
+
+    def _clustering_cells(self, number: int) -> list[bytes]:
+        cells = self._clustering.get(number)
+        if cells is None:
+            cells = [cell(raw) for raw in self._source.clustering_key(number)]
+            if len(self._clustering) < _REMEMBERED_KEYS:
+                self._clustering[number] = cells
+        return cells
 
     def _delta(self, write: GeneratedWrite, key: list[bytes]) -> list[bytes]:
         row = self._row(write, key, write.operation)
@@ -209,9 +255,3 @@ class Preloader:
 
 
 _OPERATIONS = {code: operation_cell(code) for code in range(10)}
-
-
-def _hand_over(store: LogStore, waiting: dict[bytes, list[tuple[bytes, int]]]) -> None:
-    for stream, rows in waiting.items():
-        store.extend(stream, rows)
-    waiting.clear()

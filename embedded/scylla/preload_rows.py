@@ -20,9 +20,9 @@ from embedded.scylla.execute.validation import checker
 from embedded.scylla.preload_values import distinct_value, random_value
 from embedded.scylla.schema import Table
 
-#: Different values of a column; neighbouring rows take different ones, and no two columns step through them
-#: alike.
-_POOL = 1024
+#: Different values of a column (a power of two); neighbouring rows take different ones, and no two columns step through
+#: them alike.
+POOL = 1024
 _STRIDES = (1, 3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59)
 
 
@@ -97,6 +97,9 @@ class RowSource:
         self.pools = [_pool(value_type(column), f"{spec.seed}/{column.name}", spec.nulls) for column in self.columns]
         self.strides = [_STRIDES[at % len(_STRIDES)] for at in range(len(self.columns))]
         self._key_encoders = [encoder(column.type) for column in table.primary_key]
+        self._constant_keys = tuple(
+            encode(distinct_value(column.type, 0)) for encode, column in zip(self._key_encoders, table.primary_key)
+        )
         self._clustered = bool(table.clustering)
         self._rows_per_partition = -(-spec.keys // spec.partitions) if spec.keys else 0
         problems = spec.problems()
@@ -128,6 +131,17 @@ class RowSource:
                 operation = INSERT if dice < 6 else UPDATE if dice < 9 else delete
             yield GeneratedWrite(number, batch, partition, row, operation)
 
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Partition and row of every change, where every batch is a single one."""
+        spec, partitions, limit = self.spec, self.spec.partitions, self._rows_per_partition
+        if not self._clustered:
+            for number in range(spec.rows):
+                yield number % spec.keys if spec.keys else number, 0
+            return
+        for number in range(spec.rows):
+            turn, partition = divmod(number, partitions)
+            yield partition, turn % limit if limit else turn
+
     def partition_key(self, partition: int) -> tuple[bytes, ...]:
         """The key columns of a partition; the last one tells partitions apart."""
         count = len(self.table.partition_key)
@@ -135,19 +149,17 @@ class RowSource:
 
     def clustering_key(self, row: int) -> tuple[bytes, ...]:
         first = len(self.table.partition_key)
-        return self._key(range(first, len(self._key_encoders)), row)
+        return self._key(range(first, len(self._key_encoders)), row) if self._clustered else ()
 
     def _key(self, places: range, number: int) -> tuple[bytes, ...]:
-        return tuple(
-            self._key_encoders[place](
-                distinct_value(self.table.primary_key[place].type, number if place == places[-1] else 0)
-            )
-            for place in places
-        )
+        """The last column of the places takes the number, those before it are always the same."""
+        key = self._constant_keys[places.start : places.stop]
+        last = places.stop - 1
+        return (*key[:-1], self._key_encoders[last](distinct_value(self.table.primary_key[last].type, number)))
 
     def picks(self, number: int) -> list[int]:
         """Which value of its pool each regular column takes in a change."""
-        return [number * stride % _POOL for stride in self.strides]
+        return [number * stride % POOL for stride in self.strides]
 
     def values(self, number: int) -> list[bytes | None]:
         """The values of the regular columns that a change writes, in the order of their names, as the log
@@ -158,4 +170,4 @@ class RowSource:
 def _pool(type_: CqlType, seed: str, nulls: float) -> list[bytes | None]:
     source = random.Random(seed)
     encode, normal = encoder(type_), checker(type_)
-    return [None if source.random() < nulls else normal(encode(random_value(type_, source))) for _ in range(_POOL)]
+    return [None if source.random() < nulls else normal(encode(random_value(type_, source))) for _ in range(POOL)]

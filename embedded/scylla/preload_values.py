@@ -8,8 +8,9 @@ from __future__ import annotations
 import ipaddress
 import random
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from connector.values.scalars import Duration
 from connector.values.types import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
@@ -40,29 +41,35 @@ def distinct_value(type_: CqlType, number: int) -> Any:
     raise ValueError(f"{type_!r} is not a CQL type")
 
 
+def _whole(bits: int) -> Callable[[int], int]:
+    half = 1 << (bits - 1)
+    return lambda number: (number + half) % (2 * half) - half
+
+
+_DISTINCT: Final[dict[str, Callable[[int], Any]]] = {
+    **{name: _whole(bits) for name, bits in _WHOLE.items()},
+    "text": lambda number: f"key-{number:09d}",
+    "ascii": lambda number: f"key-{number:09d}",
+    "blob": lambda number: number.to_bytes(8, "big"),
+    "boolean": lambda number: number % 2 == 1,
+    "varint": lambda number: number,
+    "decimal": Decimal,
+    "float": float,
+    "double": float,
+    "date": lambda number: _BASE_DAY + number,
+    "time": lambda number: number % 86_400_000_000_000,
+    "timestamp": lambda number: _BASE_MS + number,
+    "inet": lambda number: ipaddress.IPv4Address((10 << 24) + number % (1 << 24)),
+    "uuid": lambda number: uuid.UUID(int=number << 80 | 1 << 63, version=4),
+    "timeuuid": lambda number: uuid.UUID(bytes=time_uuid(_BASE_US + number, 0)),
+}
+
+
 def _distinct_native(name: str, number: int) -> Any:
-    if name in _WHOLE:
-        half = 1 << (_WHOLE[name] - 1)
-        return (number + half) % (2 * half) - half
-    made: dict[str, Any] = {
-        "text": f"key-{number:09d}",
-        "ascii": f"key-{number:09d}",
-        "blob": number.to_bytes(8, "big"),
-        "boolean": number % 2 == 1,
-        "varint": number,
-        "decimal": Decimal(number),
-        "float": float(number),
-        "double": float(number),
-        "date": _BASE_DAY + number,
-        "time": number % 86_400_000_000_000,
-        "timestamp": _BASE_MS + number,
-        "inet": ipaddress.IPv4Address((10 << 24) + number % (1 << 24)),
-        "uuid": uuid.UUID(int=number << 64 | 0x4000 << 64 | 1 << 63, version=4),
-        "timeuuid": uuid.UUID(bytes=time_uuid(_BASE_US + number, 0)),
-    }
-    if name not in made:
+    make = _DISTINCT.get(name)
+    if make is None:
         raise ValueError(f"a column of type {name} cannot be generated")
-    return made[name]
+    return make(number)
 
 
 def random_value(type_: CqlType, source: random.Random) -> Any:
