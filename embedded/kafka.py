@@ -70,6 +70,14 @@ _PROPERTIES = {
 }
 
 
+# A port that is free when it is chosen may be taken a second later, when the broker comes to it.
+_PORT_ATTEMPTS = 3
+
+
+class _PortTaken(EmbeddedError):
+    pass
+
+
 class EmbeddedKafka:
     """A broker to be used with `with`, or by `start` and `close`.
 
@@ -130,31 +138,40 @@ class EmbeddedKafka:
         if self.running:
             return self
         self._forget()
-        java = find_java()
-        classpath = broker_classpath()
-        if self._port is None:
-            self._port = ports.free_port()
-        else:
-            ports.require_free(self._port)
-        if self._data is None:
-            self._data = Path(tempfile.mkdtemp(prefix="scylla-cdc-kafka-"))
+        java, classpath = find_java(), broker_classpath()
+        chosen = self._port is None
         try:
-            self._prepare_data(java, classpath)
-            shared = self._jvm_options or archive_options(java, classpath)
-            command = [str(java.executable), *JVM_OPTIONS, *shared, f"-Xmx{self._heap}", "-cp", classpath]
-            # Compression libraries unpack themselves there and would stay behind after a kill.
-            command.append(f"-Djava.io.tmpdir={self._data / 'tmp'}")
-            self._process = TiedProcess(
-                [*command, "kafka.Kafka", str(self._data / "server.properties")],
-                self._log,
-                environment=ENVIRONMENT,
-                remove=[self._data] if self._temporary else [],
-            )
-            self._wait_until_ready()
+            for attempt in range(_PORT_ATTEMPTS):
+                if chosen:
+                    self._port = ports.free_port()
+                ports.require_free(self.port)
+                try:
+                    self._launch(java, classpath)
+                    return self
+                except _PortTaken:
+                    if attempt == _PORT_ATTEMPTS - 1:
+                        raise
+                    self._forget()
         except BaseException:
             self.close()
             raise
         return self
+
+    def _launch(self, java: Java, classpath: str) -> None:
+        if self._data is None:
+            self._data = Path(tempfile.mkdtemp(prefix="scylla-cdc-kafka-"))
+        self._prepare_data(java, classpath)
+        shared = self._jvm_options or archive_options(java, classpath)
+        command = [str(java.executable), *JVM_OPTIONS, *shared, f"-Xmx{self._heap}", "-cp", classpath]
+        # Compression libraries unpack themselves there and would stay behind after a kill.
+        command.append(f"-Djava.io.tmpdir={self._data / 'tmp'}")
+        self._process = TiedProcess(
+            [*command, "kafka.Kafka", str(self._data / "server.properties")],
+            self._log,
+            environment=ENVIRONMENT,
+            remove=[self._data] if self._temporary else [],
+        )
+        self._wait_until_ready()
 
     def stop(self) -> None:
         """SIGTERM: the broker closes its files in order. Data and port stay for a restart."""
@@ -251,7 +268,9 @@ class EmbeddedKafka:
             with contextlib.suppress(KafkaException):
                 if client.list_topics(timeout=1).brokers:
                     return
-        raise EmbeddedError(f"the Kafka broker ended at its start (status {self._process.poll()}){self._tail()}")
+        tail = self._tail()
+        kind = _PortTaken if "Address already in use" in tail else EmbeddedError
+        raise kind(f"the Kafka broker ended at its start (status {self._process.poll()}){tail}")
 
     def _tail(self) -> str:
         """The last lines of the broker's log, for an error."""
