@@ -21,6 +21,10 @@ from connector.topology.slots import TableName
 from connector.topology.table_plan import TablePlan
 
 
+# Reads that one table may get before it is another one's turn.
+PORTION = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """What to produce at the end of a transaction, in this order, and the slots that the commit has to
@@ -46,6 +50,7 @@ class Planner:
         lookback_ms: int = 0,
     ) -> None:
         self.book = SlotBook(slots, owner)
+        self._turn = 0
         self.tables = {table: self.plan_class(table, self.book, confidence_ms, lookback_ms) for table in tables}
 
     # -- slots -----------------------------------------------------------------------------------------------
@@ -92,20 +97,22 @@ class Planner:
         """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
         or `fail`."""
         waiting: list[tuple[int, int, TablePlan]] = []
-        for number, table in enumerate(self.tables.values()):
-            oldest = table.oldest()
+        plans = list(self.tables.values())
+        self._turn += 1
+        for number, plan in enumerate(plans):
+            oldest = plan.oldest()
             if oldest is not None:
-                waiting.append((oldest, number, table))
+                waiting.append((oldest, (number + self._turn) % len(plans), plan))
         heapq.heapify(waiting)
         reads: list[Read] = []
         while waiting and len(reads) < count:
-            _, number, table = heapq.heappop(waiting)
-            # In small portions, so that a table with many groups at one place does not take all.
-            portion = table.plan(now, min(count - len(reads), 8), narrowest)
+            _, turn, plan = heapq.heappop(waiting)
+            # In small portions and by turns, so that a table with many groups at one place does not take all.
+            portion = plan.plan(now, min(count - len(reads), PORTION), narrowest)
             reads += portion
-            oldest = table.oldest()
+            oldest = plan.oldest()
             if portion and oldest is not None:
-                heapq.heappush(waiting, (oldest, number, table))
+                heapq.heappush(waiting, (oldest, turn + len(plans), plan))
         return reads
 
     def is_current(self, read: Read) -> bool:

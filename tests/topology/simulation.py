@@ -125,6 +125,7 @@ class Worker:
         self.reads: list[ActiveRead] = []
         self.polling: tuple[int, list[int]] | None = None
         self.failed = False
+        self.node = sim.rng.randrange(len(sim.world.lags))
         self.epoch = sim.kafka.fence(name)
 
     @property
@@ -170,8 +171,10 @@ class Worker:
         """A poll takes its time: asked now, answered some steps later."""
         world = self.sim.world
         if self.polling is None:
-            node = self.rng.randrange(len(world.lags))
-            self.polling = (self.now, world.timestamps(node, self.sim.now))
+            # Mostly the same node again: a node that lags is then believed for a while.
+            if self.rng.random() < 0.3:
+                self.node = self.rng.randrange(len(world.lags))
+            self.polling = (self.now, world.timestamps(self.node, self.sim.now))
             return
         started, timestamps = self.polling
         self.polling = None
