@@ -222,3 +222,22 @@ def test_old_writes_are_judged_by_the_kind_of_keyspace(client: Client, home: str
         with pytest.raises(NoHostAvailable, match="could not find any CDC streams for table"):
             client.run(statement, 1_000_000)
     assert list(client.session.execute(f"SELECT * FROM {name}")) == []
+
+
+def test_list_operations_name_the_keys_of_the_elements(client: Client, home: str) -> None:
+    name = f"{home}.list_{next(_names)}"
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, l list<text>) WITH cdc = {{'enabled': 'true'}}")
+    at = time.time_ns() // 1000
+    changes = ("l = ['a', 'b']", "l = ['z'] + l", "l[1] = 'c'", "l[2] = null", "l = l - ['z']")
+    for number, change in enumerate(changes):
+        client.run(f"UPDATE {name} SET {change} WHERE pk = 1", at + number)
+    rows = sorted(client.session.execute(f"SELECT * FROM {name}_scylla_cdc_log"), key=lambda row: row["cdc$time"].time)
+    whole, front, set_one, removed, discarded = rows
+
+    (a, b), (z,) = whole["l"].keys(), front["l"].keys()
+    assert list(whole["l"].values()) == ["a", "b"] and whole["cdc$deleted_l"]
+    assert z.time < a.time <= b.time
+    assert dict(set_one["l"]) == {a: "c"}
+    assert removed["l"] is None and set(removed["cdc$deleted_elements_l"]) == {b}
+    assert set(discarded["cdc$deleted_elements_l"]) == {z}
+    assert client.session.execute(f"SELECT l FROM {name}").one()["l"] == ["c"]
