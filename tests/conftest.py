@@ -27,7 +27,7 @@ def own_kafka() -> Iterator[EmbeddedKafka]:
 
 @pytest.fixture(scope="session")
 def scylla() -> Iterator[EmbeddedScylla]:
-    """The session's ScyllaDB: always running, shared, so keyspaces need names of their own. Stream sets count at once."""
+    """The session's ScyllaDB, shared, so keyspaces need names of their own. Stream sets count at once."""
     with EmbeddedScylla(ring_delay=0) as server:
         yield server
 

@@ -12,7 +12,7 @@ from tests.house import ROOT
 
 @pytest.mark.parametrize(
     "arguments",
-    [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]],
+    [["ruff", "check", "--output-format", "concise"], ["ruff", "format", "--check"], ["mypy"]],
     ids=["ruff-check", "ruff-format", "mypy-strict"],
 )
 def test_tool_has_nothing_to_say(arguments: list[str]) -> None:
