@@ -19,9 +19,9 @@ def topic_name(text: str) -> str:
 
 
 def avro_name(text: str) -> str:
-    """``text`` as a dotted Avro name, as Debezium makes it: bad characters become ``_``, a leading digit gets one."""
+    """``text`` as a dotted Avro name, as Debezium makes it: bad characters, a leading digit too, become ``_``."""
     adjusted = _NOT_AVRO.sub("_", text)
-    return f"_{adjusted}" if adjusted[:1].isdigit() else "_" + adjusted[1:] if adjusted[:1] == "." else adjusted
+    return "_" + adjusted[1:] if adjusted[:1].isdigit() or adjusted[:1] == "." else adjusted
 
 
 @dataclass(frozen=True, slots=True)
