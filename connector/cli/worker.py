@@ -59,7 +59,9 @@ def _stop(stop: threading.Event) -> None:
 
 def _watch_supervisor(stop: threading.Event) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
-    sys.stdin.buffer.read()
+    # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
     stop.set()
 
 

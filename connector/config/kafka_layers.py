@@ -48,6 +48,9 @@ def kafka_properties(
             owners[name] = connector
             layers[prefix].append(Setting(rest, text, "connector", name))
     required = {name: str(values[name]) for name in _OWN if name not in worker.texts and values.get(name) is not None}
+    if "heartbeat.interval.ms" in required:
+        # A shorter session was asked for: its heartbeats follow, as nobody would want to be told of a default.
+        required["heartbeat.interval.ms"] = str(min(values["heartbeat.interval.ms"], values["session.timeout.ms"] // 3))
     found, said = translate(layers, required)
     for finding in said:
         setting = finding.setting

@@ -141,6 +141,7 @@ class Worker:
 
     def start(self) -> None:
         self.follower.start()
+        self.planner.follow([], self.follower.caught_up)
         self.watch.start(self.reading.tables.values())
         self.claims.join()
         self._renew()
