@@ -75,13 +75,17 @@ def _build(table: Table, restrictions: Restrictions, operations: list[Operation]
         for key in restrictions.partition_keys(run):
             mutation = PartitionMutation(table, key)
             current: Current = current_elements(reader, table, key, None) if reads else no_elements
-            for operation in statics:
-                operation.apply(run, mutation.static, current)
-            for row in rows if regulars else ():
+            if not addressed:
+                for operation in statics:
+                    operation.apply(run, mutation.static, current)
+            for row in rows:
+                # Statics are written once for each row, so that IN appends to a static list several times.
+                for operation in statics:
+                    operation.apply(run, mutation.static, current)
                 written = RowMutation()
-                current = current_elements(reader, table, key, row) if reads else no_elements
+                of_row = current_elements(reader, table, key, row) if reads else no_elements
                 for operation in regulars:
-                    operation.apply(run, written.cells, current)
+                    operation.apply(run, written.cells, of_row)
                 if written.cells:
                     mutation.rows[row] = written
             mutations.append(mutation)

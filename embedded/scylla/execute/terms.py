@@ -178,8 +178,7 @@ def _vector_packer(type_: VectorType) -> Combine:
 def _set(term: SetTerm, name: str, type_: CqlType, scope: Scope) -> Bound:
     if isinstance(type_, MapType) and not term.items:
         return Fixed(pack_collection([]))
-    if isinstance(type_, UserType) and not term.items:
-        return _user(UserTerm(()), name, type_, scope)
+
     if not isinstance(type_, SetType):
         raise InvalidRequest(f"Invalid set type literal for {name} of type {type_.cql()}")
     parts = [compile_term(item, f"value({name})", type_.element, scope) for item in term.items]

@@ -162,7 +162,9 @@ def _map(type_: MapType) -> Check:
 
     def check(raw: bytes) -> bytes:
         cells = _elements(raw, 2)
-        pairs = {order(name): (key(name), value(cell)) for name, cell in zip(cells[::2], cells[1::2])}
+        given = list(zip(cells[::2], cells[1::2]))
+        # Of equal keys the first one stays.
+        pairs = {order(name): (key(name), value(cell)) for name, cell in reversed(given)}
         return pack_collection([cell for place in sorted(pairs) for cell in pairs[place]], 2)
 
     return check
