@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -33,7 +33,19 @@ def long(value: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server(scylla: EmbeddedScylla) -> EmbeddedScylla:
+def server() -> Iterator[EmbeddedScylla]:
+    with EmbeddedScylla(ring_delay=0) as server:
+        fill(server)
+        yield server
+
+
+@pytest.fixture
+def scylla(server: EmbeddedScylla) -> EmbeddedScylla:
+    """Fixtures that use the shared server use this module's own."""
+    return server
+
+
+def fill(scylla: EmbeddedScylla) -> None:
     for statement in (
         VNODES,
         TABLETS,
@@ -45,7 +57,6 @@ def server(scylla: EmbeddedScylla) -> EmbeddedScylla:
     for key in range(20):
         for keyspace in "vt":
             scylla.admin.cql(f"INSERT INTO {keyspace}.orders (pk, ck, v) VALUES ({key}, 'c', {key})")
-    return scylla
 
 
 def stream_ids(server: EmbeddedScylla, keyspace: str) -> list[bytes]:
