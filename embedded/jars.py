@@ -166,5 +166,8 @@ def _parse_set(name: str, table: dict[str, Any]) -> JarSet:
 
 if __name__ == "__main__":
     # `python -m embedded.jars [SET]...`: fetch the named sets, by default all.
-    for each in sys.argv[1:] or names():
-        resolve(each)
+    try:
+        for each in sys.argv[1:] or names():
+            resolve(each)
+    except EmbeddedError as error:
+        sys.exit(f"error: {error}")

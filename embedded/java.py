@@ -117,10 +117,10 @@ def _probe(executable: Path, place: str, origin: str, looked: list[str]) -> Java
 def _properties(executable: Path, arguments: list[str]) -> dict[str, str] | None:
     command = [str(executable), "-Xint", *arguments, "-XshowSettings:properties", "-version"]
     # JDK_JAVA_OPTIONS and its kin print a notice, and a broken one there would hide which Java is to blame.
-    environment = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
+    environment = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"} | ENVIRONMENT
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, env=environment)
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
     if done.returncode != 0:
         return None
@@ -161,4 +161,7 @@ exec {shlex.quote(str(java.executable))} "$@"
 
 
 if __name__ == "__main__":
-    link_spark_home()
+    try:
+        link_spark_home()
+    except JavaMissing as error:
+        sys.exit(f"error: {error}")
