@@ -1,0 +1,318 @@
+"""A connector under test: its files, its processes, a workload, and what must come out.
+
+The oracle is the log itself: every delta row of it, read back in one scan, must stand in the data topics exactly once,
+per record key in the order of `cdc$time`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
+from cassandra.policies import RoundRobinPolicy
+from confluent_kafka import Consumer, TopicPartition
+
+DELTAS = (1, 2, 3, 4, -3, -4)
+
+
+def until(condition: Callable[[], Any], seconds: float, what: str = "condition") -> Any:
+    """The first true answer of ``condition``, asked until the time is up."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true in {seconds} s"
+        threading.Event().wait(0.05)
+    return answer
+
+
+@contextlib.contextmanager
+def cql(address: str) -> Iterator[Session]:
+    host, port = address.rsplit(":", 1)
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
+    cluster = Cluster([host], port=int(port), protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
+    try:
+        yield cluster.connect()
+    finally:
+        cluster.shutdown()
+
+
+@dataclass
+class Service:
+    """One connector: `start` runs `scylla-cdc run`, as often as wanted."""
+
+    folder: Path
+    scylla: str
+    kafka: str
+    name: str
+    tables: list[str]
+    connector: dict[str, str] = field(default_factory=dict)
+    worker: dict[str, str] = field(default_factory=dict)
+    runs: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        config = {
+            "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
+            "tasks.max": "2",
+            "scylla.cluster.ip.addresses": self.scylla,
+            "scylla.table.names": ",".join(self.tables),
+            "topic.prefix": self.name,
+            "scylla.confidence.window.size": "500",
+            "scylla.query.time.window.size": "1000",
+            "cdc.include.metadata": "true",
+            "topic.creation.default.partitions": "3",
+            "topic.creation.default.replication.factor": "1",
+            **self.connector,
+        }
+        worker = {
+            "bootstrap.servers": self.kafka,
+            "group.id": "test",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "offset.storage.topic": f"{self.name}-offsets",
+            "status.storage.topic": f"{self.name}-status",
+            "offset.storage.partitions": "6",
+            "session.timeout.ms": "3000",
+            **self.worker,
+        }
+        self.config_file.write_text(json.dumps({"name": self.name, "config": config}))
+        self.worker_file.write_text(json.dumps(worker))
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+    @property
+    def worker_file(self) -> Path:
+        return self.folder / f"{self.name}-worker.json"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / f"{self.name}.log").read_text(errors="replace")
+
+    # -- processes -------------------------------------------------------------------------------------------
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command of `scylla-cdc` about this connector, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "connector", *arguments, str(self.config_file), "--worker", str(self.worker_file)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        with open(self.folder / f"{self.name}.log", "ab") as log:
+            run = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "connector", "run", str(self.config_file)),
+                    *("--worker", str(self.worker_file), *arguments),
+                ],
+                stderr=log,
+                stdout=log,
+            )
+        self.runs.append(run)
+        return run
+
+    def workers(self, run: subprocess.Popen[bytes] | None = None) -> list[int]:
+        """The pids of the worker processes."""
+        found: list[int] = []
+        for each in [run] if run is not None else self.runs:
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{each.pid}/task/{each.pid}/children").read_text()
+                found += [int(pid) for pid in text.split()]
+        return found
+
+    def stop(self, run: subprocess.Popen[bytes], seconds: float = 30) -> int:
+        run.send_signal(signal.SIGTERM)
+        status = run.wait(seconds)
+        self.runs.remove(run)
+        return status
+
+    def close(self) -> None:
+        for run in self.runs:
+            for pid in [*self.workers(run), run.pid]:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+            run.kill()
+            run.wait()
+
+    def http_port(self) -> int:
+        def port() -> int | None:
+            marker = "on http://127.0.0.1:"
+            text = self.log
+            return int(text.rpartition(marker)[2].split()[0]) if marker in text else None
+
+        return int(until(port, 20, "the HTTP port"))
+
+    def get(self, path: str) -> tuple[int, str]:
+        request = f"http://127.0.0.1:{self.http_port()}{path}"
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    # -- what came out ---------------------------------------------------------------------------------------
+
+    def topic(self, table: str) -> str:
+        return f"{self.name}.{table}"
+
+    def delivered(self, topic: str) -> list[dict[str, Any]]:
+        """All records of a topic under read_committed: ``key``, ``value``, ``partition``, ``offset``."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.kafka,
+                "group.id": "check",
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
+            }
+        )
+        records: list[dict[str, Any]] = []
+        try:
+            metadata = consumer.list_topics(topic, 10).topics[topic]
+            partitions = sorted(metadata.partitions)
+            if metadata.error is not None:
+                return []
+            consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
+            ended: set[int] = set()
+            deadline = time.monotonic() + 60
+            while len(ended) < len(partitions):
+                assert time.monotonic() < deadline, f"{topic} could not be read"
+                for message in consumer.consume(1000, 0.1):
+                    if message.error() is not None:
+                        ended.add(message.partition())
+                    else:
+                        records.append(
+                            {
+                                "key": message.key(),
+                                "value": None if message.value() is None else json.loads(message.value()),
+                                "partition": message.partition(),
+                                "offset": message.offset(),
+                                "headers": message.headers(),
+                            }
+                        )
+        finally:
+            consumer.close()
+        return records
+
+
+def logged(session: Session, table: str) -> Counter[tuple[str, str, int]]:
+    """Every delta row of a table's log: (stream, time, number)."""
+    rows = session.execute(
+        f'SELECT "cdc$stream_id" AS s, "cdc$time" AS t, "cdc$batch_seq_no" AS n, "cdc$operation" AS o '
+        f"FROM {table}_scylla_cdc_log"
+    )
+    return Counter((row.s.hex(), str(row.t), row.n) for row in rows if row.o in DELTAS)
+
+
+def exactly_once(service: Service, session: Session, table: str, seconds: float = 60) -> int:
+    """Wait until every row of the log is delivered; then none is doubled and every key is in order. The number."""
+    expected: Counter[tuple[str, str, int]] = Counter()
+
+    def complete() -> bool:
+        nonlocal expected
+        expected = logged(session, table)
+        return not expected - found(service, table)
+
+    try:
+        until(complete, seconds, f"delivery of {table}")
+    except AssertionError:
+        missing = expected - found(service, table)
+        raise AssertionError(
+            f"{len(missing)} of {sum(expected.values())} rows missing, e.g. {next(iter(missing))}"
+        ) from None
+    seen = found(service, table)
+    doubled = seen - expected
+    assert not doubled, f"{len(doubled)} records too many, e.g. {next(iter(doubled))}"
+    in_order(service.delivered(service.topic(table)))
+    return sum(seen.values())
+
+
+def found(service: Service, table: str) -> Counter[tuple[str, str, int]]:
+    records = (record["value"] for record in service.delivered(service.topic(table)))
+    sources = (value["source"] for value in records if value is not None)
+    return Counter((source["stream_id"], source["time"], source["batch_seq_no"]) for source in sources)
+
+
+def in_order(records: list[dict[str, Any]]) -> None:
+    """Per record key the write times never go back."""
+    last: dict[bytes, int] = defaultdict(int)
+    for record in sorted(records, key=lambda record: (record["partition"], record["offset"])):
+        if record["value"] is None:
+            continue
+        at = record["value"]["source"]["ts_us"]
+        assert at >= last[record["key"]], f"{record['key']!r}: {at} after {last[record['key']]}"
+        last[record["key"]] = at
+
+
+class Workload(threading.Thread):
+    """Writes until stopped: inserts, updates, deletes and batches over a few hundred keys of several tables."""
+
+    def __init__(self, session: Session, tables: list[str], seed: int, pause: float = 0.004) -> None:
+        super().__init__(daemon=True)
+        self._session = session
+        self._tables = tables
+        self._random = random.Random(seed)
+        self._pause = pause
+        self._stop_asked = threading.Event()
+        self.written = 0
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._stop_asked.wait(self._pause):
+                self._write(self._random.choice(self._tables))
+                self.written += 1
+        except Exception as error:
+            self.error = error
+
+    def finish(self) -> int:
+        self._stop_asked.set()
+        self.join(30)
+        if self.error is not None:
+            raise self.error
+        return self.written
+
+    def _write(self, table: str) -> None:
+        draw = self._random.random
+        pk, ck = self._random.randrange(60), self._random.randrange(4)
+        if draw() < 0.5:
+            statement = f"INSERT INTO {table} (pk, ck, v) VALUES ({pk}, {ck}, '{self.written}')"
+        elif draw() < 0.6:
+            statement = f"UPDATE {table} SET v = '{self.written}' WHERE pk = {pk} AND ck = {ck}"
+        elif draw() < 0.5:
+            statement = f"DELETE FROM {table} WHERE pk = {pk} AND ck = {ck}"
+        else:
+            rows = "; ".join(
+                f"INSERT INTO {table} (pk, ck, v) VALUES ({pk}, {each}, '{self.written}')" for each in range(4)
+            )
+            statement = f"BEGIN UNLOGGED BATCH {rows}; APPLY BATCH"
+        self._session.execute(statement)
+
+
+def create_table(session: Session, keyspace: str, *, tablets: bool, cdc: str = "{'enabled': true}") -> str:
+    session.execute(
+        f"CREATE KEYSPACE {keyspace} WITH replication = "
+        "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
+        f"AND tablets = {{'enabled': {str(tablets).lower()}}}"
+    )
+    session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
+    return f"{keyspace}.t"
