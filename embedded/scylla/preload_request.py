@@ -164,10 +164,11 @@ class ExpectedChange(NamedTuple):
 
 
 class ExpectedRows:
-    """What a preload wrote, made again from its summary. Values are Python's, as `connector.values.binary`
-    decodes."""
+    """What a preload wrote, made again from its summary (counts by operation and stream are in `summary`). Values are
+    Python's, as `connector.values.binary` decodes."""
 
     def __init__(self, summary: Mapping[str, Any]) -> None:
+        self.summary = summary
         user_types: dict[str, UserType] = {}
         for name, fields in summary["types"].items():
             parsed = tuple((field, parse_type(text, user_types)) for field, text in fields)

@@ -17,11 +17,14 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from connector.errors import EmbeddedError
 from embedded.scylla.admin_client import AdminClient
 from embedded.scylla.main import DEFAULT_RING_DELAY, DEFAULT_VNODES
+
+if TYPE_CHECKING:
+    from embedded.scylla.preload_request import ExpectedRows
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _STOP_SECONDS: Final = 10.0
@@ -191,6 +194,14 @@ class EmbeddedScylla:
         if self._log is not None:
             self._log.close()
         self._process = self._admin = self._log = None
+
+    def preload(self, table: str, rows: int, **options: Any) -> ExpectedRows:
+        """Fill the log of a table (`ks.t`) with generated rows (options: `PreloadSpec`, and `base=True` for the base
+        table's rows too); tells what the log must show now. Preload before a reader starts: the oldest stream set is
+        made to count from before the first row."""
+        from embedded.scylla.preload_request import ExpectedRows
+
+        return ExpectedRows(self.admin.preload(table, rows, **options))
 
     def pause(self) -> None:
         """Stop it in its tracks: connections stay open, nothing is answered."""

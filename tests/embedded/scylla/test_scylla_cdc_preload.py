@@ -222,8 +222,7 @@ def test_a_preload_through_the_admin_interface(scylla: EmbeddedScylla, tablets: 
         f"CREATE TABLE {keyspace}.t (pk int, ck text, v int, u u, m map<int, text>, PRIMARY KEY (pk, ck)) "
         "WITH cdc = {'enabled': 'true'}"
     )
-    summary = scylla.admin.preload(f"{keyspace}.t", 500, partitions=10, keys=100, mixed=True, nulls=0.1, base=True)
-    expected = ExpectedRows(summary)
+    expected = scylla.preload(f"{keyspace}.t", 500, partitions=10, keys=100, mixed=True, nulls=0.1, base=True)
 
     rows = scylla.admin.cql(f'SELECT "cdc$operation", pk, ck, v FROM {keyspace}.t_scylla_cdc_log')["rows"]
     wanted = [
@@ -232,7 +231,7 @@ def test_a_preload_through_the_admin_interface(scylla: EmbeddedScylla, tablets: 
     assert sorted(rows, key=str) == sorted(wanted, key=str)
     base = scylla.admin.cql(f"SELECT pk, ck, v FROM {keyspace}.t")["rows"]
     assert {(pk, ck): v for pk, ck, v in base} == {key: row["v"] for key, row in expected.base_rows().items()}
-    assert summary["base_rows"] == len(base)
+    assert expected.summary["base_rows"] == len(base)
 
     with pytest.raises(Exception, match="unknown option colour"):
         scylla.admin.preload(f"{keyspace}.t", 5, colour="red")
