@@ -178,8 +178,9 @@ class TypedRows:
             if asked and options.drop_fields_from_key and key_schema is not None and type(key) is dict:
                 key, key_schema = self._drop_from_key(key, key_schema, asked)
         if row is None:
-            # A tombstone is null bytes, which takes a null schema. Java keeps the row's, and writes a JSON null.
-            schema = rows.schema if options.strict else None
+            # A tombstone is null bytes, which takes a null schema. Java keeps the image's, and writes a JSON null.
+            image = rows.image if options.strict else None
+            schema = {part: inner for part, inner in image.items() if part != "field"} if image else None
             return Record(topic, key, None, headers, key_schema, schema)
         for reference, _ in plan.added:
             row[reference.name] = _value_of(reference, value)

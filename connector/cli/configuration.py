@@ -7,11 +7,10 @@ connector's configuration share the arguments and the loading here.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from connector.config import Configuration, TransformProblem, TransformSpec, load
+from connector.config import Configuration, load
 
 
 def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,30 +21,17 @@ def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_configuration(args: argparse.Namespace) -> Configuration:
     """The configuration that the arguments name; ``CONNECT_…`` variables override the worker's file."""
+    from connector.formats.transforms import check_transform
+
     configuration = load(args.config, args.worker, transform_check=check_transform)
     return replace(configuration, notices=(*configuration.notices, *_losses(args.config, configuration)))
 
 
-def check_transform(spec: TransformSpec, schemaless: bool) -> Sequence[TransformProblem]:
-    """What the ScyllaDB transforms themselves say of their options."""
-    from smt import SmtOptionError, build_transform
-
-    try:
-        build_transform(spec.type, spec.options, schemaless_output=schemaless)
-    except SmtOptionError as error:
-        return [TransformProblem(found.option, found.problem, found.suggestion) for found in error.problems]
-    return []
-
-
 def _losses(file: Path, configuration: Configuration) -> list[str]:
     """What the transforms, as configured, lose of the changes."""
-    from smt import TYPES, build_transform
+    from connector.formats.transforms import build_transforms
 
-    converter = configuration.connector.output.value_converter
-    schemaless = converter.kind == "json" and not converter.schemas_enable
-    return [
-        f"{file}: transforms.{spec.alias}: {loss}"
-        for spec in configuration.connector.output.transforms
-        if spec.type in TYPES
-        for loss in build_transform(spec.type, spec.options, schemaless_output=schemaless).losses
-    ]
+    output = configuration.connector.output
+    schemaless = output.value_converter.kind == "json" and not output.value_converter.schemas_enable
+    chain = build_transforms(output.transforms, schemaless, output.strict)
+    return [f"{file}: {loss}" for loss in chain.losses] if chain else []

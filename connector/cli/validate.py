@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
 from connector.cli.output import Output
 from connector.config import Configuration
+from connector.config.catalogue import CONNECTOR, WORKER_BY_NAME
 from connector.errors import ConfigurationError, Problem
 
 LiveCheck = Callable[[Configuration], Sequence[Problem]]
@@ -38,7 +40,7 @@ class ValidateCommand:
         live = None if args.offline else _live_check()
         problems = live(configuration) if live else ()
         if problems:
-            raise ConfigurationError(problems)
+            raise ConfigurationError([_placed(problem, args) for problem in problems])
         tables = len(configuration.connector.reading.tables)
         scope = "" if live else ", no connection was opened"
         text = (
@@ -46,6 +48,15 @@ class ValidateCommand:
         )
         output.result({"valid": True, "problems": []}, text)
         return 0
+
+
+def _placed(problem: Problem, args: argparse.Namespace) -> Problem:
+    """What a server objects to is mended in a file: the one that the property belongs to."""
+    if problem.file is not None:
+        return problem
+    of_worker = problem.property in WORKER_BY_NAME and problem.property not in CONNECTOR
+    file = args.worker if of_worker else args.config
+    return replace(problem, file="worker" if file is None else str(file))
 
 
 def _live_check() -> LiveCheck | None:

@@ -156,7 +156,7 @@ def _becomes(declared: ClientProperty | None, role: str) -> str:
         text = "same" if target == declared.name else f"`{target}`"
         return text + (" (checked)" if declared.demand else "")
     if declared.demand:
-        return "fixed; contradicting values are errors"
+        return "fixed: contradicting values are errors"
     return _cell(f"no effect: {declared.reason}") if declared.reason else "see above"
 
 

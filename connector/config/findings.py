@@ -16,7 +16,7 @@ class Findings:
     """Collected in the order in which files are read; the same thing is said once."""
 
     problems: list[Problem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    _notices: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def problem(
         self, document: Document, name: str, text: str, suggestion: str | None = None, *, secret: bool = False
@@ -34,6 +34,17 @@ class Findings:
 
     def notice(self, document: Document, name: str, text: str) -> None:
         """A property that is accepted, with what is to be known about it."""
-        line = f"{document.place(name)}: {name}: {document.without_secrets(name, text)}"
-        if line not in self.notices:
-            self.notices.append(line)
+        names = self._notices.setdefault((document.place(name), document.without_secrets(name, text)), [])
+        if name not in names:
+            names.append(name)
+
+    def remark(self, place: str, text: str) -> None:
+        """Something to be known that is about no single property."""
+        self._notices.setdefault((place, text), [])
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """One line for each thing to be known, with the names of all properties that it is true of."""
+        return tuple(
+            ": ".join(filter(None, (place, ", ".join(names), text))) for (place, text), names in self._notices.items()
+        )

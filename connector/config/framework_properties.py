@@ -153,5 +153,6 @@ CONNECTOR_FAMILIES = (
     Family("admin.override.", "Properties of the Kafka admin client; see Kafka clients."),
     Family("topic.creation.", "How topics are created; see Topic creation."),
     Family("signal.consumer.", "Properties of Debezium's signal consumer.", Effect.NONE, "there are no signals"),
+    Family("confluent.", "Confluent's own additions.", Effect.NONE, "they are classes of the JVM"),
     Family("driver.", "Properties of the JDBC driver.", Effect.NONE, "there is no JDBC driver"),
 )

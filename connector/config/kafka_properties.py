@@ -104,6 +104,8 @@ def translate(
         for setting in layers.get(role, ()):
             if is_client_property(setting.name, (role,)):
                 settings[setting.name] = setting
+            elif setting.name.startswith("confluent."):
+                findings.append(_idle(setting, "it is for classes of the JVM"))
             elif setting.name != setting.written_as or not is_client_property(setting.name):
                 # A name at the top level may be meant for another kind of client; behind a prefix it may not.
                 meant = nearest(setting.name, client_names((role,)), 0.75)

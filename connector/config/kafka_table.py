@@ -56,8 +56,7 @@ def _demanded(name: str, roles: tuple[str, ...], allowed: tuple[str, ...], becau
     def demand(text: str) -> str | None:
         return None if text.strip().lower() in allowed else because
 
-    reason = "it is always so" if allowed else ""
-    return ClientProperty(name, roles, reason=reason, demand=demand)
+    return ClientProperty(name, roles, demand=demand)
 
 
 _OLD_LOOKUP = "client.dns.lookup"

@@ -159,14 +159,9 @@ def optional(kind: Kind, *words: str) -> Kind:
     return Kind(kind.label, parse, kind.secret)
 
 
-def regex() -> Kind:
-    """A regular expression."""
-
-    def parse(text: str) -> str:
-        try:
-            re.compile(text)
-        except re.error as error:
-            raise Invalid(f"Invalid regular expression: {error}") from None
-        return text
-
-    return Kind("regular expression", parse)
+def java_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression of Java's; it writes named groups in another way than Python. Raises ``Invalid``."""
+    try:
+        return re.compile(re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", text))
+    except re.error as error:
+        raise Invalid(f"Invalid regular expression: {error}") from None

@@ -96,6 +96,7 @@ def load(
         raise ConfigurationError(findings.problems)
 
     names = names_of(connector_values)
+    rules.mention_compaction(connector_document, connector_values, names, creation, findings)
     built = ConnectorConfig(
         name=connector_values["name"],
         tasks_max=connector_values["tasks.max"],
@@ -122,7 +123,7 @@ def load(
         connector=built,
         worker=_worker_config(worker_document, worker_values, kafka, worker_key, worker_value),
         kafka=kafka,
-        notices=tuple(findings.notices),
+        notices=findings.notices,
     )
 
 
@@ -273,7 +274,7 @@ def _unknown_worker_names(document: Document, variables: Mapping[str, str], find
             place = Document(f"environment variable {variable}")
             findings.problem(place, name, "Unknown property", f"did you mean {right}?")
         else:
-            findings.notices.append(f"environment variable {variable}: no property of that name, ignored")
+            findings.remark(f"environment variable {variable}", "no property of that name, ignored")
 
 
 def _say_unknown(

@@ -19,9 +19,12 @@ def topic_name(text: str) -> str:
 
 
 def avro_name(text: str) -> str:
-    """``text`` as a dotted Avro name, as Debezium makes it: bad characters, a leading digit too, become ``_``."""
+    """``text`` as a dotted Avro name, as Debezium makes it: bad characters become ``_``, a leading digit gets one."""
     adjusted = _NOT_AVRO.sub("_", text)
-    return "_" + adjusted[1:] if adjusted[:1].isdigit() or adjusted[:1] == "." else adjusted
+    if adjusted[:1].isdigit():
+        # Debezium keeps the digit since 2.3 (DBZ-6559), or `1a` and `2a` would collide.
+        return f"_{adjusted}"
+    return "_" + adjusted[1:] if adjusted[:1] == "." else adjusted
 
 
 @dataclass(frozen=True, slots=True)

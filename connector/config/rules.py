@@ -13,7 +13,9 @@ from typing import Any
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.keystores import KeystoreError, read_certificates, read_identity, read_pem_identity
+from connector.config.names import Names
 from connector.config.output_properties import DEFAULT_PLACEMENT
+from connector.config.topic_creation import TopicCreation
 
 Values = Mapping[str, Any]
 
@@ -150,6 +152,26 @@ def _errors(document: Document, values: Values, findings: Findings) -> None:
     topic = "errors.deadletterqueue.topic.name"
     if values["errors.tolerance"] == "none" and values[topic]:
         findings.notice(document, topic, "has no effect here: errors.tolerance is none")
+
+
+def mention_compaction(
+    document: Document, values: Values, names: Names, creation: TopicCreation, findings: Findings
+) -> None:
+    """Deltas of one key build on each other: compaction would keep the last alone."""
+    for table in values["scylla.table.names"]:
+        topics = (
+            [names.range_deletes_topic(table.keyspace, table.table)] if values["cdc.range.deletes"] == "topic" else []
+        )
+        if values["cdc.output.format"] == "legacy":
+            topics.append(names.data_topic(table.keyspace, table.table))
+        for topic in topics:
+            group = creation.settings_for(topic)
+            if "compact" in group.config.get("cleanup.policy", ""):
+                findings.notice(
+                    document,
+                    f"topic.creation.{group.name}.cleanup.policy",
+                    "a compacted topic loses changes: its records are deltas, and only the last of a key is kept",
+                )
 
 
 def _storage(connector: Document, worker: Document, values: Values, worker_values: Values, findings: Findings) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connector.config.kind import Invalid, integer, nearest
+from connector.config.kind import Invalid, integer, java_pattern, nearest
 from connector.errors import Problem
 
 _PREFIX = "topic.creation."
@@ -36,9 +36,9 @@ class TopicGroup:
 
     def matches(self, topic: str) -> bool:
         """Patterns match whole names, as in Kafka Connect."""
-        if any(re.fullmatch(pattern, topic) for pattern in self.exclude):
+        if any(java_pattern(pattern).fullmatch(topic) for pattern in self.exclude):
             return False
-        return any(re.fullmatch(pattern, topic) for pattern in self.include)
+        return any(java_pattern(pattern).fullmatch(topic) for pattern in self.include)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _patterns(group: str, which: str, text: str, problems: list[Problem]) -> tup
     patterns = tuple(item.strip() for item in text.split(",") if item.strip())
     for pattern in patterns:
         try:
-            re.compile(pattern)
-        except re.error as error:
-            problems.append(Problem(f"{_PREFIX}{group}.{which}", f"Invalid regular expression: {error}", pattern))
+            java_pattern(pattern)
+        except Invalid as invalid:
+            problems.append(Problem(f"{_PREFIX}{group}.{which}", invalid.problem, pattern))
     return patterns

@@ -6,11 +6,10 @@ checked by the room that owns them, through the ``TransformCheck`` that the call
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connector.config.kind import nearest
+from connector.config.kind import Invalid, java_pattern, nearest
 from connector.errors import Problem
 
 EXTRACT = "ScyllaExtractNewRecordState"
@@ -211,7 +210,7 @@ def _check_regex(name: str, text: str | None) -> list[Problem]:
     if text is None:
         return []
     try:
-        re.compile(text)
-    except re.error as error:
-        return [Problem(name, f"Invalid regular expression: {error}", text)]
+        java_pattern(text)
+    except Invalid as invalid:
+        return [Problem(name, invalid.problem, text)]
     return []

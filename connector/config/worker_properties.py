@@ -200,5 +200,6 @@ WORKER_FAMILIES = (
     Family("listeners.https.", "TLS of Kafka Connect's REST interface.", Effect.NONE, _NO_REST),
     Family("internal.key.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
     Family("internal.value.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
+    Family("confluent.", "Confluent's own additions.", Effect.NONE, "they are classes of the JVM"),
     Family("metrics.context.", "Labels of JMX metrics.", Effect.NONE, "metrics are Prometheus'"),
 )

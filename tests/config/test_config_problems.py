@@ -209,3 +209,22 @@ def test_topic_creation_groups() -> None:
     assert creation.settings_for("shop.orders").partitions == 12
     assert creation.settings_for("shop.small").replication_factor == 2
     assert creation.settings_for("xshop.orders").config == {"retention.ms": "1000"}
+
+
+def test_compaction_of_deltas_is_mentioned() -> None:
+    compacted = {"topic.creation.default.cleanup.policy": "compact"}
+    (notice,) = loaded(compacted).notices
+    assert "topic.creation.default.cleanup.policy" in notice and "loses changes" in notice
+    assert loaded({**compacted, "cdc.output.format": "advanced"}).notices == ()
+
+
+def test_expressions_are_javas() -> None:
+    named = {
+        "transforms": "r",
+        "transforms.r.type": "RegexRouter",
+        "transforms.r.regex": "(?<table>.*)",
+        "transforms.r.replacement": "${table}-x",
+        "topic.creation.groups": "g",
+        "topic.creation.g.include": "(?<any>shop.*)",
+    }
+    assert loaded(named).connector.delivery.topic_creation.settings_for("shop.orders").name == "g"
