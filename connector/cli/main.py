@@ -77,6 +77,11 @@ def run(arguments: list[str]) -> int:
         # Whoever read our results has seen enough, as in `scylla-cdc read … | head`.
         _forget_stdout()
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        # A folder that cannot be written, a disk that is full: the system's words say it best.
+        _trace(debug)
+        output.error(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        return 1
     except Exception as error:
         _trace(debug)
         hint = "" if debug else " (--debug shows where)"

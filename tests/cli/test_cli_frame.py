@@ -133,6 +133,7 @@ PROBLEMS = ConfigurationError([Problem("a", "is wrong", value="1"), Problem("b",
     [
         (PROBLEMS, 2, ["2 problems", "a = '1': is wrong", "b: is missing (add it)"]),
         (DeliveryError("Kafka is away"), 1, ["error: Kafka is away"]),
+        (PermissionError(13, "Permission denied", "data"), 1, ["error: Permission denied: data"]),
         (KeyError("x"), 1, ["unexpected KeyError: 'x'", "--debug"]),
         (KeyboardInterrupt(), 130, []),
     ],
