@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from spark_jobs.avro_records import Registry, with_avro_text
 from spark_jobs.changelog import NUMBERED, changelog_columns
 from spark_jobs.landed_types import order_key, out_of_range, text_value
 from spark_jobs.layout import DEAD, Key, Layout, Stored
@@ -26,40 +27,49 @@ def decoded_json(
     batch: DataFrame, layout: Layout, segment: int, range_topic: str, with_schemas: bool = False
 ) -> DataFrame:
     """The changelog rows of a batch of JSON records."""
-    inner = record_type(layout, with_schemas)
-    envelope = f"struct<payload:{inner}>" if with_schemas else inner
+    text = batch.where("value IS NOT NULL").selectExpr("*", "CAST(value AS string) AS text")
+    return _decoded(text, layout, segment, range_topic, with_schemas, struct_bounds=with_schemas)
+
+
+def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: str, registry: Registry) -> DataFrame:
+    """The changelog rows of a batch of Avro records."""
+    text = with_avro_text(batch.where("value IS NOT NULL"), registry)
+    return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True)
+
+
+def _decoded(
+    batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
+) -> DataFrame:
+    inner = record_type(layout, struct_bounds)
+    envelope = f"struct<payload:{inner}>" if wrapped else inner
     parser = (
         f"from_json(concat('{{\"e\":', text, ',\"z\":1}}'), {literal(f'e {envelope}, z int, _corrupt string')}, "
         f"{_STRICT_JSON})"
     )
-    path = "$.payload.after" if with_schemas else "$.after"
+    path = "$.payload.after" if wrapped else "$.after"
     keys = f"json_object_keys(get_json_object(text, '{path}'))"
     known = ", ".join(literal(name) for name in known_fields(layout))
     unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
-    e = "p.e.payload" if with_schemas else "p.e"
+    e = "p.e.payload" if wrapped else "p.e"
     broken = (
         "CASE WHEN length(raw_value) = 0 THEN 'EMPTY' WHEN NOT is_valid_utf8(text) THEN 'NOT_UTF8' "
         "WHEN p IS NULL OR p._corrupt IS NOT NULL THEN 'CORRUPT' WHEN p.z IS NULL THEN 'TRAILING' "
         f"WHEN {e} IS NULL THEN 'NULL_ENVELOPE' END"
     )
-    source = _with_text(batch)
-    parsed = (
-        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown "
-        f"FROM {BATCH} LATERAL VIEW inline_outer(array(named_struct('p', {parser}))) AS p"
-    )
-    return _changes(source, parsed, layout, segment, range_topic, with_schemas)
-
-
-def _with_text(batch: DataFrame) -> DataFrame:
-    return batch.where("value IS NOT NULL").selectExpr(
+    source = batch.selectExpr(
         "topic",
         "partition",
         "offset",
         "unix_millis(timestamp) AS kafka_ms",
         "key AS raw_key",
         "value AS raw_value",
-        "CAST(value AS string) AS text",
+        "text",
     )
+    parsed = (
+        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown "
+        f"FROM {BATCH} LATERAL VIEW inline_outer(array(named_struct('p', {parser}))) AS p"
+    )
+    return _changes(source, parsed, layout, segment, range_topic, struct_bounds)
 
 
 def _changes(

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from connector.errors import CdcError, ConfigurationError
+from spark_jobs.cql_definitions import read_definitions
+from spark_jobs.definitions import TableDefinition
 from spark_jobs.kafka_topics import SchemaTopic, Topics
 from spark_jobs.lease import Lease, open_folder
 from spark_jobs.progress import Progress
@@ -57,13 +59,14 @@ def land(
         "org.apache.spark.sql.kafka010.KafkaSourceProvider",
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.2",
     )
+    described = described_tables(settings)
     sink = open_sink(session, settings.session_config())
     topics = Topics(session, settings.kafka())
     lease = Lease(open_folder(session, f"{settings.warehouse}/_leases"), settings.name, settings["lease.timeout.ms"])
     with contextlib.closing(topics), lease:
         schemas = SchemaTopic(topics, settings.schema_topic)
         landings = [
-            _Landing(TableStream(session, sink, settings, table, topics, schemas, lease, progress))
+            _Landing(TableStream(session, sink, settings, table, topics, schemas, lease, progress, described))
             for table in settings.tables
         ]
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
@@ -76,6 +79,15 @@ def land(
                 landing.stream.clean()
     progress.done()
     return 1 if once and any(landing.failures for landing in landings if not landing.done) else 0
+
+
+def described_tables(settings: Settings) -> dict[str, TableDefinition]:
+    """The tables of the configured CQL files, with the output format that their records have."""
+    form = settings["table.definitions.format"]
+    output = {"format": form, "collections": "skip", "range_deletes": "skip"}
+    if form == "advanced":
+        output["after"] = "full"
+    return read_definitions(settings["table.definitions"], output)
 
 
 def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress) -> None:

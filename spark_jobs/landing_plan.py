@@ -96,6 +96,18 @@ def check_output(definition: TableDefinition) -> None:
         )
 
 
+def check_same_table(definition: TableDefinition, described: TableDefinition) -> None:
+    """What the user's CQL files say must agree with what the schemas topic says."""
+    ours = {column.name: (column.type.cql(), column.kind) for column in definition.columns}
+    theirs = {column.name: (column.type.cql(), column.kind) for column in described.columns}
+    if ours != theirs:
+        names = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+        raise LandingError(
+            f"{definition.name}: table.definitions and the schemas topic disagree about {', '.join(names)}; "
+            "take the table out of the files, or correct them"
+        )
+
+
 def check_declared(table: TableName, definition: TableDefinition, declared: dict[str, str]) -> None:
     """Declared types must be of columns that exist and can have them."""
     columns = {column.name: column for column in definition.columns}

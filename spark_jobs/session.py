@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connector.errors import ConfigurationError, LandingError, Problem
+from spark_jobs.settings import folder
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
 
@@ -59,7 +60,6 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
 def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -69,13 +69,8 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
     master = settings.setdefault("spark.master", os.environ.get("MASTER", "local[*]"))
     if master.startswith("local"):
         settings = {**LOCAL, **settings}
-    warehouse = str(config.get("warehouse", "warehouse"))
-    settings.setdefault("spark.sql.warehouse.dir", f"{warehouse.rstrip('/')}/_catalog")
-    if config.get("sink") == "iceberg":
-        settings["spark.sql.extensions"] = f"{settings['spark.sql.extensions']},{ICEBERG_EXTENSIONS}"
-        settings["spark.sql.catalog.landing"] = "org.apache.iceberg.spark.SparkCatalog"
-        settings["spark.sql.catalog.landing.type"] = "hadoop"
-        settings["spark.sql.catalog.landing.warehouse"] = f"{warehouse.rstrip('/')}/iceberg"
+    warehouse = folder(str(config.get("warehouse", "warehouse")))
+    settings.setdefault("spark.sql.warehouse.dir", f"{warehouse}/_catalog")
     if "spark.jars" not in settings and (jars := os.environ.get(JARS_VARIABLE)):
         settings["spark.jars"] = _jar_list(jars)
     return {**settings, **VALUES}

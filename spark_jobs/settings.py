@@ -1,7 +1,7 @@
 """The landing configuration: every property declared once, and loading that reports all problems in one answer.
 
 In: a JSON file or a mapping. Out: ``Settings``, or ``ConfigurationError`` with everything that is wrong. Properties of
-Kafka's clients (``kafka.*``), of Spark (``spark.*``) and of ScyllaDB's connection (``scylla.*``) are passed on.
+Kafka's Java client (``kafka.*``) and of Spark (``spark.*``) are passed on.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from connector.config.property import Property
 from connector.config.secret import MASK, is_secret_name
 from connector.errors import ConfigurationError, Problem
 
-_HOUR = 3_600_000
-_DAY = 24 * _HOUR
 _MS = integer(0, LONG_MAX)
 
 
@@ -40,7 +38,6 @@ PROPERTIES: tuple[Property, ...] = (
              required=_required("a folder")),
     Property("checkpoint", STRING, "Folder for Spark's own bookkeeping; may be deleted at any time.",
              default_text="`_checkpoint` in the warehouse"),
-    Property("sink", one_of("delta", "iceberg"), "The table format.", "delta"),
     Property("value.converter", STRING, "The connector's `value.converter`.", "JsonConverter"),
     Property("value.converter.schemas.enable", BOOLEAN, "The connector's setting of the same name.", True),
     Property("schema.registry.url", LIST, "The Schema Registry, for Avro.", (),
@@ -49,6 +46,8 @@ PROPERTIES: tuple[Property, ...] = (
              default_text="`<topic.prefix>.schemas`"),
     Property("table.definitions", LIST, "CQL files with CREATE TYPE and CREATE TABLE, where the schemas topic has "
              "nothing (records of the Java connector).", ()),
+    Property("table.definitions.format", one_of("legacy", "advanced"), "The `cdc.output.format` of those tables' "
+             "records.", "legacy"),
     Property("column.types", STRING, "Declared types of columns: an object of `ks.table.column` to "
              "`decimal(p,s)` or, for timestamps, `bigint`.", {}),
     Property("merge.every.rows", integer(1, LONG_MAX), "Merge when so many changes are unmerged.", 1_000_000),
@@ -58,11 +57,6 @@ PROPERTIES: tuple[Property, ...] = (
     Property("max.offsets.per.trigger", integer(1, LONG_MAX), "Records of a table in one micro-batch.", 500_000),
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
-    Property("history", LIST, "Tables whose history is kept as rows with valid_from and valid_to.", ()),
-    Property("history.retention.ms", integer(-1, LONG_MAX), "How long changes of tables with history are kept; "
-             "-1 = for ever.", -1),
-    Property("reader.grace.ms", _MS, "How long merged changes stay for readers that began before.", _HOUR),
-    Property("tombstone.retention.ms", _MS, "How long deletes are remembered.", 10 * _DAY),
     Property("schema.evolution", one_of("evolve", "freeze"), "Whether landed tables follow the source's columns.",
              "evolve"),
     Property("schema.evolution.freeze", LIST, "Tables that do not follow, whatever schema.evolution says.", ()),
@@ -73,7 +67,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property("log.level", one_of("OFF", "ERROR", "WARN", "INFO"), "Spark's own log.", "OFF"),
 )
 # fmt: on
-PREFIXES = ("kafka.", "spark.", "scylla.", "schema.registry.")
+PREFIXES = ("kafka.", "spark.", "schema.registry.")
 _BY_NAME = {name: declared for declared in PROPERTIES for name in (declared.name, *declared.aliases)}
 
 
@@ -107,11 +101,11 @@ class Settings:
 
     @property
     def warehouse(self) -> str:
-        return str(self.values["warehouse"]).rstrip("/")
+        return folder(str(self.values["warehouse"]))
 
     @property
     def checkpoint(self) -> str:
-        return str(self.values["checkpoint"] or f"{self.warehouse}/_checkpoint").rstrip("/")
+        return folder(str(self.values["checkpoint"] or f"{self.warehouse}/_checkpoint"))
 
     @property
     def avro(self) -> bool:
@@ -131,8 +125,13 @@ class Settings:
     def session_config(self) -> dict[str, Any]:
         """What ``open_session`` needs."""
         spark = {name: value for name, value in self.passed_on.items() if name.startswith("spark.")}
-        parts = {"warehouse": self.warehouse, "sink": self["sink"], "log.level": self["log.level"]}
+        parts = {"warehouse": self.warehouse, "log.level": self["log.level"]}
         return {**spark, **parts, "tables": [str(table) for table in self.tables]}
+
+
+def folder(text: str) -> str:
+    """A folder's path or URL; a relative path is one of this process's working folder, not of Spark's."""
+    return (text if "://" in text or text.startswith("file:") else os.path.abspath(text)).rstrip("/")
 
 
 def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Settings:
@@ -234,13 +233,11 @@ def _unknown(document: Document) -> None:
 def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
     problems: list[Problem] = []
     known = {str(table) for table in values["tables"]}
-    for name in ("history", "schema.evolution.freeze"):
-        for table in values[name]:
-            if table not in known:
-                hint = nearest(table, known)
-                problems.append(
-                    Problem(name, "Is not one of the tables", table, f"did you mean {hint}?" if hint else None, file)
-                )
+    for table in values["schema.evolution.freeze"]:
+        if table not in known:
+            hint = nearest(table, known)
+            meant = f"did you mean {hint}?" if hint else None
+            problems.append(Problem("schema.evolution.freeze", "Is not one of the tables", table, meant, file))
     for column in values["column.types"]:
         if column.rsplit(".", 1)[0] not in known:
             problems.append(Problem(f"column.types.{column}", "Is not a column of one of the tables", file=file))

@@ -1,8 +1,8 @@
 """The contract between landing and a table format, in few verbs.
 
 In: folders and frames. Out: tables that readers see whole commits of. ``append`` and ``replace_buckets`` each are one
-atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. Implementations:
-``delta_sink`` (default), ``iceberg_sink``.
+atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. ``delta_sink`` is the
+implementation.
 """
 
 from __future__ import annotations

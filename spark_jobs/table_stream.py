@@ -16,6 +16,7 @@ import json
 import re
 import time
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -24,10 +25,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from connector.config.address import TableName
 from connector.errors import LandingError
-from spark_jobs.decode import decoded_json
+from spark_jobs.avro_records import Registry
+from spark_jobs.cql_definitions import carried
+from spark_jobs.decode import decoded_avro, decoded_json
+from spark_jobs.definitions import TableDefinition
 from spark_jobs.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
 from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.landing_plan import notices, plan_table
+from spark_jobs.landing_plan import check_same_table, notices, plan_table
 from spark_jobs.layout import Layout
 from spark_jobs.lease import Lease
 from spark_jobs.progress import Progress
@@ -70,6 +74,7 @@ class TableStream:
         schemas: SchemaTopic,
         lease: Lease,
         progress: Progress,
+        described: Mapping[str, TableDefinition],
     ) -> None:
         self.session = session
         self.sink = sink
@@ -79,9 +84,11 @@ class TableStream:
         self.schemas = schemas
         self.lease = lease
         self.progress = progress
+        self.described = described
         self.query: StreamingQuery | None = None
         self._layout: Layout | None = None
         self._known: Known | None = None
+        self._registry = Registry(settings["schema.registry.url"], settings.passed_on)
         self._segment = 0
         self._mark = 0
         self._unmerged = 0
@@ -177,14 +184,12 @@ class TableStream:
 
     def _adopt(self, landed: LandedTable) -> bool:
         """Follows the table's versions; True if something changed."""
-        versions = self.schemas.read().get(str(self.table), [])
+        versions = self._versions()
         plan = plan_table(self.settings, self.table, versions, self._known)
         if not plan.changed and self._layout is not None:
             return False
         for text in notices(plan.known.definitions[-1]):
-            if text not in self._said:
-                self._said.add(text)
-                self.progress.note(text)
+            self._say(text)
         if plan.changed:
             self._layout = landed.prepare(plan.known)
             if plan.recreated:
@@ -198,6 +203,26 @@ class TableStream:
         landed.register(self._layout)
         return True
 
+    def _versions(self) -> list[TableDefinition]:
+        """The versions of the schemas topic; those of CQL files where it has nothing."""
+        versions = self.schemas.read().get(self.name, [])
+        described = self.described.get(self.name)
+        if described is None:
+            return versions
+        if versions:
+            check_same_table(versions[-1], described)
+            return versions
+        if described.output.format == "legacy":
+            described, left_out = carried(described)
+            if left_out:
+                self._say(f"{self.table}: these columns are not in the records, so not landed: {', '.join(left_out)}")
+        return [described]
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.progress.note(text)
+
     def _batch(self, batch: DataFrame, number: int) -> None:
         """One micro-batch; see the module's text for its steps."""
         session = batch.sparkSession
@@ -206,13 +231,11 @@ class TableStream:
         self._adopt(landed)
         assert self._layout is not None
         register_functions(session, self._layout)
-        frame = decoded_json(
-            batch,
-            self._layout,
-            self._segment,
-            self.range_topic,
-            bool(self.settings["value.converter.schemas.enable"]),
-        )
+        if self.settings.avro:
+            frame = decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
+        else:
+            wrapped = bool(self.settings["value.converter.schemas.enable"])
+            frame = decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in REASONS]
         frame = frame.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("ts").alias("newest"), *counts)

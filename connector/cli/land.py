@@ -54,8 +54,7 @@ def with_jars(settings: Settings) -> Settings:
         return settings
     from embedded.jars import resolve
 
-    files = [*resolve("spark"), *(resolve("iceberg") if settings["sink"] == "iceberg" else [])]
-    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, files))})
+    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, resolve("spark")))})
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """A small model of ScyllaDB's merge rules, written from the rules and sharing no code with the landing jobs.
 
-In: the operations of a history, in any order. Out: the rows that `SELECT *` would give. Cells are (time, deleted, bytes)
+In: operations of a history, in any order. Out: the rows that `SELECT *` would give. Cells are (time, deleted, bytes)
 and the greatest wins; everything is kept in dictionaries and looked at only at the end.
 """
 

@@ -1,6 +1,6 @@
 """Random histories of one many-typed table: the same operations for the model and as Kafka records.
 
-In: a seed and how many histories. Out: a model that has seen them all, and their records in the order of writing. Times are
+In: a seed and how many histories. Out: a model that has seen them, and their records in the order of writing. Times are
 few and close together, so that ties, tombstones one microsecond before their write, and late deletes are the rule.
 """
 

@@ -1,4 +1,4 @@
-"""Random histories: the landed view equals the model, in any order, cut anywhere, with duplicates and merges between."""
+"""Random histories: the landed view equals the model, in any order, cut anywhere, with duplicates and merges."""
 
 from __future__ import annotations
 

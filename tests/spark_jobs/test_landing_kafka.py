@@ -1,0 +1,190 @@
+"""From a real broker to the landed view: what lands, what does not, and what a killed job leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from embedded.kafka import EmbeddedKafka
+from spark_jobs.land import land
+from spark_jobs.lease import Lease, LocalFolder
+from spark_jobs.progress import Progress
+from spark_jobs.registration import register_landed
+from spark_jobs.settings import Settings, load_settings
+from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = "pk partition_key int; ck clustering int; s static text; v regular text; m regular map<text, int>"
+
+
+class Way:
+    """One table's topics on the shared broker, and a warehouse."""
+
+    def __init__(self, servers: str, prefix: str, folder: Path, config: dict[str, Any]) -> None:
+        self.servers = servers
+        self.prefix = prefix
+        self.data = f"{prefix}.ks.t"
+        self.config: dict[str, Any] = {
+            **{name: value for name, value in config.items() if name != "warehouse"},
+            "name": prefix,
+            "bootstrap.servers": servers,
+            "topic.prefix": prefix,
+            "tables": ["ks.t"],
+            "value.converter.schemas.enable": False,
+            "warehouse": str(folder / "warehouse"),
+        }
+        create_topics(servers, [f"{prefix}.schemas", self.data, f"{self.data}.range-deletes"])
+        self.schema(schema_record("ks", "t", TABLE))
+
+    def schema(self, record: bytes) -> None:
+        produce(self.servers, [(f"{self.prefix}.schemas", record)])
+
+    def settings(self, **more: Any) -> Settings:
+        return load_settings({**self.config, **more})
+
+    def land(self, spark: SparkSession, **more: Any) -> Progress:
+        progress = Progress()
+        assert land(self.settings(**more), True, progress, session=spark) == 0, progress.text()
+        return progress
+
+    def rows(self, spark: SparkSession) -> list[tuple[Any, ...]]:
+        register_landed(spark, self.config)
+        return sorted((tuple(row) for row in spark.table("ks.t").collect()), key=repr)
+
+
+@pytest.fixture
+def way(kafka: EmbeddedKafka, unique: Callable[[str], str], tmp_path: Path, spark_config: dict[str, Any]) -> Way:
+    return Way(kafka.bootstrap_servers, unique("landing"), tmp_path, spark_config)
+
+
+def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spark: SparkSession, way: Way) -> None:
+    produce(
+        way.servers,
+        [
+            (way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a"), "m": cell(_map("overwrite", a=1, b=2))})),
+            (way.data, change("u", 1001, {"pk": 1, "ck": 1, "m": cell(_map("modify", a=None, c=3))})),
+            (way.data, change("u", 1002, {"pk": 1, "ck": None, "s": cell("static")})),
+            (way.data, change("c", 1000, {"pk": 1, "ck": 2, "v": cell("gone")})),
+            (way.data, change("c", 1000, {"pk": 2, "ck": 1, "v": cell("kept")})),
+            (way.data, b"not json"),
+            (way.data, change("u", 1003, {"pk": 1, "ck": 1, "unheard_of": cell(1)})),
+            (way.data, None),
+        ],
+        way.prefix,
+    )
+    produce(way.servers, [(way.data, change("c", 2000, {"pk": 9, "ck": 9}))], f"{way.prefix}-aborted", commit=False)
+    progress = way.land(spark)
+    assert dict(progress.of("ks.t").dead) == {"CORRUPT": 1, "UNKNOWN_FIELD": 1}
+    one = (1, 1, "static", {"b": 2, "c": 3}, "a")
+    assert way.rows(spark) == [one, (1, 2, "static", None, "gone"), (2, 1, None, None, "kept")]
+    letters = {(row["reason"], bytes(row["raw_value"])[:8]) for row in spark.table("ks.t__dead_letters").collect()}
+    assert letters == {("CORRUPT", b"not json"), ("UNKNOWN_FIELD", b'{"source')}
+
+    deleted = {"source": {"ts_us": 1500}, "kind": "range", "partition": {"pk": 1}}
+    bounds = {"start": {"values": [2], "inclusive": True}, "end": {"values": [], "inclusive": True}}
+    produce(way.servers, [(f"{way.data}.range-deletes", json.dumps({**deleted, **bounds}).encode())])
+    shutil.rmtree(way.settings().checkpoint)
+    again = way.land(spark, **{"merge.every.rows": 1})
+    assert again.of("ks.t").rows == 1
+    assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
+    assert way.land(spark).of("ks.t").rows == 0
+    assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
+
+
+def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way) -> None:
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("old")}))])
+    way.land(spark, **{"merge.every.rows": 1})
+    added = TABLE.replace("; v regular text", "") + "; n regular int"
+    dropped = [{"name": "v", "type": "text", "dropped_us": 1500}]
+    way.schema(schema_record("ks", "t", added, version="2", dropped=dropped))
+    produce(way.servers, [(way.data, change("u", 2000, {"pk": 1, "ck": 1, "n": cell(5)}))])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert way.rows(spark) == [(1, 1, None, None, 5)]
+    way.schema(schema_record("ks", "t", added + "; v regular int", version="3", dropped=dropped))
+    produce(way.servers, [(way.data, change("u", 2500, {"pk": 1, "ck": 1, "v": cell(7)}))])
+    way.land(spark)
+    assert way.rows(spark) == [(1, 1, None, None, 5, 7)]
+
+
+def test_json_with_schemas_lands_the_same(spark: SparkSession, way: Way) -> None:
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}, with_schema=True))])
+    way.land(spark, **{"value.converter.schemas.enable": True})
+    assert way.rows(spark) == [(1, 1, None, None, "a")]
+
+
+def test_a_killed_job_loses_and_repeats_nothing(spark: SparkSession, way: Way, tmp_path: Path) -> None:
+    changes = [change("c", 1000 + at, {"pk": at % 7, "ck": at, "v": cell(f"v{at}")}) for at in range(400)]
+    produce(way.servers, [(way.data, value) for value in changes], way.prefix)
+    config = tmp_path / "landing.json"
+    config.write_text(json.dumps({**way.config, "max.offsets.per.trigger": 60, "merge.every.rows": 100}))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.spark_jobs.landing_process", str(config)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        landed = 0
+        while landed < 100:
+            line = process.stderr.readline()
+            assert line, "the job ended by itself"
+            if line.startswith('{"progress"'):
+                landed = json.loads(line)["progress"]["tables"]["ks.t"]["rows"]
+        with pytest.raises(LandingError, match="being written by another job"):
+            land(way.settings(), True, Progress(), session=spark)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+        assert process.stderr is not None
+        process.stderr.close()
+    rest = way.land(spark).of("ks.t").rows
+    assert 0 < rest <= 300
+    expected = sorted(((at % 7, at, None, None, f"v{at}") for at in range(400)), key=repr)
+    assert way.rows(spark) == expected
+    assert spark.table("ks.t__changelog").count() == 400
+
+
+def test_a_failing_table_is_named_and_ends_no_other(spark: SparkSession, way: Way) -> None:
+    way.schema(schema_record("ks", "lost", "id partition_key int; v regular text"))
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1}))])
+    progress = Progress()
+    settings = way.settings(tables=["ks.t", "ks.lost"], **{"retry.backoff.max.ms": 10})
+    assert land(settings, True, progress, session=spark) == 1
+    assert "there is no topic" in str(progress.of("ks.lost").last_error)
+    assert way.rows(spark) == [(1, 1, None, None, None)]
+
+
+def test_a_lease_is_refused_while_held_and_taken_over_from_the_dead(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    with Lease(folder, "job", 60_000), pytest.raises(LandingError, match="another job: land on"):
+        Lease(folder, "job", 60_000).acquire()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(30)
+    holder = {"host": os.uname().nodename, "pid": ended.pid, "started": "1", "expires_ms": 9e15}
+    assert folder.create("job.7", json.dumps(holder))
+    lease = Lease(folder, "job", 60_000)
+    with lease:
+        assert folder.names() == ["job.8"]
+        lease.check()
+        assert folder.create("job.9", "{}")
+        with pytest.raises(LandingError, match="took over"):
+            lease.check()
+
+
+def _map(mode: str, **elements: int | None) -> dict[str, Any]:
+    return {"mode": mode, "elements": [{"key": key, "value": value} for key, value in elements.items()]}
