@@ -6,19 +6,13 @@ In: descriptions of tables. Out: the records that a transaction must contain bef
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-
 from connector.changes import TableDescription
-from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients, high_watermarks
-from connector.delivery.failures import translated
-from connector.errors import RetriableDeliveryError
+from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients
+from connector.delivery.topic_reader import read_topic
 from connector.formats.encoder import Encoder
 from connector.formats.record import Record
-
-READ_SECONDS = 30.0
 
 
 class SchemasTopic:
@@ -62,34 +56,12 @@ def last_versions(clients: KafkaClients, topic: str, group: str) -> dict[str, st
     true."""
     if not topic:
         return {}
-    consumer = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
     found: dict[str, str] = {}
-    try:
-        end = high_watermarks(clients, topic, [0])[0]
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        deadline = time.monotonic() + READ_SECONDS
-        reached = end == 0
-        while not reached:
-            if time.monotonic() >= deadline:
-                raise RetriableDeliveryError(f"topic {topic} could not be read to its end in time")
-            message = consumer.poll(0.2)
-            if message is None:
-                continue
-            if message.error() is not None:
-                if message.error().code() != KafkaError._PARTITION_EOF:
-                    raise KafkaException(message.error())
-                reached = message.offset() >= end
-                continue
-            key = _key(message.key())
-            if key is not None and message.value() is not None:
-                found[f"{key['keyspace_name']}.{key['table_name']}"] = key["version"]
-        return found
-    except KafkaException as caught:
-        raise translated(caught.args[0], f"reading topic {topic}") from None
-    except TimeoutError:
-        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
-    finally:
-        consumer.close()
+    for record in read_topic(clients, topic, 1, group, READ_UNCOMMITTED):
+        key = _key(record.key)
+        if key is not None and record.value is not None:
+            found[f"{key['keyspace_name']}.{key['table_name']}"] = key["version"]
+    return found
 
 
 def _key(raw: bytes | None) -> dict[str, str] | None:

@@ -1,0 +1,56 @@
+"""Reading a topic once, from its beginning to where it ends now.
+
+In: a topic and an isolation level. Out: its records, as keys and values with their partitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from connector.delivery.clients import KafkaClients, high_watermarks
+from connector.delivery.failures import translated
+from connector.errors import RetriableDeliveryError
+
+POLL_SECONDS = 0.2
+
+
+class StoredRecord(NamedTuple):
+    partition: int
+    key: bytes | None
+    value: bytes | None
+
+
+def read_topic(
+    clients: KafkaClients, topic: str, partitions: int, group: str, isolation: str, patience: float = 60.0
+) -> Iterator[StoredRecord]:
+    """Every record up to the end of each partition, each partition in its order.
+
+    With read_committed the end is the last stable offset; with read_uncommitted it is the high watermark.
+    """
+    consumer = clients.consumer(group, isolation, fetch_wait_max_ms=50)
+    try:
+        waiting = {number for number, end in high_watermarks(clients, topic, range(partitions)).items() if end}
+        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
+        deadline = time.monotonic() + patience
+        while waiting:
+            if time.monotonic() >= deadline:
+                raise RetriableDeliveryError(f"topic {topic} could not be read to its end in time")
+            message = consumer.poll(POLL_SECONDS)
+            if message is None:
+                continue
+            if message.error() is None:
+                yield StoredRecord(message.partition(), message.key(), message.value())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                waiting.discard(message.partition())
+            elif not isinstance(translated(message.error(), ""), RetriableDeliveryError):
+                raise KafkaException(message.error())
+    except KafkaException as caught:
+        raise translated(caught.args[0], f"reading topic {topic}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
+    finally:
+        consumer.close()
