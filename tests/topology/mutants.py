@@ -1,7 +1,7 @@
 """Each safety rule of reading, taken out: classes and patches under which the simulation has to find a fault.
 
-A mutant is the shortest change that forgets one rule. If one survives, either the rule is not needed or the simulation is
-blind to what it prevents.
+A mutant is the shortest change that forgets one rule. If one survives, either the rule is not needed or the simulation
+is blind to what it prevents.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import connector.topology.commits as commits
-import connector.topology.groups as groups
 import connector.topology.ledger as ledger
 import connector.topology.lineage as lineage
-import connector.topology.planner as planner
 import connector.topology.table_plan as table_plan
-from connector.topology import Commit, Mark, Observed, Planner, Position, TablePlan, View, transition
-from connector.topology.groups import GroupState, Read
+from connector.topology import Commit, Mark, Planner, Position, TablePlan, transition
+from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.transitions import Transition
-from tests.topology.simulation import Rules
+from tests.topology.simulation_worker import Rules
 
 Patch = tuple[Any, str, Any]
 
@@ -27,8 +25,9 @@ Patch = tuple[Any, str, Any]
 class Mutant:
     """``patches`` replace module members or methods, ``rules`` switch off what surrounds the planner."""
 
-    def __init__(self, *patches: Patch, rules: Rules | None = None) -> None:
+    def __init__(self, *patches: Patch, rules: Rules | None = None, lookback: int | None = None) -> None:
         self.patches = patches
+        self.lookback = lookback
         self.rules = rules or Rules()
 
 
@@ -55,26 +54,8 @@ def _first_source_only(real: Transition) -> Iterable[Any]:
     return ((target, sources[:1]) for target, sources in real.waits)
 
 
-def _limit_without_poll(self: TablePlan, now: int) -> int | None:
-    return None if self.polled_at is None else now - self.confidence_ms
-
-
-def _limit_without_margin(self: TablePlan, now: int) -> int | None:
-    return None if self.polled_at is None else min(now - self.confidence_ms, self.polled_at)
-
-
 def _limit_without_confidence(self: TablePlan, now: int) -> int | None:
     return None if self.polled_at is None else min(now, self.polled_at - self.confidence_ms // 4)
-
-
-_real_observe = TablePlan.observe
-
-
-def _stale_counts(self: TablePlan, view: View, polled_at: int) -> Observed:
-    seen = _real_observe(self, view, polled_at)
-    if seen is Observed.STALE:
-        self.polled_at = polled_at
-    return seen
 
 
 def _unknown_is_reached(self: TablePlan, source: GroupState, at: int) -> bool:
@@ -89,15 +70,6 @@ _real_committed_to = TablePlan.committed_to
 def _mark_alone_counts(self: TablePlan, source: GroupState, at: int) -> bool:
     mark = self.mark_of(source.slot)
     return mark is not None and (mark.read_to >= at)
-
-
-def _one_stream_counts(self: TablePlan, source: GroupState, at: int) -> bool:
-    found = self.book.ledger(source.slot, self.table)
-    if found is None or found.mark is None:
-        return False
-    stream = source.group.streams[0]
-    start = start_of(found, stream, source.opened, source.close, source.opened_known)
-    return start is not None and start.read_to >= at
 
 
 def _produced_is_kept(state: GroupState, reached: Any, committed: Any) -> Any:
@@ -147,10 +119,6 @@ def _start_without_after(
     return None if start is None else Position(start.read_to)
 
 
-def _knows_enough_always(self: TablePlan, slot: int) -> bool:
-    return self.lineage.newest is not None and self.mark_of(slot) is not None
-
-
 def _marks_first(self: Planner, now: int, move_marks: bool = False) -> Commit:
     commit = _real_commit_entries(self, now, move_marks)
     return Commit(tuple(sorted(commit.entries, key=lambda entry: "slots" not in entry.key)), commit.slots)
@@ -195,10 +163,6 @@ def _everybody_starts(self: TablePlan, slot: int, now: int) -> Mark | None:
 _real_first_mark = TablePlan.first_mark
 
 
-def _start_without_looking(self: TablePlan, now: int) -> int | None:
-    return now - self.lookback_ms if self.lookback_ms > 0 else self.lineage.oldest_listed
-
-
 def _claims_forgotten(self: TablePlan) -> list[int]:
     """Slots are used as soon as they are restored, their claim is written with whatever comes next."""
     waiting = [slot for slot in sorted(self.book.own) if slot not in self.active]
@@ -206,15 +170,6 @@ def _claims_forgotten(self: TablePlan) -> list[int]:
     if ready and self._staged is None:
         self._activate(ready)
     return [slot for slot in waiting if slot not in ready]
-
-
-def _all_orphans(plan: TablePlan, slot: int, held: Ledger, staged: Any) -> None:
-    _real_stage_mark(plan, slot, held, staged)
-    done = {stream for _, state, stream, _ in staged.positions if state is None}
-    staged.positions += [(slot, None, stream, None) for stream in plan.orphans.get(slot, set()) - done]
-
-
-_real_stage_mark = commits._stage_mark
 
 
 def _abort_keeps_positions(self: TablePlan) -> None:
@@ -256,15 +211,6 @@ def _horizon_without_sets(self: TablePlan, now: int) -> int | None:
     return max((mark.read_to for mark in marks), default=None)
 
 
-def _never_announce(self: TablePlan, state: GroupState) -> None:
-    return None
-
-
-def _past_the_close(self: TablePlan, state: GroupState, limit: int) -> int:
-    shut = self.blocking(state)
-    return limit if shut is None else min(limit, shut[0].at)
-
-
 def _start_at_poll(self: lineage.Lineage, group: Any, opened: int, opened_known: bool) -> GroupState:
     """Streams of a set learnt late start where the log has got to, not where they opened."""
     return _real_add(self, group, opened + 15 if opened_known else opened, opened_known)
@@ -278,44 +224,33 @@ MUTANTS: dict[str, Mutant] = {
     "waits only for closed streams": Mutant(_waits(_only_closed)),
     "only opened streams wait": Mutant(_waits(_only_opened_wait)),
     "a merged stream waits for one parent": Mutant(_waits(_first_source_only)),
-    "reads past the last poll": Mutant((TablePlan, "limit", _limit_without_poll)),
-    "no margin for nodes that learn late": Mutant((TablePlan, "limit", _limit_without_margin)),
     "no confidence window": Mutant((TablePlan, "limit", _limit_without_confidence)),
-    "a stale answer counts as a poll": Mutant((TablePlan, "observe", _stale_counts)),
     "an unknown slot counts as delivered": Mutant((TablePlan, "committed_to", _unknown_is_reached)),
     "a position below the mark is overlooked": Mutant((TablePlan, "committed_to", _mark_alone_counts)),
-    "one stream speaks for its group": Mutant((TablePlan, "committed_to", _one_stream_counts)),
     "gates open for good by what is only produced": Mutant((table_plan, "blocking", _produced_is_kept)),
     "streams opened later start at the mark": Mutant(*_mutated_start(_start_at_mark_always)),
     "streams start at their opening": Mutant(*_mutated_start(_start_at_opening_always)),
-    "streams opened later ignore the table's start": Mutant(*_mutated_start(_start_without_mark_start)),
+    "streams opened later ignore the table's start": Mutant(*_mutated_start(_start_without_mark_start), lookback=60),
     "a read is resumed at its beginning": Mutant(*_mutated_start(_start_without_after)),
-    "an older view than the predecessor's suffices": Mutant((TablePlan, "knows_enough", _knows_enough_always)),
     "marks before positions": Mutant((Planner, "commit_entries", _marks_first)),
     "no positions": Mutant(_without(lambda entry: "slots" in entry.key or entry.value is None)),
     "no tombstones": Mutant(_without(lambda entry: entry.value is not None)),
     "the fastest stream moves the mark": Mutant(
         (commits, "_next_mark", _fastest_rules), (commits, "_stage_under", lambda *a: None)
     ),
-    "stream_set is not raised": Mutant((table_plan.commits, "stage", _old_set_kept)),
+    "stream_set is not raised": Mutant((commits, "stage", _old_set_kept)),
     "every slot decides where a table starts": Mutant((TablePlan, "first_mark", _everybody_starts)),
-    "the home slot does not look at other marks": Mutant((TablePlan, "_start", _start_without_looking)),
     "reading before the claim is committed": Mutant((TablePlan, "claimable", _claims_forgotten)),
-    "positions of unknown streams are dropped": Mutant((commits, "_stage_mark", _all_orphans)),
     "an abort keeps the positions": Mutant((TablePlan, "aborted", _abort_keeps_positions)),
     "a batch counts as its whole millisecond": Mutant((GroupState, "delivered_row", _batch_counts_as_read)),
     "a torn group is read from its lowest position": Mutant((GroupState, "next_read", _all_together)),
     "a torn group is read from its highest position": Mutant((GroupState, "next_read", _all_from_highest)),
     "a read of some streams counts for the group": Mutant((GroupState, "read_ended", _whole_group_ends)),
     "old sets are left out too early": Mutant((TablePlan, "_horizon", _horizon_without_sets)),
-    "nobody is told of a passed change": Mutant((TablePlan, "_announce", _never_announce)),
     "late sets start where the log has got to": Mutant((lineage.Lineage, "_add", _start_at_poll)),
     "dead owners are not fenced": Mutant(rules=Rules(fence_owners=False)),
-    "pending commits are not awaited": Mutant(rules=Rules(wait_for_pending=False)),
     "the high watermark is not awaited": Mutant(rules=Rules(wait_for_high_watermark=False)),
     "a commit names no slots": Mutant(rules=Rules(name_touched_slots=False)),
     "pages of void reads are produced": Mutant(rules=Rules(drop_old_pages=False)),
-    "a slot is believed before its end": Mutant(rules=Rules(caught_up_first=False)),
     "an unknown outcome is taken for an abort": Mutant(rules=Rules(release_after_unknown=False)),
 }
-__all__ = ["MUTANTS", "Mutant", "Read", "groups", "planner"]

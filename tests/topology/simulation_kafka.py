@@ -1,8 +1,8 @@
-"""An in-memory model of what the planner sees of Kafka: transactions, a compacted topic, one group that hands out slots.
+"""An in-memory model of what the planner sees of Kafka: transactions, a compacted topic, fencing.
 
-Only what can hurt is modelled: records become visible per partition, when that partition's commit marker is written, which is
-later than the decision and different for each partition; readers stop at the first undecided transaction; a member that was
-thrown out does not know it until it tries to commit.
+Only what can hurt is modelled: records become visible per partition, when that partition's commit marker is written,
+which is later than the decision and different for each partition; readers stop at the first undecided transaction; a
+member that was thrown out does not know it until it tries to commit.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from connector.topology import (
     start_of,
     token_of,
 )
-from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
+from tests.topology.single import TABLE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 FOUR = tablets(1_000, A, B, C, D)
@@ -360,80 +360,3 @@ def test_positions_of_forgotten_streams_are_cleaned_up() -> None:
     single = Single(FOUR, now=2_000, records=[mark, gone])
     single.read_all()
     assert said(single.commit(move_marks=True).entries) == [(stream(17).hex()[:2], None), ("mark", 1_960)]
-
-
-# -- followers -----------------------------------------------------------------------------------------------------
-
-
-def test_a_slot_is_not_believed_before_its_end_was_reached() -> None:
-    """A compacted partition may hold a mark whose position, below it, only comes later."""
-    slots, after = 2, tablets(1_500, A, LEFT, RIGHT, C, D)
-    where = {one: slot_of(TABLE, token_of(one), slots) for one in (B, LEFT, RIGHT)}
-    mine = 1 - where[B]
-    assert mine in (where[LEFT], where[RIGHT], home_slot(TABLE, slots), 1 - home_slot(TABLE, slots))
-    single = Single(FOUR, now=2_000, slots=slots, own=[mine])
-    theirs = where[B]
-    mark = mark_entry(MarkKey(TABLE, theirs, slots), Mark(1_900, 1_500, 1_000, "other"))
-    low = position_entry(theirs, PositionKey(TABLE, B), Position(1_100))
-    fresh = Single(FOUR, after, now=2_000, slots=slots, own=[], claim=False, records=single.topic)
-    fresh.planner.book._caught_up.discard(theirs)
-    (parent,) = [state for state in fresh.plan.states() if state.group.streams == (B,)]
-    fresh.planner.follow([mark], [])
-    assert not fresh.plan.reached(parent, 1_500)
-    fresh.planner.follow([low], [theirs])
-    assert not fresh.plan.reached(parent, 1_500)
-    fresh.planner.follow([position_entry(theirs, PositionKey(TABLE, B), None)], [])
-    assert fresh.plan.reached(parent, 1_500)
-
-
-def test_every_prefix_of_a_commit_is_conservative() -> None:
-    """Torn anywhere, no follower may think that more was delivered than was."""
-    single = Single(FOUR, now=40_000)
-    single.poll(tablets(2_000, A, LEFT, RIGHT, C, D))
-    reads = single.reads()
-    single.planner.advance(reads[C], C, row(39_000, 1))
-    for one in (A, C, D):
-        single.planner.finish(reads[one])
-    before = len(single.topic)
-    true = {state.group.streams[0]: state.read_to for state in single.plan.states()}
-    single.commit(move_marks=True)
-    for end in range(before, len(single.topic) + 1):
-        follower = Single(
-            FOUR, tablets(2_000, A, LEFT, RIGHT, C, D), now=40_000, own=[], claim=False, records=single.topic[:end]
-        )
-        for state in follower.plan.states():
-            first = state.group.streams[0]
-            assert not follower.plan.committed_to(state, true[first] + 1), (end, first)
-
-
-def test_old_generations_are_not_fetched_again() -> None:
-    listed = [1_000 * n for n in range(1, 9)]
-    single = Single(FOUR, now=9_000, claim=False)
-    assert single.plan.wanted([*listed, 500], 9_000) == tuple(listed[1:])
-    mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(6_100, 6_000, 1_000, "x"))
-    behind = position_entry(0, PositionKey(TABLE, B), Position(4_500))
-    fresh = Single(now=9_000, claim=False, records=[mark, behind])
-    assert fresh.plan.wanted(listed, 9_000) == (4_000, 5_000, 6_000, 7_000, 8_000)
-    late = Single(now=9_000, claim=False, records=[mark_entry(MarkKey(TABLE, 0, 1), Mark(8_100, 3_000, 1_000, "x"))])
-    assert late.plan.wanted(listed, 9_000) == (3_000, 4_000, 5_000, 6_000, 7_000, 8_000)
-    unknown = Single(now=9_000, claim=False, own=[])
-    unknown.planner.book._caught_up.clear()
-    assert unknown.plan.wanted(listed, 9_000) == tuple(listed)
-
-
-def test_a_lookback_leaves_out_sets_from_long_before() -> None:
-    day = 86_400_000
-    listed = [day * n for n in range(1, 9)]
-    single = Single(now=8 * day + 5_000, claim=False, lookback_ms=1_000)
-    assert single.plan.wanted(listed, 8 * day + 5_000) == (7 * day, 8 * day)
-
-
-def test_foreign_and_removed_tables_do_not_matter() -> None:
-    other = TableName("ks", "removed")
-    records = [
-        mark_entry(MarkKey(other, 0, 1), Mark(5, 5, 5, "x")),
-        position_entry(0, PositionKey(other, B), Position(5)),
-    ]
-    single = Single(FOUR, now=2_000, records=records)
-    single.read_all()
-    assert said(single.commit(move_marks=True).entries) == [("mark", 2_000 - CONFIDENCE)]

@@ -1,7 +1,7 @@
 """Random worlds for the tests of this room: histories of stream sets, rows in their streams, nodes that lag.
 
-A seed goes in, a `World` comes out. Its own rules are the server's (which stream a row lands in, what a node lists at a time),
-written down independently of the code under test.
+A seed goes in, a `World` comes out. Its own rules are the server's (which stream a row lands in, what a node lists at a
+time), written down independently of the code under test.
 """
 
 from __future__ import annotations
