@@ -91,7 +91,10 @@ class Cdc:
             new = _with_options(new, after)
         tables = [new]
         if after.on:
-            tables.append(self._log_of_altered(old, new, before, after))
+            log = self._log_of_altered(old, new, before, after)
+            # A log that stays as it is makes no event, so that nobody has to prepare its statements again.
+            if log is not self._schema.table(log.keyspace, log.name):
+                tables.append(log)
         if (count := _tablet_count(change.options)) is not None:
             self._resize(new.keyspace, new.name, count)
         if given is not None:

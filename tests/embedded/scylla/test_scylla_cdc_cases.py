@@ -241,3 +241,64 @@ def test_list_operations_name_the_keys_of_the_elements(client: Client, home: str
     assert removed["l"] is None and set(removed["cdc$deleted_elements_l"]) == {b}
     assert set(discarded["cdc$deleted_elements_l"]) == {z}
     assert client.session.execute(f"SELECT l FROM {name}").one()["l"] == ["c"]
+
+
+def test_composite_keys_and_quoted_names(client: Client, home: str) -> None:
+    name = f"{home}.quoted_{next(_names)}"
+    client.session.execute(
+        f'CREATE TABLE {name} (a text, "B" int, "order" uuid, "V w" int, PRIMARY KEY ((a, "B"), "order")) '
+        "WITH cdc = {'enabled': 'true', 'preimage': 'full'}"
+    )
+    at = time.time_ns() // 1000
+    row = "b1a1f3c0-0000-4000-8000-000000000001"
+    client.run(f"""INSERT INTO {name} (a, "B", "order", "V w") VALUES ('', 7, {row}, 1)""", at)
+    client.run(f"""DELETE FROM {name} WHERE a = '' AND "B" = 7""", at + 1)
+    client.run(f"""UPDATE {name} SET "V w" = 2 WHERE a = 'x' AND "B" IN (8) AND "order" = {row}""", at + 2)
+
+    inserted, deleted, updated = log_rows(client.session, name, at)
+    assert inserted.columns == {"a": "''", "B": "7", "order": row, "V w": "1"}
+    assert (deleted.operation, deleted.columns) == (4, {"a": "''", "B": "7"})
+    assert updated.columns == {"a": "'x'", "B": "8", "order": row, "V w": "2"}
+    names = list(client.session.execute(f"SELECT * FROM {name}_scylla_cdc_log").column_names)
+    assert names[3:] == sorted(names[3:], key=str.encode)
+
+
+def test_every_kind_of_value_arrives_in_the_log_as_it_was_written(client: Client, home: str) -> None:
+    values = {
+        "ascii": "'a'",
+        "bigint": "-5",
+        "blob": "0x00ff",
+        "boolean": "true",
+        "date": "'2024-02-29'",
+        "decimal": "1.50",
+        "double": "-0.5",
+        "duration": "1mo2d3ns",
+        "float": "1.5",
+        "inet": "'::1'",
+        "int": "-1",
+        "smallint": "-2",
+        "text": "'ä'",
+        "time": "'01:02:03.000000004'",
+        "timestamp": "'2024-01-01T00:00:00.001Z'",
+        "timeuuid": "now()",
+        "tinyint": "-3",
+        "uuid": "uuid()",
+        "varint": "-123456789012345678901234567890",
+        "tuple<int, text>": "(1, null)",
+        "vector<float, 2>": "[1.5, -2]",
+        "frozen<list<int>>": "[3, 1, 3]",
+        "frozen<map<text, int>>": "{'b': 2, 'a': 1}",
+        "frozen<set<int>>": "{2, 1}",
+        "frozen<udt>": "{a: 1}",
+    }
+    name = f"{home}.typed_{next(_names)}"
+    columns = ", ".join(f"c{at} {type_}" for at, type_ in enumerate(values))
+    client.session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, {columns}) WITH cdc = {{'enabled': 'true'}}")
+    listed = ", ".join(f"c{at}" for at in range(len(values)))
+    client.run(f"INSERT INTO {name} (pk, {listed}) VALUES (1, {', '.join(values.values())})", time.time_ns() // 1000)
+
+    (base,) = client.session.execute(f"SELECT {listed} FROM {name}")
+    (log,) = client.session.execute(f"SELECT {listed} FROM {name}_scylla_cdc_log")
+    (whole,) = client.session.execute(f"SELECT * FROM {name}_scylla_cdc_log")
+    assert None not in base.values()
+    assert base == log == {column: whole[column] for column in base}
