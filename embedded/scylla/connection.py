@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from embedded.scylla.answers import Answer, Session, statement_texts
 from embedded.scylla.auth import ANONYMOUS, AUTHENTICATOR
-from embedded.scylla.errors import CqlError, ProtocolError, ServerError, Unprepared
+from embedded.scylla.errors import CqlError, ProtocolError, ServerError, SyntaxException, Unprepared
 from embedded.scylla.handshake import requested_compression, supported_body
 from embedded.scylla.nodes import Client, Node
 from embedded.scylla.protocol import frame, responses
@@ -299,6 +299,8 @@ class Connection(asyncio.Protocol):
             return self._server.answerer.answer(self.session, request)
         except CqlError as error:
             return error
+        except RecursionError:
+            return SyntaxException("line 1:0 the statement is nested too deeply")
         except Exception as error:
             # A mistake of ours must show, but it must not take the server down with it.
             traceback.print_exc(file=sys.stderr)

@@ -173,6 +173,15 @@ def test_noise_does_not_stop_the_server(scylla: EmbeddedScylla, connect: Connect
     assert scylla.log == ""
 
 
+@pytest.mark.parametrize("opening", ["(", "[", "frozen<list<", "f("])
+def test_statements_may_not_be_nested_without_end(scylla: EmbeddedScylla, connect: Connect, opening: str) -> None:
+    statement = "SELECT " if opening == "f(" else "INSERT INTO system.local (key) VALUES ("
+    if opening.startswith("frozen"):
+        statement = "CREATE TABLE system.t (k "
+    assert connect(scylla).query(statement + opening * 20_000).error[0] == 0x2000
+    assert scylla.log == ""
+
+
 def test_hundreds_of_connections(scylla: EmbeddedScylla, connect: Connect) -> None:
     clients = [connect(scylla) for _ in range(300)]
     streams = [client.send(frame.QUERY, QUERY) for client in clients]
