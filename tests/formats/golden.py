@@ -48,7 +48,7 @@ class Case:
 def read_case(path: Path) -> Case:
     title, *rest = _SECTION.split(path.read_text(encoding="utf-8"))
     assert title.startswith("# "), path
-    sections = {name: body.strip("\n").splitlines() for name, body in zip(rest[::2], rest[1::2], strict=True)}
+    sections = {name: body.strip("\n").split("\n") for name, body in zip(rest[::2], rest[1::2], strict=True)}
     codes = [re.match(r"operation (-?\d+) becomes (-?\d+)", line) for line in sections.get("log", ())]
     return Case(
         name=path.stem,

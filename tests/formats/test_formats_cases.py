@@ -14,7 +14,7 @@ CASES = all_cases()
 
 
 def test_there_are_all_cases() -> None:
-    assert len({case.name[:2] for case in CASES}) == 71
+    assert len({case.name[:2] for case in CASES if case.name[0].isdigit()}) == 71
 
 
 @pytest.mark.scylla
