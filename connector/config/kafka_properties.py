@@ -26,6 +26,9 @@ from connector.config.secret import MASK, is_secret_name
 #: "For ever", the time that a Kafka Connect worker lets a producer wait for room in its buffer.
 FOREVER_MS = 2**63 - 1
 
+#: librdkafka's own defaults, where one that is given must fit to one that is not.
+_FIRST_RECONNECT_MS, _LONGEST_RECONNECT_MS, _POLL_INTERVAL_MS = 100, 10_000, 300_000
+
 _CODEC_LEVELS = {"gzip": (1, 9), "lz4": (1, 12), "zstd": (1, 22)}
 
 _SECURITY = frozenset((*security.SSL_NAMES, *security.SASL_NAMES, *security.SASL_WITHOUT_EFFECT))
@@ -145,6 +148,7 @@ def _translate_role(
     result.update(security.translate_sasl(texts, protocol, report))
     result.update(security.translate_ssl(texts, protocol, report))
     _unused_security(settings, protocol, findings)
+    _within_backoff(result)
     if role == PRODUCER:
         _level(texts, settings, result, findings)
         _within_transaction(settings, result, findings)
@@ -233,6 +237,15 @@ def _within_transaction(settings: Mapping[str, Setting], result: dict[str, Any],
         findings.append(Finding(settings["linger.ms"], f"Must be less than {name} ({delivery})", None))
 
 
+def _within_backoff(result: dict[str, Any]) -> None:
+    """Java raises the longest pause to the first one silently; librdkafka refuses a first one that is longer."""
+    first, longest = result.get("reconnect.backoff.ms"), result.get("reconnect.backoff.max.ms")
+    if first is not None and int(first) > int(longest if longest is not None else _LONGEST_RECONNECT_MS):
+        result["reconnect.backoff.max.ms"] = first
+    elif first is None and longest is not None and int(longest) < _FIRST_RECONNECT_MS:
+        result["reconnect.backoff.ms"] = longest
+
+
 def _within_poll(settings: Mapping[str, Setting], result: dict[str, Any], findings: list[Finding]) -> None:
     session, poll = result.get("session.timeout.ms"), result.get("max.poll.interval.ms")
     beat = result.get("heartbeat.interval.ms")
@@ -240,6 +253,8 @@ def _within_poll(settings: Mapping[str, Setting], result: dict[str, Any], findin
         findings.append(
             Finding(settings["max.poll.interval.ms"], f"Must be at least session.timeout.ms ({session})", None)
         )
+    if session is not None and poll is None and int(session) > _POLL_INTERVAL_MS:
+        result["max.poll.interval.ms"] = session
     if session is not None and beat is not None and int(beat) >= int(session):
         findings.append(
             Finding(settings["heartbeat.interval.ms"], f"Must be less than session.timeout.ms ({session})", None)

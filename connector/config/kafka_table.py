@@ -59,12 +59,13 @@ def _demanded(name: str, roles: tuple[str, ...], allowed: tuple[str, ...], becau
     return ClientProperty(name, roles, demand=demand)
 
 
-_OLD_LOOKUP = "client.dns.lookup"
+_LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only", "default")
 
 
 def _dns_lookup(text: str) -> str:
     # "default" is a value of older Java clients; librdkafka has always tried every address of a name.
-    return "use_all_dns_ips" if text.strip() == "default" else text.strip()
+    lookup = text.strip().lower()
+    return "use_all_dns_ips" if lookup == "default" else lookup
 
 
 def _kilobytes(text: str) -> str:
@@ -87,7 +88,7 @@ _OWN = "this service chooses it"
 _TABLE: list[ClientProperty] = [
     # every client
     _same("bootstrap.servers"),
-    ClientProperty(_OLD_LOOKUP, ALL, STRING, _to(_OLD_LOOKUP, ALL), _dns_lookup),
+    ClientProperty("client.dns.lookup", ALL, _LOOKUPS, _to("client.dns.lookup", ALL), _dns_lookup),
     _same("client.rack"),
     _number("metadata.max.age.ms", 1, 86_400_000),
     _number("send.buffer.bytes", 0, 100_000_000, target="socket.send.buffer.bytes", least=-1),
@@ -106,7 +107,7 @@ _TABLE: list[ClientProperty] = [
         low=10,
         high=300_000,
     ),
-    _same("metadata.recovery.strategy"),
+    _same("metadata.recovery.strategy", kind=one_of("none", "rebootstrap")),
     _number("metadata.recovery.rebootstrap.trigger.ms", 0, INT_MAX),
     _same("enable.metrics.push", kind=BOOLEAN),
     ClientProperty(
@@ -208,7 +209,8 @@ _TABLE: list[ClientProperty] = [
     _number("heartbeat.interval.ms", 1, 3_600_000, (CONSUMER,), least=1),
     _number("max.poll.interval.ms", 1, 86_400_000, (CONSUMER,), least=1),
     _number("fetch.min.bytes", 1, 100_000_000, (CONSUMER,)),
-    _number("fetch.max.bytes", 0, 2_147_483_135, (CONSUMER,)),
+    # librdkafka wants room for one largest message.
+    _number("fetch.max.bytes", 1_000_000, 2_147_483_135, (CONSUMER,)),
     _number("fetch.max.wait.ms", 0, 300_000, (CONSUMER,), target="fetch.wait.max.ms"),
     _number("max.partition.fetch.bytes", 1, 1_000_000_000, (CONSUMER,)),
     _same("check.crcs", (CONSUMER,), BOOLEAN),

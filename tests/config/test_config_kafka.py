@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -253,3 +254,18 @@ def test_pem_texts() -> None:
 def test_certificates_without_tls_are_mentioned() -> None:
     notices = loaded(worker={"ssl.truststore.location": "/nowhere"}).notices
     assert "has no TLS" in notices[0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_valid_here_is_valid_for_librdkafka(seed: int) -> None:
+    rng = random.Random(seed)
+    numbers = ["0", "1", "5", "99", "1000", "16384", "1048576", "60000000", "2147483647", "9223372036854775807", "-1"]
+    words = ["true", "false", "none", "gzip", "rebootstrap", "all", "default", "https", ""]
+    given = {}
+    for role, name in rng.sample(sorted(CLIENT_PROPERTIES), 6):
+        declared = CLIENT_PROPERTIES[role, name]
+        if name not in ("bootstrap.servers", "security.protocol"):
+            chosen = numbers if declared.low is not None or declared.kind.label in ("int", "long") else words
+            given[f"{role}.{name}"] = rng.choice(chosen)
+    wrong = {one.property for one in problems(worker=given)}
+    start(kafka({name: text for name, text in given.items() if name not in wrong}))

@@ -142,7 +142,7 @@ def test_references_that_cannot_be_resolved_are_told_once() -> None:
     found = problems(
         {"scylla.user": "${env:NO_USER}", "scylla.password": "${vault:a:b}", "tasks.max": "${file:/nowhere:x}"}
     )
-    assert {one.property for one in found} == {"scylla.user", "scylla.password", "tasks.max"}
+    assert sorted(one.property for one in found) == ["scylla.password", "scylla.user", "tasks.max"]
     assert all(one.problem for one in found)
     assert next(one for one in found if one.property == "scylla.user").value is None
 
@@ -186,6 +186,13 @@ def test_secrets_stay_out_of_everything() -> None:
     )
     assert right.kafka.producer["sasl.password"] == secret
     assert secret not in repr(right) and secret not in str(right.notices)
+
+
+def test_unknown_properties_that_look_like_secrets_are_masked() -> None:
+    assert {one.value for one in problems({"my.api.key": "x", "some.token": "x", "a.client.secret": "x"})} == {
+        "********"
+    }
+    assert problem({"my.own": "x"}).value == "x"
 
 
 def test_configuration_crosses_process_borders() -> None:

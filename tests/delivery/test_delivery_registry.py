@@ -193,6 +193,15 @@ def test_a_kept_connection_that_was_closed_costs_nothing() -> None:
         assert schemas.id_for("s", INT) == 1
 
 
+def test_a_closed_connection_is_no_reason_to_ask_somebody_else() -> None:
+    first, second = Registry(), Registry()
+    with served(first) as one, served(second) as two, client(one, two) as schemas:
+        schemas.subjects()
+        first.close_next = True
+        schemas.subjects()
+    assert len(first.requests) == 3 and not second.requests
+
+
 @pytest.mark.parametrize("answer", [b"<html>", {"schema": 1}, []])
 def test_something_that_is_no_registry(answer: Any) -> None:
     registry = Registry()
