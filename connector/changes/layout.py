@@ -138,7 +138,8 @@ def layout_of(description: TableDescription, columns: tuple[tuple[str, str], ...
                 column,
                 positions.get(column.name),
                 positions.get(DELETED + column.name),
-                positions.get(DELETED_ELEMENTS + column.name),
+                # Of a column "elements_a" the flag is called as the removed elements of a column "a" would be.
+                positions.get(DELETED_ELEMENTS + column.name) if is_multi_cell(column.type) else None,
             )
             for column in sorted(found, key=lambda column: column.name.encode())
         ),
@@ -148,11 +149,13 @@ def layout_of(description: TableDescription, columns: tuple[tuple[str, str], ...
 
 def _unknown_column(description: TableDescription, name: str, spelled: dict[str, str]) -> Column:
     user_types = {used.name: used for used in description.user_types}
+    # Drivers spell vectors by their class, and no type on the wire says whether it is frozen.
+    spelling = spelled[name].replace("org.apache.cassandra.db.marshal.VectorType<", "vector<")
     try:
-        type_ = freeze(parse_type(spelled[name], user_types))
+        type_ = freeze(parse_type(spelling, user_types))
     except ValueError as error:
         raise RetriableSourceError(f"new column {name} of {description.full_name}: {error}") from error
-    if DELETED_ELEMENTS + name not in spelled:
+    if not spelled.get(DELETED_ELEMENTS + name, "boolean").startswith(("frozen<set<", "set<")):
         return Column(name, type_)
     if isinstance(type_, MapType) and type_.key == _TIMEUUID:
         # list<T> and map<timeuuid, T> look the same in the log.

@@ -1,12 +1,14 @@
 """Batches as JSON documents for people and scripts: what the ``read`` command prints.
 
-In: a ``Batch``. Out: plain JSON: stream, time, and the changes with keys, columns (untouched ones left out) and images;
-with ``raw``, the rows of the log too. Values are rendered as in records; ``to_json_line`` makes the line.
+In: a ``Batch``. Out: plain JSON values: stream, time, and the changes with keys, columns (untouched ones left out) and
+images; with ``raw``, the rows of the log too. Values are rendered as in records.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import orjson
 
 from connector.changes import UNTOUCHED, Batch, Change, LogLayout, Row, changes_of
 from connector.changes.change import bound_places
@@ -40,12 +42,9 @@ def batch_document(batch: Batch, raw: bool = False) -> dict[str, Any]:
     }
     if raw:
         document["rows"] = [_row(batch.layout, row) for row in batch.rows]
-    return document
-
-
-def to_json_line(document: dict[str, Any]) -> bytes:
-    """One line of JSON, without the line's end."""
-    return to_json(document)
+    # Through JSON once, so that blobs, floats and numbers that are none come out as they stand in records.
+    plain: dict[str, Any] = orjson.loads(to_json(document))
+    return plain
 
 
 def _change(change: Change) -> dict[str, Any]:

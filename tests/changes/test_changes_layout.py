@@ -49,6 +49,9 @@ def test_places_are_in_byte_order_and_keys_in_their_own() -> None:
         ("frozen<u>", "frozen<set<smallint>>", "u"),
         ("frozen<map<timeuuid, int>>", None, "frozen<map<timeuuid, int>>"),
         ("vector<float, 3>", None, "vector<float, 3>"),
+        ("org.apache.cassandra.db.marshal.VectorType<float, 3>", None, "vector<float, 3>"),
+        ("set<int>", "set<int>", "set<int>"),
+        ("map<int, text>", "set<int>", "map<int, text>"),
     ],
 )
 def test_a_column_that_only_the_log_has_is_regular(spelled: str, gone: str | None, expected: str) -> None:
@@ -115,3 +118,12 @@ def test_types_inside_types_are_listed() -> None:
     outer = UserType("ks", "outer", (("m", MapType(SetType(U), native("int"))),))
     description = table({"pk": "int", "v": "frozen<outer>"}, types={"outer": outer})
     assert sorted(description.content["types"]) == ["outer", "u"]
+
+
+def test_the_flag_of_one_column_is_not_taken_for_removed_elements_of_another() -> None:
+    description = table({"pk": "int", "a": "int", "elements_a": "int"})
+    layout = layout_of(description, (*log_columns(description), ("n", "int"), ("cdc$deleted_elements_n", "boolean")))
+    places = {place.name: place for place in layout.places}
+    assert places["a"].deleted_elements is None
+    assert places["elements_a"].deleted == layout.columns.index("cdc$deleted_elements_a")
+    assert places["n"].column.type == native("int")

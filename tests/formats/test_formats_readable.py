@@ -9,7 +9,7 @@ import pytest
 
 from connector.changes import Row
 from connector.errors import PoisonRow
-from connector.formats.readable import batch_document, to_json_line
+from connector.formats.readable import batch_document
 from connector.values.types import UserType, native
 from tests.formats.rows import STREAM, TIME, Log, table
 
@@ -20,7 +20,9 @@ LOG = Log(
 
 
 def document(*rows: Row, raw: bool = False) -> Any:
-    return json.loads(to_json_line(batch_document(LOG.batch(*rows), raw)))
+    made = batch_document(LOG.batch(*rows), raw)
+    assert json.loads(json.dumps(made)) == made
+    return made
 
 
 def test_a_batch() -> None:
@@ -87,3 +89,11 @@ def test_raw_rows() -> None:
 def test_what_cannot_be_read_is_poison() -> None:
     with pytest.raises(PoisonRow, match="column v"):
         document(LOG.row(1, 0, True, raw={"v": b"\xff"}, pk=1, ck=2))
+
+
+def test_numbers_and_blobs_are_as_in_records() -> None:
+    log = Log(table({"pk": "blob", "f": "float", "d": "double", "v": "vector<float, 2>"}))
+    row = log.row(2, 0, True, pk=b"\xca", f=0.1, d=float("nan"), v=[0.1, float("inf")])
+    (change,) = batch_document(log.batch(row))["changes"]
+    assert change["key"] == {"pk": "yg=="}
+    assert change["columns"] == {"d": "NaN", "f": 0.1, "v": [0.1, "Infinity"]}
