@@ -1,6 +1,7 @@
 """Claiming: from "the group gave us these slots" to "their committed state is restored".
 
-In: slots gained and gone. Out: restored slots, handed to ``restored`` in the owner thread. Restoring waits for the
+In: slots gained and gone. Out: restored slots, handed to ``restored`` in the owner thread, with the answer to whatever
+else must be asked anew before a claim (``beside``). Restoring waits for the
 broker, so it runs as a chore; a slot that goes away meanwhile is simply not heard of again.
 """
 
@@ -10,10 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.restore import RestoredSlot, restore
-from connector.errors import RetriableDeliveryError
+from connector.errors import RetriableDeliveryError, RetriableSourceError
 from connector.source.chores import Chores
 
 log = logging.getLogger(__name__)
@@ -33,7 +35,8 @@ class Claiming:
         connector: str,
         topic: str,
         group: str,
-        restored: Callable[[Mapping[int, RestoredSlot]], None],
+        restored: Callable[[Mapping[int, RestoredSlot], Any], None],
+        beside: Callable[[], Any] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clients = clients
@@ -42,6 +45,7 @@ class Claiming:
         self._topic = topic
         self._group = group
         self._restored = restored
+        self._beside = beside
         self._monotonic = monotonic
         self._tickets: dict[int, int] = {}
         self._ticket = 0
@@ -62,7 +66,7 @@ class Claiming:
         ticket = self._ticket
         for slot in wanted:
             self._tickets[slot] = ticket
-        work = partial(
+        read = partial(
             restore,
             self._clients,
             connector=self._connector,
@@ -71,7 +75,9 @@ class Claiming:
             slots=wanted,
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
         )
-        self._chores.submit(work, lambda found, error: self._done(ticket, wanted, found, error))
+        self._chores.submit(
+            lambda: (read(), self._beside()), lambda answer, error: self._done(ticket, wanted, answer, error)
+        )
 
     def forget(self, slots: Iterable[int]) -> None:
         """Slots that are ours no more."""
@@ -90,14 +96,14 @@ class Claiming:
         self,
         ticket: int,
         slots: frozenset[int],
-        found: dict[int, RestoredSlot] | None,
+        answer: tuple[dict[int, RestoredSlot], Any] | None,
         error: BaseException | None,
     ) -> None:
         still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)
         if not still:
             return
-        if found is None:
-            if not isinstance(error, RetriableDeliveryError):
+        if answer is None:
+            if not isinstance(error, RetriableDeliveryError | RetriableSourceError):
                 raise error or AssertionError("a chore without an answer")
             self.error = str(error)
             log.warning("restoring slots: %s; trying again in %.1f s", error, self._pause)
@@ -107,4 +113,5 @@ class Claiming:
         self.error = None
         self._pause = FIRST_PAUSE
         self.forget(still)
-        self._restored({slot: found[slot] for slot in still})
+        found, beside = answer
+        self._restored({slot: found[slot] for slot in still}, beside)

@@ -41,6 +41,11 @@ class SchemasTopic:
             self._checked[name] = description
         return records
 
+    def read_again(self, last: dict[str, str]) -> None:
+        """The topic was read once more: others may have written since."""
+        self._last = dict(last)
+        self._checked.clear()
+
     def committed(self) -> None:
         self._last.update(self._pending)
         self._pending.clear()

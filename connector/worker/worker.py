@@ -6,6 +6,7 @@ The driver's threads, chores and librdkafka only hand things over through one qu
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import time
@@ -25,6 +26,7 @@ from connector.errors import (
     CdcError,
     DeliveryError,
     FatalDeliveryError,
+    FatalSourceError,
     LostClaim,
     ProducerFenced,
     RetriableDeliveryError,
@@ -34,7 +36,7 @@ from connector.errors import (
 from connector.formats.encoder import Encoder
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable
+from connector.source.descriptions import DescribedTable, describe_table
 from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
 from connector.source.settings import ReadingSettings
@@ -42,7 +44,7 @@ from connector.source.watch import Watch
 from connector.topology import Planner, Read, TableName
 from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Pipeline
-from connector.worker.schemas import SchemasTopic
+from connector.worker.schemas import SchemasTopic, last_versions
 from connector.worker.settings import WorkerIdentity, delivery_settings
 
 log = logging.getLogger(__name__)
@@ -117,6 +119,7 @@ class Worker:
             topic=offsets,
             group=configuration.group,
             restored=self._restored,
+            beside=self._look_again,
             monotonic=monotonic,
         )
         self.follower = Follower(clients, connector.name, offsets, configuration.group, slots)
@@ -249,7 +252,8 @@ class Worker:
         if any(entry.value is not None and "owner" in entry.value for entry in commit.entries):
             # A claim is the earliest transaction there is: a table's description is committed with it, before any
             # record that is built with it.
-            self._add_schemas(self.reading.tables.values(), min(commit.slots))
+            tables = {**self.reading.tables, **self._new_descriptions}
+            self._add_schemas(tables.values(), min(commit.slots))
         entries = [OffsetsEntry(entry.slot, entry.key, entry.value) for entry in commit.entries]
         self.delivery.commit(entries, commit.slots)
         self.planner.committed()
@@ -380,7 +384,26 @@ class Worker:
             log.info("slots %s are ours", _ranges(slots))
             self.claiming.begin(slots)
 
-    def _restored(self, found: Mapping[int, RestoredSlot]) -> None:
+    def _look_again(self) -> tuple[dict[str, str], list[DescribedTable]]:
+        """In a chore, before a claim: which descriptions stand in the topic, *then* what the tables are now.
+
+        A worker that was slow to get its slots would otherwise write the description it started with behind a newer one
+        of somebody else, and a table's last record is taken for what it is now.
+        """
+        options = self.encoder.options
+        versions = last_versions(self.clients, options.schema_topic, self.configuration.group)
+        described = []
+        for table in list(self.reading.tables):
+            with contextlib.suppress(FatalSourceError):  # its reads will tell
+                described.append(describe_table(self.connection, table))
+        return versions, described
+
+    def _restored(self, found: Mapping[int, RestoredSlot], looked: tuple[dict[str, str], list[DescribedTable]]) -> None:
+        versions, described = looked
+        self._schemas.read_again(versions)
+        for table in described:
+            if self.reading.tables[table.table] != table:
+                self._new_descriptions[table.table] = table
         for slot, restored in sorted(found.items()):
             if slot in self.claims.owned:
                 self.planner.restore(slot, restored.entries)

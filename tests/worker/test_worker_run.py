@@ -1,0 +1,246 @@
+"""`scylla-cdc run` as its users meet it: start, stop, wrong configurations, servers that are away, positions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cassandra.cluster import Session
+
+from embedded.kafka import EmbeddedKafka
+from tests.worker.harness import Service, create_table, exactly_once, found, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
+Make = Callable[..., Service]
+Unique = Callable[[str], str]
+
+
+def keyspace(unique: Unique) -> str:
+    return unique("ks").replace("-", "_")
+
+
+def insert(session: Session, table: str, rows: range) -> None:
+    for number in rows:
+        session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v{number}')")
+
+
+def lags(connector: Service) -> str:
+    lines = connector.get("/metrics")[1].splitlines()
+    return "\n".join(line for line in lines if line.startswith("scylla_cdc_lag_seconds{"))
+
+
+def running(connector: Service) -> dict[str, object] | None:
+    report: dict[str, object] = json.loads(connector.command("status", "--json").stdout)
+    return report if report["state"] == "RUNNING" else None
+
+
+def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table])
+    insert(session, table, range(50))
+    run = connector.start("--http-port", "0")
+    assert exactly_once(connector, session, table) == 50
+    until(lambda: connector.get("/health")[0] == 200, 30, "good health")
+    until(lambda: f'table="{table}"' in lags(connector), 30, "a lag in the metrics")
+    assert "scylla_cdc_transactions_total" in connector.get("/metrics")[1]
+
+    report = until(lambda: running(connector), 30, "a status that says so")
+    assert len(report["workers"]) == 2
+    refused = connector.command("offsets", "reset", "--to", "now")
+    assert refused.returncode == 1
+    assert "is running" in refused.stderr
+
+    assert connector.stop(run) == 0
+    report = json.loads(connector.command("status", "--json").stdout)
+    assert report["state"] == "STOPPED"
+    assert report["tables"][table]["committed_ms"]
+    insert(session, table, range(50, 80))
+    connector.start()
+    assert exactly_once(connector, session, table) == 80
+
+
+def test_positions_can_be_shown_and_moved_while_it_is_stopped(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table])
+    insert(session, table, range(10))
+    run = connector.start()
+    exactly_once(connector, session, table)
+    assert connector.stop(run) == 0
+    shown = json.loads(connector.command("offsets", "show", "--json").stdout)
+    assert {row["slot"] for row in shown if row["stream"] == "mark"} == set(range(6))
+    moved = connector.command("offsets", "reset", "--to", "oldest")
+    assert moved.returncode == 0, moved.stderr
+    connector.start()
+    until(lambda: set(found(connector, table).values()) == {2}, 30, "everything a second time")
+
+
+def test_everything_wrong_is_said_at_once_and_ends_with_2(service: Make, session: Session, unique: Unique) -> None:
+    name = keyspace(unique)
+    off = create_table(session, name, tablets=True, cdc="{'enabled': false}")
+    connector = service([f"{name}.missing", off, "nowhere.t"], connector={"tasks.max": "1"})
+    run = connector.start()
+    assert run.wait(60) == 2
+    for words in (f"table {name}.missing does not exist", "has no change log", "there is no keyspace nowhere"):
+        assert words in connector.log
+    assert "Traceback" not in connector.log
+    checked = connector.command("validate", "--json")
+    assert checked.returncode == 2
+    assert len(json.loads(checked.stdout)["problems"]) == 3
+
+
+def test_a_server_that_is_away_is_waited_for(service: Make, unique: Unique, session: Session, tmp_path: Path) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table], worker={"bootstrap.servers": "127.0.0.1:1"})
+    run = connector.start("--http-port", "0")
+    until(lambda: "waiting for servers" in connector.log, 60, "a word about waiting")
+    status, body = connector.get("/health")
+    assert status == 503
+    assert "Kafka" in json.loads(body)["waiting_for"]
+    assert connector.stop(run) == 0
+
+
+def test_a_killed_worker_is_replaced_and_loses_nothing(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=False)
+    connector = service([table])
+    run = connector.start()
+    insert(session, table, range(40))
+    exactly_once(connector, session, table)
+    for pid in connector.workers():
+        os.kill(pid, signal.SIGKILL)
+    insert(session, table, range(40, 80))
+    assert exactly_once(connector, session, table) == 80
+    assert connector.stop(run) == 0
+
+
+def test_workers_without_their_supervisor_end_by_themselves(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table])
+    run = connector.start()
+    insert(session, table, range(5))
+    exactly_once(connector, session, table)
+    pids = connector.workers()
+    run.kill()
+    run.wait()
+    until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 20, "the end of the workers")
+
+
+def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=False)
+    connector = service([table])
+    insert(session, table, range(30))
+    _malform(session, table)
+    connector.start("--http-port", "0")
+    until(lambda: len(found(connector, table)) >= 20, 60, "the other groups")
+    until(lambda: connector.get("/health")[0] == 503, 30, "a health that says so")
+    report = json.loads(connector.command("status", "--json").stdout)
+    assert report["tables"][table]["state"] == "FAILED"
+    assert "77" in report["tables"][table]["error"]
+    insert(session, table, range(30, 60))
+    until(lambda: len(found(connector, table)) >= 45, 60, "the other groups, later")
+
+
+def test_a_tolerated_row_becomes_a_dead_letter(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    dead = unique("dead")
+    connector = service(
+        [table],
+        connector={
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": dead,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        },
+    )
+    insert(session, table, range(10))
+    stream, time = _malform(session, table)
+    insert(session, table, range(10, 20))
+    connector.start()
+    until(lambda: len(found(connector, table)) == 20, 60, "delivery")
+    (letter,) = connector.delivered(dead)
+    headers = {name: value.decode() for name, value in letter["headers"]}
+    assert headers["scylla.cdc.stream_id"] == stream
+    assert headers["scylla.cdc.time"] == time
+    assert "77" in headers["__connect.errors.exception.message"]
+    assert letter["value"][0]["cdc$operation"] == "0x4d"
+
+
+def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
+    service: Make, session: Session, unique: Unique
+) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    dead = unique("dead")
+    connector = service(
+        [table],
+        connector={
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": dead,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "topic.creation.default.max.message.bytes": "20000",
+        },
+    )
+    insert(session, table, range(5))
+    session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES (1, 1000, '{'x' * 30_000}')")
+    insert(session, table, range(5, 10))
+    connector.start()
+    until(lambda: len(found(connector, table)) == 10, 60, "delivery of the others")
+    assert len(connector.delivered(dead)) == 1
+
+
+def test_at_least_once_on_request(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table], connector={"exactly.once.support": "disabled"})
+    run = connector.start()
+    insert(session, table, range(40))
+    until(lambda: len(found(connector, table)) == 40, 60, "delivery")
+    assert connector.stop(run) == 0
+    assert {row["slot"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)} == set(range(6))
+
+
+def test_columns_that_come_and_go_while_it_runs(service: Make, session: Session, unique: Unique) -> None:
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table])
+    connector.start()
+    insert(session, table, range(10))
+    exactly_once(connector, session, table)
+    session.execute(f"ALTER TABLE {table} ADD extra int")
+    session.execute(f"INSERT INTO {table} (pk, ck, v, extra) VALUES (1, 500, 'x', 7)")
+    until(lambda: len(found(connector, table)) == 11, 60, "delivery after the change")
+    values = [record["value"]["after"] for record in connector.delivered(connector.topic(table))]
+    assert [value["extra"] for value in values if value["ck"] == 500] == [{"value": 7}]
+    schemas = [record["value"] for record in connector.delivered(f"{connector.name}.schemas")]
+    assert ["extra" in [column["name"] for column in each["columns"]] for each in schemas] == [False, True]
+
+
+def test_an_offsets_topic_that_is_not_compacted_is_refused(
+    service: Make, session: Session, unique: Unique, kafka: EmbeddedKafka
+) -> None:
+    from connector.delivery.clients import KafkaClients
+    from connector.delivery.topics import TopicSpec, ensure_topics
+
+    table = create_table(session, keyspace(unique), tablets=True)
+    plain = unique("plain")
+    ensure_topics(KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}).admin(), [TopicSpec(plain, 6, 1)])
+    connector = service([table], worker={"offset.storage.topic": plain})
+    assert connector.start().wait(60) == 2
+    assert "not compacted" in connector.log
+
+
+def _malform(session: Session, table: str) -> tuple[str, str]:
+    """Put a row with an operation that nobody knows into a stream that is in use; its stream and time."""
+    log = f"{table}_scylla_cdc_log"
+    row = session.execute(f'SELECT "cdc$stream_id" AS s FROM {log} LIMIT 1').one()
+    session.execute(
+        f'INSERT INTO {log} ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", '
+        '"cdc$end_of_batch", pk, ck) '
+        f"VALUES (0x{row.s.hex()}, now(), 0, 77, true, 1, 1)"
+    )
+    bad = [
+        (each.s.hex(), str(each.t))
+        for each in session.execute(f'SELECT "cdc$stream_id" AS s, "cdc$time" AS t, "cdc$operation" AS o FROM {log}')
+        if each.o == 77
+    ]
+    return bad[0]
