@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from embedded.scylla.cql import definitions, modifications
 from embedded.scylla.cql.cursor import Cursor
 from embedded.scylla.cql.selections import select
-from embedded.scylla.cql.tree import Describe, Refused, Statement, Truncate, Use
+from embedded.scylla.cql.tree import Refused, Statement, Truncate, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,6 @@ def _statement(cursor: Cursor) -> Statement:
         if cursor.accept("using", "timeout"):
             cursor.take()
         return Truncate(name)
-    if cursor.accept("describe") or cursor.accept("desc"):
-        words = []
-        while cursor.now.kind != "end" and not cursor.sees_mark(";"):
-            words.append(cursor.take().text)
-        return Describe(tuple(words))
     if cursor.sees("list") or cursor.sees("grant") or cursor.sees("revoke"):
         cursor.at = len(cursor.tokens) - 1
         return Refused("Roles and permissions")

@@ -248,11 +248,6 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Refused:
     """Something that this server does not do; `what` names it in the error."""
 
@@ -381,7 +376,6 @@ Statement = (
     | DropType
     | Use
     | Truncate
-    | Describe
     | Refused
     | Insert
     | InsertJson

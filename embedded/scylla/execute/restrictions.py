@@ -322,6 +322,7 @@ class Restrictions:
         self._prefix: list[Tuples] = []
         self._last: _Restriction | None = None
         self.single_row = True
+        self.fixed_columns = 0
         at = 0
         while at < len(columns):
             restriction = by_column.get(columns[at].name)
@@ -336,6 +337,7 @@ class Restrictions:
                 break
             self._prefix.append(restriction.values)
             self.single_row = self.single_row and restriction.single
+            self.fixed_columns = at if self.single_row else self.fixed_columns
         self.full = at == len(columns) and self._last is None
         self.ends_in_slice = self._last is not None
         self.single_row = self.single_row and self.full

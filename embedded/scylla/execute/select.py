@@ -168,17 +168,17 @@ def _group_columns(names: tuple[str, ...], table: Table, restrictions: Restricti
     key = table.primary_key
     at = 0
     grouped = []
-    fixed = len(table.partition_key) + restrictions.prefix_columns
+    equal = {column.name for column in table.clustering[: restrictions.fixed_columns]}
+    if restrictions.single_partition:
+        equal.update(column.name for column in table.partition_key)
     for name in names:
         column = table.by_name.get(name)
         if column is None:
             raise InvalidRequest(f"Group by unknown column {name}")
         if column not in key:
             raise InvalidRequest(f"Group by non-primary-key column {name}")
-        while key[at] is not column and at < fixed:
+        while at < len(key) and key[at] is not column and key[at].name in equal:
             at += 1
-            if at >= len(key):
-                break
         if at >= len(key) or key[at] is not column:
             raise InvalidRequest(f"Group by column {name} is out of order")
         at += 1

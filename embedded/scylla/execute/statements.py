@@ -16,7 +16,6 @@ from embedded.scylla.cql.parser import Parsed
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute import keyspaces, tables
 from embedded.scylla.execute.apply import Writer, answer_columns
-from embedded.scylla.execute.describe import describe
 from embedded.scylla.execute.run import Run, Ticker
 from embedded.scylla.execute.select import compile_select
 from embedded.scylla.execute.terms import Scope, compile_term
@@ -155,8 +154,6 @@ def _define(statement: tree.Statement, catalog: Catalog, current: str | None) ->
         return keyspaces.use(statement, catalog)
     if isinstance(statement, tree.Truncate):
         return keyspaces.truncate(statement, catalog, current)
-    if isinstance(statement, tree.Describe):
-        return describe(statement, catalog.schema, current)
     assert isinstance(statement, tree.Refused)
     raise InvalidRequest(f"{statement.what} are not supported by this server")
 

@@ -1,0 +1,163 @@
+"""What is refused, with which error class and words; and that a refused statement has changed nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from embedded.scylla.errors import (
+    AlreadyExists,
+    ConfigurationException,
+    CqlError,
+    InvalidRequest,
+    ProtocolError,
+    SyntaxException,
+    Unauthorized,
+    Unprepared,
+)
+from tests.embedded.scylla.cql_session import CqlSession
+
+TABLE = (
+    "CREATE TABLE t (p int, c int, d int, s int static, v int, m map<text, int>, l list<int>, st set<int>,"
+    " f frozen<list<int>>, PRIMARY KEY (p, c, d))"
+)
+
+
+@pytest.fixture
+def cql() -> CqlSession:
+    session = CqlSession()
+    session.execute(TABLE)
+    return session
+
+
+CASES: list[tuple[str, type[CqlError], str]] = [
+    ("SELEC * FROM t", SyntaxException, "line 1:0 no viable alternative at input 'SELEC'"),
+    ("SELECT * FROM", SyntaxException, "no viable alternative at input '<EOF>'"),
+    ("SELECT * FROM t WHERE p = 'unended", SyntaxException, "line 1:26"),
+    ("SELECT * FROM t; SELECT * FROM t", SyntaxException, "line 1:17"),
+    ("SELECT * FROM nothing", InvalidRequest, "unconfigured table nothing"),
+    ("SELECT * FROM other.t", InvalidRequest, "Keyspace 'other' does not exist"),
+    ("SELECT x FROM t", InvalidRequest, "Unrecognized name x"),
+    ("SELECT nofunction(v) FROM t", InvalidRequest, "Unknown function nofunction called"),
+    ("SELECT writetime(p) FROM t", InvalidRequest, "PRIMARY KEY part p"),
+    ("SELECT * FROM t WHERE c = 1", InvalidRequest, "use ALLOW FILTERING"),
+    ("SELECT * FROM t WHERE v = 1", InvalidRequest, "use ALLOW FILTERING"),
+    ("SELECT * FROM t WHERE p > 1", InvalidRequest, "Only EQ and IN relation are supported on the partition key"),
+    ("SELECT * FROM t WHERE p = 1 AND d = 1", InvalidRequest, 'as preceding column "c" is not restricted'),
+    ("SELECT * FROM t WHERE p = 1 AND c > 1 AND d = 1", InvalidRequest, "is restricted by a non-EQ relation"),
+    ("SELECT * FROM t WHERE p = 1 AND p = 2", InvalidRequest, "cannot be restricted by more than one relation"),
+    ("SELECT * FROM t WHERE p = 1 AND c > 1 AND c > 2", InvalidRequest, "More than one restriction was found"),
+    ("SELECT * FROM t WHERE p = null", InvalidRequest, "Invalid null value in condition for column p"),
+    ("SELECT * FROM t WHERE p = 'x'", InvalidRequest, 'Invalid STRING constant (x) for "p" of type int'),
+    ("SELECT * FROM t WHERE p = 1 AND (d, c) > (1, 1)", InvalidRequest, "must appear in the PRIMARY KEY order"),
+    ("SELECT * FROM t WHERE token(c) > 1", InvalidRequest, "must be in the partition key order"),
+    ("SELECT * FROM t WHERE p = 1 ORDER BY d", InvalidRequest, "declared order in the PRIMARY KEY"),
+    ("SELECT * FROM t WHERE p = 1 ORDER BY v", InvalidRequest, "clustered columns of the PRIMARY KEY"),
+    ("SELECT * FROM t ORDER BY c", InvalidRequest, "restricted by an EQ or an IN"),
+    ("SELECT * FROM t LIMIT 0", InvalidRequest, "LIMIT must be strictly positive"),
+    ("SELECT DISTINCT v FROM t", InvalidRequest, "must only request partition key columns and/or static columns"),
+    ("SELECT v, count(*) FROM t GROUP BY v", InvalidRequest, "Group by non-primary-key column v"),
+    ("SELECT p, count(*) FROM t GROUP BY c", InvalidRequest, "out of order"),
+    ("INSERT INTO t (p, c) VALUES (1, 1)", InvalidRequest, "Missing mandatory PRIMARY KEY part d"),
+    ("INSERT INTO t (c, d) VALUES (1, 1)", InvalidRequest, "Missing mandatory PRIMARY KEY part p"),
+    ("INSERT INTO t (p, c, d) VALUES (1, 1)", InvalidRequest, "Unmatched column names/values"),
+    ("INSERT INTO t (p, c, d, x) VALUES (1, 1, 1, 1)", InvalidRequest, "Unknown identifier x"),
+    ("INSERT INTO t (p, p, c, d) VALUES (1, 1, 1, 1)", InvalidRequest, "Multiple definitions found for column p"),
+    ("INSERT INTO t (p, c, d) VALUES (1, 1, 99999999999)", InvalidRequest, "99999999999"),
+    ("INSERT INTO t (p, c, d, f) VALUES (1, 1, 1, [null])", InvalidRequest, "Cannot store NULL in list or set"),
+    ("INSERT INTO t (p, c, d) VALUES (1, 1, 1) USING TTL -1", InvalidRequest, "TTL must be greater or equal to 0"),
+    ("INSERT INTO t (p, c, d) VALUES (1, 1, 1) USING TTL 630720001", InvalidRequest, "ttl is too large"),
+    ("INSERT INTO t JSON '{\"p\": 1}'", InvalidRequest, "Missing mandatory PRIMARY KEY part c"),
+    ("INSERT INTO t JSON '{\"x\": 1}'", InvalidRequest, "unrecognized column: x"),
+    ("INSERT INTO t JSON 'no json'", InvalidRequest, "Could not decode JSON string"),
+    ("UPDATE t SET v = 1 WHERE p = 1", InvalidRequest, "Missing mandatory PRIMARY KEY part c"),
+    ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d > 1", InvalidRequest, "Invalid operator in where clause"),
+    ("UPDATE t SET v = 1 WHERE c = 1 AND d = 1", InvalidRequest, "Missing mandatory PRIMARY KEY part p"),
+    ("UPDATE t SET p = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "PRIMARY KEY part p found in SET part"),
+    ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d = 1 AND v = 1", InvalidRequest, "non PRIMARY KEY columns: v"),
+    ("UPDATE t SET v = 1, v = 2 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "Multiple incompatible setting"),
+    ("UPDATE t SET s = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "modifies only static columns"),
+    ("UPDATE t SET v = v + 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "non counter column v"),
+    ("UPDATE t SET f = f + [1] WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "frozen collection column f"),
+    ("UPDATE t SET st[1] = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "for set column st"),
+    ("UPDATE t SET m[null] = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "null map key"),
+    ("DELETE v FROM t WHERE p = 1 AND c > 1", InvalidRequest, "not supported for specific columns"),
+    ("DELETE p FROM t WHERE p = 1", InvalidRequest, "should not be a PRIMARY KEY part"),
+    ("BEGIN BATCH USING TTL 1 DELETE FROM t WHERE p = 1 APPLY BATCH", InvalidRequest, "Global TTL on the BATCH"),
+    (
+        "BEGIN BATCH USING TIMESTAMP 1 DELETE FROM t USING TIMESTAMP 2 WHERE p = 1 APPLY BATCH",
+        InvalidRequest,
+        "Timestamp must be set either on BATCH or individual statements",
+    ),
+    ("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy'}", AlreadyExists, "existing keyspace"),
+    ("CREATE KEYSPACE k WITH replication = {'class': 'Nowhere'}", ConfigurationException, "replication strategy class"),
+    ("CREATE KEYSPACE k WITH replication = {}", ConfigurationException, "Missing mandatory replication strategy"),
+    ("CREATE KEYSPACE k WITH nonsense = 1", SyntaxException, "Unknown property 'nonsense'"),
+    ("CREATE TABLE t (p int PRIMARY KEY)", AlreadyExists, "already existing table"),
+    ("CREATE TABLE x (p int)", InvalidRequest, "No PRIMARY KEY specifed"),
+    ("CREATE TABLE x (p list<int> PRIMARY KEY)", InvalidRequest, "non-frozen collection type for PRIMARY KEY"),
+    ("CREATE TABLE x (p duration PRIMARY KEY)", InvalidRequest, "duration type is not supported"),
+    ("CREATE TABLE x (p int PRIMARY KEY, s int static)", InvalidRequest, "Static columns are only useful"),
+    ("CREATE TABLE x (p int PRIMARY KEY, v nothing)", InvalidRequest, "Unknown type ks.nothing"),
+    ("CREATE TABLE x (p int PRIMARY KEY, v counter)", InvalidRequest, "Counters are not supported"),
+    ("CREATE TABLE x (p int PRIMARY KEY, v list<set<int>>)", InvalidRequest, "not allowed inside collections"),
+    ("CREATE TABLE x (p int PRIMARY KEY) WITH nonsense = 1", SyntaxException, "Unknown property 'nonsense'"),
+    ("ALTER TABLE t ADD v int", InvalidRequest, "conflicts with an existing column"),
+    ("ALTER TABLE t DROP p", InvalidRequest, "Cannot drop PRIMARY KEY part p"),
+    ("ALTER TABLE t DROP x", InvalidRequest, "Column x was not found"),
+    ("ALTER TABLE t RENAME v TO w", InvalidRequest, "Cannot rename non PRIMARY KEY part v"),
+    ("ALTER TABLE nothing ADD v int", InvalidRequest, "unconfigured table nothing"),
+    ("DROP TABLE nothing", InvalidRequest, "Cannot drop non existing table 'nothing'"),
+    ("DROP KEYSPACE nothing", ConfigurationException, "non existing keyspace"),
+    ("USE nothing", InvalidRequest, "Keyspace 'nothing' does not exist"),
+    ("CREATE INDEX ON t (v)", InvalidRequest, "not supported"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT * FROM t", InvalidRequest, "not supported"),
+    ("CREATE FUNCTION f(a int) RETURNS NULL ON NULL INPUT", InvalidRequest, "not supported"),
+    ("DROP KEYSPACE system", Unauthorized, "Cannot DROP"),
+]
+
+
+@pytest.mark.parametrize(("statement", "error", "message"), CASES, ids=[case[0][:60] for case in CASES])
+def test_refused(cql: CqlSession, statement: str, error: type[CqlError], message: str) -> None:
+    before = cql.engine.schema.version
+    with pytest.raises(CqlError) as raised:
+        cql.execute(statement)
+    assert type(raised.value) is error
+    assert message in str(raised.value)
+    assert cql.rows("SELECT * FROM t") == []
+    assert cql.engine.schema.version == before
+
+
+def test_no_keyspace_at_all(cql: CqlSession) -> None:
+    cql.keyspace = None  # type: ignore[assignment]
+    with pytest.raises(InvalidRequest, match="No keyspace has been specified"):
+        cql.execute("SELECT * FROM t")
+
+
+def test_the_number_of_bound_values_must_fit(cql: CqlSession) -> None:
+    with pytest.raises(InvalidRequest, match="Invalid amount of bind variables: expected 1 received 0"):
+        cql.execute("SELECT * FROM t WHERE p = ?")
+
+
+def test_a_bound_value_of_the_wrong_size(cql: CqlSession) -> None:
+    with pytest.raises(InvalidRequest, match="Exception while binding column p: marshaling error"):
+        cql.engine.execute("SELECT * FROM t WHERE p = ?", (b"123",), cql.context())
+
+
+def test_a_statement_prepared_for_an_older_table_must_be_prepared_again(cql: CqlSession) -> None:
+    select = cql.engine.prepare("SELECT * FROM t WHERE p = ?", "ks")
+    assert cql.rows(select, 1) == []
+    cql.execute("ALTER TABLE t ADD fresh int")
+    with pytest.raises(Unprepared) as raised:
+        cql.execute(select, 1)
+    assert raised.value.statement_id == select.id
+    again = cql.engine.prepare("SELECT * FROM t WHERE p = ?", "ks")
+    assert again.id == select.id
+    assert "fresh" in [column.name for column in again.result_columns or ()]
+
+
+@pytest.mark.parametrize(
+    "state", [b"x", b"\x09" * 40, b"\x01" + b"\0" * 17 + b"\x7f\xff\xff\xff", b"\x01" + b"\0" * 17]
+)
+def test_a_paging_state_that_was_never_given(cql: CqlSession, state: bytes) -> None:
+    with pytest.raises(ProtocolError, match="paging state"):
+        cql.execute("SELECT * FROM t", page_size=2, paging_state=state)
