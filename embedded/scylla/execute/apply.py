@@ -18,7 +18,7 @@ from embedded.scylla.execute.writeplan import WritePlan
 from embedded.scylla.merge import merge_mutations
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, PartitionMutation, Slice, SortKey
 from embedded.scylla.results import BoundValue, ColumnSpec, RequestContext, Result, Row, Rows, Void
-from embedded.scylla.schema import Column, Table, partition_key_values
+from embedded.scylla.schema import CDC_PARTITIONER, Column, Table, partition_key_values
 
 Step = tuple[WritePlan, Sequence[BoundValue]]
 _BOOLEAN = native("boolean")
@@ -85,6 +85,8 @@ class Writer:
             if plan.conditions is not None and plan.timestamped:
                 raise InvalidRequest("Cannot provide custom timestamp for conditional updates")
         table = steps[0][0].table
+        if table.partitioner == CDC_PARTITIONER and self._catalog.keyspace(table.keyspace).uses_tablets:
+            raise InvalidRequest(f"LWT is not supported on CDC log tables: {table.full_name}")
         keys: set[bytes] = set()
         addressed: list[ClusteringKey | None] = []
         for plan, values in steps:

@@ -370,3 +370,14 @@ def test_tablets_split_and_merge_by_their_least_count(home: Home, tablets: Calla
     assert tablets(f"{home.name}.t") == [2, 8, 4]
     home.run("DROP TABLE t")
     assert tablets(f"{home.name}.t") == []
+
+
+@pytest.mark.parametrize("home", ["tablets"], indirect=True)
+def test_a_log_of_tablets_takes_no_conditional_writes(home: Home) -> None:
+    home.run(f"CREATE TABLE t (pk int PRIMARY KEY) WITH {ON}")
+    home.refuses(
+        'INSERT INTO t_scylla_cdc_log ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no") VALUES (0x01, now(), 7) '
+        "IF NOT EXISTS",
+        "InvalidRequest",
+        "LWT is not supported on CDC log tables: KS.t_scylla_cdc_log",
+    )

