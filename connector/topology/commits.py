@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connector.topology import claims
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.offsets import Entry, Mark, MarkKey, Position, PositionKey, mark_entry, position_entry
@@ -37,7 +38,7 @@ def stage(plan: TablePlan, now: int, move_marks: bool) -> Staged:
     passed."""
     staged = Staged()
     for slot in plan.claimable():
-        mark = plan.first_mark(slot, now)
+        mark = claims.first_mark(plan, slot, now)
         if mark is not None:
             staged.marks[slot] = mark
             staged.claimed.add(slot)

@@ -117,8 +117,10 @@ class GroupState:
     def delivered_row(self, stream: bytes, time: bytes) -> None:
         """Everything of ``stream`` up to and with ``time`` is produced."""
         ms = millis_of(time)
+        before = self.apart.get(stream)
+        read_to = self.level if before is None else before.read_to
         # Never lower: a row stamped before its stream was opened must not take back what others were told.
-        self.apart[stream] = Position(max(ms, self.position(stream).read_to), time)
+        self.apart[stream] = Position(ms if ms > read_to else read_to, time)
         self.delivered[stream] = ms
 
     def read_ended(self, streams: tuple[bytes, ...], read_to: int) -> None:
@@ -152,10 +154,11 @@ class GroupState:
                 self.apart[stream] = Position(close)
         self._rejoin()
 
-    def place(self, positions: dict[bytes, Position]) -> None:
-        """Set the positions of all streams at once."""
-        self.level = min(position.read_to for position in positions.values())
-        self.apart = {stream: at for stream, at in positions.items() if at != (self.level, None)}
+    def place(self, level: int, positions: dict[bytes, Position]) -> None:
+        """Put all streams to ``level``, but for those with positions of their own."""
+        self.level = level
+        self.apart = {stream: at for stream, at in positions.items() if at != (level, None)}
+        self._rejoin()
 
     def _rejoin(self) -> None:
         """Come back to one level if all streams stand at the same place, none of them inside a read."""

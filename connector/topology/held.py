@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from connector.topology import claims
 from connector.topology.slots import TableName
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def held(plan: TablePlan, now: int) -> Iterator[Held]:
     for slot in sorted(plan.book.own):
         if slot not in plan.active:
             if plan.newest is not None:
-                first = plan.first_mark(slot, now)
+                first = claims.first_mark(plan, slot, now)
                 yield Held(table, Reason.HOME_SLOT if first is None else Reason.NOT_CLAIMED, slot=slot)
         elif plan.newest is not None and not plan.knows_enough(slot):
             mark = plan.mark_of(slot)

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from connector.topology import claims
 from connector.topology.book import SlotBook
 from connector.topology.commits import entries
 from connector.topology.groups import Read
@@ -19,7 +20,6 @@ from connector.topology.offsets import Entry, OffsetsRecord
 from connector.topology.sets import StreamGroup
 from connector.topology.slots import TableName
 from connector.topology.table_plan import TablePlan
-
 
 # Reads that one table may get before it is another one's turn.
 PORTION = 8
@@ -136,7 +136,7 @@ class Planner:
         """A transaction is worth opening without data: a claim can be made, or others wait for what was
         delivered."""
         return any(
-            plan.announced or any(plan.first_mark(slot, now) is not None for slot in plan.claimable())
+            plan.announced or any(claims.first_mark(plan, slot, now) is not None for slot in plan.claimable())
             for plan in self.tables.values()
         )
 

@@ -11,7 +11,7 @@ import heapq
 import itertools
 from collections.abc import Iterable, Iterator
 
-from connector.topology import commits
+from connector.topology import claims, commits
 from connector.topology.book import SlotBook
 from connector.topology.commits import Staged
 from connector.topology.gates import blocking
@@ -21,10 +21,6 @@ from connector.topology.lineage import Lineage, Observed, View
 from connector.topology.offsets import Mark, Position
 from connector.topology.sets import StreamGroup, StreamSet
 from connector.topology.slots import TableName, home_slot
-
-# Before a table has its first mark, whoever writes that computes the start by its own clock: sets older than
-# our own idea of the lookback are fetched for this much longer.
-LOOKBACK_MARGIN_MS = 86_400_000
 
 
 class TablePlan:
@@ -68,7 +64,7 @@ class TablePlan:
     def wanted(self, timestamps: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs. Fewest once all slots are
         known."""
-        return self.lineage.wanted(timestamps, self._horizon(now))
+        return self.lineage.wanted(timestamps, claims.horizon(self, now))
 
     def observe(self, view: View, polled_at: int) -> Observed:
         """Take in the answer to a poll that *started* at ``polled_at``; only a FRESH one counts as a
@@ -86,62 +82,11 @@ class TablePlan:
             self._sort_anew()
         return observed
 
-    def _horizon(self, now: int) -> int | None:
-        """Nothing before this ms is needed any more, neither rows nor who followed whom; None: that is not
-        known.
-
-        Below every mark's set as well: a stream that looks as if it had been opened in the first set we know,
-        while a mark's writer had long read it, would be read again from there.
-        """
-        if not self.book.all_known:
-            return None
-        ledgers = self.book.ledgers(self.table)
-        marks = [ledger.mark for ledger in ledgers if ledger.mark is not None]
-        if not marks:
-            return now - self.lookback_ms - LOOKBACK_MARGIN_MS if self.lookback_ms > 0 else None
-        bounds = [min(mark.read_to, mark.stream_set) for mark in marks]
-        bounds += [at.read_to for ledger in ledgers for at in ledger.positions.values()]
-        if len(marks) < self.book.slots:
-            bounds.append(min(mark.start for mark in marks))
-        return min(bounds)
-
     # -- slots -----------------------------------------------------------------------------------------------
 
     def claimable(self) -> list[int]:
         """Slots that were restored and in which this table is not claimed yet."""
         return [slot for slot in sorted(self.book.own) if slot not in self.active]
-
-    def first_mark(self, slot: int, now: int) -> Mark | None:
-        """The mark that claims ``slot``; None while it cannot be known.
-
-        One worker alone decides where a table starts, the owner of its home slot. Were every owner to compute
-        "now minus the lookback" for itself, two slots would start at different times, and what a split moves
-        from one to the other in between would be missed or read although it should not.
-        """
-        ledger = self.own_ledger(slot)
-        assert ledger is not None
-        if ledger.mark is not None:
-            mark = ledger.mark
-            return Mark(mark.read_to, mark.stream_set, mark.start, self.book.owner)
-        newest = self.lineage.newest
-        if newest is None:
-            return None
-        start = self._start(now) if slot == self.home else self._start_at_home()
-        return None if start is None else Mark(start, newest.timestamp, start, self.book.owner)
-
-    def _start(self, now: int) -> int | None:
-        # A mark anywhere says that the table has been started before. Only all slots together can say that it
-        # has not.
-        if not self.book.all_known:
-            return None
-        starts = [ledger.mark.start for ledger in self.book.ledgers(self.table) if ledger.mark is not None]
-        if starts:
-            return min(starts)
-        return now - self.lookback_ms if self.lookback_ms > 0 else self.lineage.oldest_listed
-
-    def _start_at_home(self) -> int | None:
-        mark = self.mark_of(self.home)
-        return None if mark is None else mark.start
 
     def release(self, slots: Iterable[int]) -> None:
         """The slots belong to somebody else. The open transaction was committed or aborted before."""
@@ -180,20 +125,22 @@ class TablePlan:
         ledger = self.own_ledger(state.slot)
         if ledger is None or ledger.mark is None:
             return
-        positions: dict[bytes, Position] = {}
         usual = start_of(ledger, b"", state.opened, state.close, state.opened_known)
         assert usual is not None
-        recorded = {stream for stream in state.group.streams if stream in ledger.positions}
-        for stream in state.group.streams:
-            start = usual
-            if stream in recorded:
-                start = start_of(ledger, stream, state.opened, state.close, state.opened_known) or usual
+        recorded = (
+            {stream for stream in state.group.streams if stream in ledger.positions} if ledger.positions else set()
+        )
+        positions: dict[bytes, Position] = {}
+        for stream in recorded:
+            start = start_of(ledger, stream, state.opened, state.close, state.opened_known)
+            assert start is not None
             positions[stream] = start
-        state.place(positions)
+        state.place(usual.read_to, positions)
         state.recorded = recorded
         # A position may be there because rows up to it were delivered: no mark below may replace it.
-        state.delivered = {s: positions[s].read_to - (positions[s].after is None) for s in recorded}
-        self.orphans[state.slot] -= recorded
+        state.delivered = {s: at.read_to - (at.after is None) for s, at in positions.items()}
+        if recorded:
+            self.orphans[state.slot] -= recorded
 
     def own_ledger(self, slot: int) -> Ledger | None:
         own = self.book.own.get(slot)

@@ -7,6 +7,7 @@ Two `StreamSet`s go in, a `Transition` comes out, in time linear in their sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from connector.errors import UnsupportedServer
 from connector.topology.sets import StreamGroup, StreamSet
@@ -24,6 +25,8 @@ class Transition:
     waits: tuple[tuple[StreamGroup, tuple[StreamGroup, ...]], ...]
 
 
+# All vnode tables go through the same pairs of sets, one after the other.
+@lru_cache(maxsize=4)
 def transition(old: StreamSet, new: StreamSet) -> Transition:
     """How ``new`` follows ``old``.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import connector.topology.claims as claims
 import connector.topology.commits as commits
 import connector.topology.ledger as ledger
 import connector.topology.lineage as lineage
@@ -160,7 +161,7 @@ def _everybody_starts(self: TablePlan, slot: int, now: int) -> Mark | None:
     return real
 
 
-_real_first_mark = TablePlan.first_mark
+_real_first_mark = claims.first_mark
 
 
 def _claims_forgotten(self: TablePlan) -> list[int]:
@@ -219,6 +220,9 @@ def _start_at_poll(self: lineage.Lineage, group: Any, opened: int, opened_known:
 _real_add = lineage.Lineage._add
 
 
+# What a transaction of the dead holds up would otherwise only be late, by the transaction's timeout.
+IMPATIENT = Rules(transactions_time_out=False)
+
 MUTANTS: dict[str, Mutant] = {
     "nobody waits": Mutant(_waits(lambda real: ())),
     "waits only for closed streams": Mutant(_waits(_only_closed)),
@@ -239,16 +243,16 @@ MUTANTS: dict[str, Mutant] = {
         (commits, "_next_mark", _fastest_rules), (commits, "_stage_under", lambda *a: None)
     ),
     "stream_set is not raised": Mutant((commits, "stage", _old_set_kept)),
-    "every slot decides where a table starts": Mutant((TablePlan, "first_mark", _everybody_starts)),
-    "reading before the claim is committed": Mutant((TablePlan, "claimable", _claims_forgotten)),
+    "every slot decides where a table starts": Mutant((claims, "first_mark", _everybody_starts)),
+    "reading before the claim is committed": Mutant((TablePlan, "claimable", _claims_forgotten), rules=IMPATIENT),
     "an abort keeps the positions": Mutant((TablePlan, "aborted", _abort_keeps_positions)),
     "a batch counts as its whole millisecond": Mutant((GroupState, "delivered_row", _batch_counts_as_read)),
     "a torn group is read from its lowest position": Mutant((GroupState, "next_read", _all_together)),
     "a torn group is read from its highest position": Mutant((GroupState, "next_read", _all_from_highest)),
     "a read of some streams counts for the group": Mutant((GroupState, "read_ended", _whole_group_ends)),
-    "old sets are left out too early": Mutant((TablePlan, "_horizon", _horizon_without_sets)),
+    "old sets are left out too early": Mutant((claims, "horizon", _horizon_without_sets)),
     "late sets start where the log has got to": Mutant((lineage.Lineage, "_add", _start_at_poll)),
-    "dead owners are not fenced": Mutant(rules=Rules(fence_owners=False)),
+    "dead owners are not fenced": Mutant(rules=Rules(fence_owners=False, transactions_time_out=False)),
     "the high watermark is not awaited": Mutant(rules=Rules(wait_for_high_watermark=False)),
     "a commit names no slots": Mutant(rules=Rules(name_touched_slots=False)),
     "pages of void reads are produced": Mutant(rules=Rules(drop_old_pages=False)),

@@ -147,6 +147,11 @@ class Simulation:
             worker.skew = 0
             if worker.name not in self.kafka.members:
                 worker.lost()
+        # Transactions of the dead end by their timeout: a zombie may have written one after its successor had looked.
+        alive = {worker.name for worker in self.workers}
+        for owner in {t.owner for t in self.kafka.transactions if not t.decided} - alive:
+            if self.rules.transactions_time_out:
+                self.kafka.fence(owner)
         members = [worker for worker in self.workers if worker.name in self.kafka.members]
         for slot in range(self.slots):
             if not any(slot in worker.assigned for worker in members):

@@ -28,6 +28,7 @@ class Rules:
     drop_old_pages: bool = True
     caught_up_first: bool = True
     release_after_unknown: bool = True
+    transactions_time_out: bool = True
 
 
 @dataclass(eq=False)

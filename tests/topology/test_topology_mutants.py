@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.topology import Mark, Observed, TablePlan, View, commits
+from connector.topology import Mark, Observed, TablePlan, View, claims, commits
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from tests.topology import test_topology_followers as followers
@@ -116,10 +116,10 @@ BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
         offsets.test_a_worker_with_an_older_view_reads_nothing_and_says_so,
     ),
     "the home slot does not look at other marks": (
-        TablePlan, "_start", _start_by_the_clock, offsets.test_a_table_that_was_started_before_keeps_its_start,
+        claims, "table_start", _start_by_the_clock, offsets.test_a_table_that_was_started_before_keeps_its_start,
     ),
     "the home slot does not wait for other slots": (
-        TablePlan, "_start", _start_by_the_clock, offsets.test_the_home_slot_waits_until_all_slots_are_known,
+        claims, "table_start", _start_by_the_clock, offsets.test_the_home_slot_waits_until_all_slots_are_known,
     ),
     "nobody is told of a passed change": (
         TablePlan, "_announce", _never_announce, offsets.test_a_change_that_others_wait_for_is_told_at_once,
