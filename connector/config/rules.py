@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from connector.config.catalogue import WORKER_BY_NAME
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.keystores import KeystoreError, read_certificates, read_identity, read_pem_identity
 from connector.config.names import Names
 from connector.config.output_properties import DEFAULT_PLACEMENT
-from connector.config.topic_creation import TopicCreation
+from connector.config.topic_creation import TopicCreation, misspelt_setting
 
 Values = Mapping[str, Any]
 
@@ -179,6 +180,12 @@ def _storage(connector: Document, worker: Document, values: Values, worker_value
         policy = worker.texts.get(f"{prefix}.cleanup.policy")
         if policy is not None and policy.strip() != "compact":
             findings.problem(worker, f"{prefix}.cleanup.policy", "The topic must be compacted", "compact")
+        for name in worker.texts:
+            setting = name.removeprefix(f"{prefix}.")
+            if name.startswith(f"{prefix}.") and name not in WORKER_BY_NAME and name != f"{prefix}.file.filename":
+                meant = misspelt_setting(setting, ("topic", "partitions", "replication.factor"))
+                if meant:
+                    findings.problem(worker, name, "No setting of a topic", f"did you mean {prefix}.{meant}?")
     offsets = values["offsets.storage.topic"] or worker_values["offset.storage.topic"]
     if offsets == worker_values["status.storage.topic"]:
         document, name = (

@@ -10,8 +10,21 @@ from connector.config.kind import Invalid, integer, java_pattern, nearest
 from connector.errors import Problem
 
 _PREFIX = "topic.creation."
+_OF_GROUP = ("partitions", "replication.factor")
 _REPLICATION = integer(1, 32_767, also=(-1,))
 _PARTITIONS = integer(1, also=(-1,))
+#: Kafka's settings of a topic. Brokers of other makes have more, so only what is nearly one of these is a mistake.
+_SETTINGS = """
+    cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+    delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
+    index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
+    max.compaction.lag.ms max.message.bytes message.downconversion.enable message.format.version
+    message.timestamp.after.max.ms message.timestamp.before.max.ms message.timestamp.difference.max.ms
+    message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
+    remote.log.copy.disable remote.log.delete.on.disable remote.storage.enable retention.bytes retention.ms
+    segment.bytes segment.index.bytes segment.jitter.ms segment.ms unclean.leader.election.enable
+"""
+TOPIC_SETTINGS = frozenset(_SETTINGS.split())
 #: Topic settings that are numbers, so that a wrong one is said before the broker says it.
 _NUMBERS = (
     "retention.ms",
@@ -53,6 +66,12 @@ class TopicCreation:
         return next((group for group in self.groups if group.matches(topic)), self.default)
 
 
+def misspelt_setting(setting: str, others: Sequence[str] = ()) -> str | None:
+    """The setting that was meant, if this is none but nearly one."""
+    known = (*TOPIC_SETTINGS, *others)
+    return None if setting in known else nearest(setting, known, 0.8)
+
+
 def read_topic_creation(group_names: Sequence[str], raw: Mapping[str, str]) -> tuple[TopicCreation, list[Problem]]:
     """What ``raw`` says of topic creation, and what is wrong with it."""
     problems: list[Problem] = []
@@ -69,6 +88,9 @@ def read_topic_creation(group_names: Sequence[str], raw: Mapping[str, str]) -> t
             problems.append(Problem(name, "Names no setting", text, f"{_PREFIX}{group}.partitions"))
         else:
             settings[group][setting] = text
+            meant = misspelt_setting(setting, (*_OF_GROUP, *(("include", "exclude") if group != "default" else ())))
+            if meant:
+                problems.append(Problem(name, "No setting of a topic", text, f"did you mean {_PREFIX}{group}.{meant}?"))
     groups = tuple(_group(name, settings[name], problems) for name in group_names if name != "default")
     default = _group("default", settings["default"], problems)
     return TopicCreation(groups, default), problems

@@ -211,6 +211,18 @@ def test_topic_creation_groups() -> None:
     assert creation.settings_for("xshop.orders").config == {"retention.ms": "1000"}
 
 
+def test_misspelt_settings_of_topics() -> None:
+    found = problem({"topic.creation.default.retention.mss": "1"})
+    assert found.suggestion == "did you mean topic.creation.default.retention.ms?"
+    assert (
+        problem({"topic.creation.default.partition": "1"}).suggestion
+        == "did you mean topic.creation.default.partitions?"
+    )
+    assert problem(worker={"offset.storage.topics": "a"}).suggestion == "did you mean offset.storage.topic?"
+    kept = loaded({}, {"offset.storage.segment.bytes": "1048576", "offset.storage.redpanda.remote.write": "true"})
+    assert set(kept.worker.offsets.config) == {"segment.bytes", "redpanda.remote.write"}
+
+
 def test_compaction_of_deltas_is_mentioned() -> None:
     compacted = {"topic.creation.default.cleanup.policy": "compact"}
     (notice,) = loaded(compacted).notices

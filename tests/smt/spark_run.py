@@ -31,7 +31,11 @@ def main() -> None:
 
     given = json.load(sys.stdin)
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    builder = (
+        builder.config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+    )
     # So few rows are not worth compiling expressions for.
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
         "spark.sql.codegen.factoryMode", "NO_CODEGEN"
