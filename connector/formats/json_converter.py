@@ -32,9 +32,10 @@ def to_json(value: Any) -> bytes:
     b'{"a":1.5,"b":1.0E10,"c":"eHg="}'
     """
     raw = orjson.dumps(value, _other)
-    if not raw.isascii():
+    # Looking for single bytes as numbers is ten times as fast as any other search.
+    if 0xF0 in raw or 0xF1 in raw or 0xF2 in raw or 0xF3 in raw or 0xF4 in raw:
         raw = _BEYOND_BASIC_PLANE.sub(_surrogates, raw)
-    if b"\\u00" in raw:
+    if 0x5C in raw:
         raw = _ESCAPE.sub(_upper_case, raw)
     return raw
 

@@ -99,14 +99,14 @@ def _field_schema(place: ColumnPlace, base: str) -> Schema:
 
 def _cell(place: ColumnPlace, render: Render) -> Field:
     at, deleted_at = place.value, place.deleted
-    if at is None or deleted_at is None:
+    if at is None:
         return lambda row: None
 
     def cell(row: Row) -> Any:
         raw = row[at]
         if raw is not None:
             return {"value": render(raw)}
-        return {"value": None} if row[deleted_at] == TRUE else None
+        return {"value": None} if deleted_at is not None and row[deleted_at] == TRUE else None
 
     return cell
 
