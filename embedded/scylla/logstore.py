@@ -30,6 +30,7 @@ from embedded.scylla.schema import Table
 from embedded.scylla.store import LiveCells, LiveRow, Page, PageRequest, PartitionView, RingPosition, TableStore
 from embedded.scylla.tokens import cdc_token
 
+_PURGE_EVERY = 4096
 _pack_place = Struct(">I").pack
 _unpack_place = Struct(">I").unpack_from
 
@@ -164,7 +165,11 @@ class LogStore:
     def apply(self, mutation: PartitionMutation) -> None:
         if isinstance(mutation, LogMutation):
             if mutation.key not in self._by_hand_keys:
-                self._stream(mutation.key).add(mutation.bodies, mutation.expiry)
+                stream = self._stream(mutation.key)
+                stream.add(mutation.bodies, mutation.expiry)
+                # Streams that nobody reads must not keep what has expired for ever.
+                if len(stream.bodies) % _PURGE_EVERY < len(mutation.bodies):
+                    stream.live(mutation.expiry - mutation.ttl, self._shape)
             else:
                 expiries = [mutation.expiry] * len(mutation.bodies)
                 self._apply_by_hand(self._cell_by_cell(mutation.key, mutation.bodies, expiries))

@@ -22,7 +22,7 @@ from embedded.scylla.cdc.changes import (
     Group,
 )
 from embedded.scylla.cdc.images import ImageStates, RowState, image_cell
-from embedded.scylla.cdc.plan import NULL_CELL, TRUE_CELL, ColumnPlan, LogPlan, cell, operation_cell, ttl_cell
+from embedded.scylla.cdc.plan import TRUE_CELL, ColumnPlan, LogPlan, cell, operation_cell, ttl_cell
 from embedded.scylla.mutation import Bound, Cell, Cells, ClusteringKey, PartitionMutation
 
 _pack_cell_int = Struct(">ii").pack
@@ -198,6 +198,3 @@ def insert_row(
             else:
                 row[value_at] = cell(value)
     return row
-
-
-__all__ = ["NULL_CELL", "LogMutation", "RowEncoder", "finish_group", "insert_row", "time_uuid"]

@@ -166,6 +166,15 @@ def test_rows_expire_one_by_one(store: LogStore) -> None:
     assert store.row_count(NOW + 10) == 1
 
 
+def test_a_stream_that_nobody_reads_does_not_keep_expired_rows(store: LogStore) -> None:
+    for number in range(20_000):
+        second = NOW + number // 10
+        store.apply(group(LOW, number, [1], expiry=second + OPTIONS.ttl))
+
+    # 1,000 rows live; what expired is dropped from time to time.
+    assert len(store._streams[LOW].bodies) <= 1_000 + 4_096
+
+
 def test_partitions_come_in_the_order_of_signed_tokens(store: LogStore) -> None:
     odd = b"no stream id"
     for key in (HIGH, LOW):
