@@ -6,6 +6,7 @@ stdout: one JSON object a line, the worker's reports. Logs go to stderr, as ever
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import logging
 import os
@@ -28,6 +29,8 @@ def main() -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: _stop(stop))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
+    # Where every thread stands, on stderr: for a worker that seems to hang.
+    faulthandler.register(signal.SIGUSR1)
     threading.Thread(target=_watch_supervisor, args=(stop,), daemon=True).start()
     sys.exit(_run(order, stop))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +18,37 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 log = logging.getLogger("connector.kafka")
 
+# A broker that is away makes every client say so many times a second: one line per kind and half minute is enough.
+SAME_KIND_SECONDS = 30.0
+
 Properties = Mapping[str, Any]
 
 CALL_SECONDS = 10.0
 
 READ_COMMITTED = "read_committed"
 READ_UNCOMMITTED = "read_uncommitted"
+
+
+class QuietLog:
+    """librdkafka's log lines, each kind of them (``FAIL``, ``GETPID``, …) once in a while."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, float] = {}
+
+    def log(self, level: int, text: str, *arguments: object) -> None:
+        """Called by confluent-kafka in place of a logger, within poll and flush."""
+        kind = str(arguments[0]) if arguments else text
+        now = time.monotonic()
+        known = self._said.get(kind)
+        if known is None or now - known >= SAME_KIND_SECONDS:
+            self._said[kind] = now
+            # What librdkafka calls an error it goes on to mend by itself: none of it is one for our users.
+            log.log(min(level, logging.WARNING), text, *arguments)
+        else:
+            log.debug(text, *arguments)
+
+
+_QUIET = QuietLog()
 
 
 class ConnectionHealth:
@@ -77,7 +103,7 @@ class KafkaClients:
     def _merged(self, kind: Properties, own: Properties) -> dict[str, Any]:
         merged = {**self.common, **kind, **{name.replace("_", "."): value for name, value in own.items()}}
         merged.setdefault("error_cb", self.health.failed)
-        merged.setdefault("logger", log)
+        merged.setdefault("logger", _QUIET)
         return merged
 
 

@@ -37,6 +37,7 @@ class TopicSpec:
     compacted: bool | None = None
     least_partitions: int = 1
     property: str = "topic.prefix"
+    create: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def ensure_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, T
     wanted = {spec.name: spec for spec in specs}
     existing = topic_partitions(admin)
     missing = [spec for name, spec in wanted.items() if name not in existing]
-    problems = _create(admin, missing)
+    problems = [_forbidden(spec) for spec in missing if not spec.create] or _create(admin, missing)
     if not problems:
         existing = _visible(admin, wanted)
         facts = _facts(admin, {name: existing[name] for name in wanted})
@@ -76,9 +77,20 @@ def topic_partitions(admin: AdminClient) -> dict[str, int]:
 def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem]:
     """Problems of those that exist already; creates nothing."""
     existing = topic_partitions(admin)
+    specs = list(specs)
+    missing = [_forbidden(spec) for spec in specs if spec.name not in existing and not spec.create]
     present = [spec for spec in specs if spec.name in existing]
     facts = _facts(admin, {spec.name: existing[spec.name] for spec in present})
-    return [problem for spec in present for problem in _mismatches(spec, facts[spec.name])]
+    return missing + [problem for spec in present for problem in _mismatches(spec, facts[spec.name])]
+
+
+def _forbidden(spec: TopicSpec) -> Problem:
+    return Problem(
+        property=spec.property,
+        value=spec.name,
+        problem="the topic does not exist, and topic.creation.enable is false",
+        suggestion="create it by hand, or set topic.creation.enable=true in the worker's file",
+    )
 
 
 def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:

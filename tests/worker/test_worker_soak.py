@@ -83,7 +83,8 @@ class Chaos:
     def second_container(self) -> None:
         self.happened.append("second container")
         run = self.service.start("--tasks", "1")
-        wait(self.random.uniform(3, 8))
+        until(lambda: self.service.workers(run), 60, "a second container's worker")
+        wait(self.random.uniform(1, 6))
         assert self.service.stop(run) == 0
 
     def new_generation(self) -> None:
@@ -126,6 +127,9 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(tmp_path: Path, 
             assert sum(delivered) >= written
             assert service.stop(service.runs[-1]) == 0
         except BaseException:
+            for pid in service.workers():
+                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
+            wait(1)
             print(f"seed {seed}: {', '.join(chaos.happened)}\n{service.log[-20_000:]}")
             raise
         finally:
