@@ -11,6 +11,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, takewhile
 from struct import Struct
 
 from embedded.scylla.cdc.log_rows import LogMutation
@@ -31,6 +33,8 @@ from embedded.scylla.store import LiveCells, LiveRow, Page, PageRequest, Partiti
 from embedded.scylla.tokens import cdc_token
 
 _PURGE_EVERY = 4096
+#: A page is cut short here, as ScyllaDB's are (at 1 MB): a frame cannot be longer than 256 MB.
+_PAGE_BYTES = 16 << 20
 _pack_place = Struct(">I").pack
 _unpack_place = Struct(">I").unpack_from
 
@@ -250,7 +254,13 @@ class LogStore:
                 break
         else:
             position = None
-        body = b"".join(parts if places == () else [project_row(row, places) for row in parts])
+        if places:
+            parts = [project_row(row, places) for row in parts]
+        body = b"".join(parts)
+        if len(body) > _PAGE_BYTES and len(parts) > 1:
+            ends = accumulate(map(len, parts))
+            fitting = sum(1 for _ in takewhile(lambda end: end <= _PAGE_BYTES, ends))
+            return self.fast_page(replace(request, max_rows=max(1, fitting)))
         return Page(body, len(parts), position)
 
     def _readable(self, key: bytes, now: int) -> _Stream | _HandWritten | None:
