@@ -106,7 +106,6 @@ class DeliveryConfig:
     exactly_once: bool
     transaction_interval_ms: int
     transaction_timeout_ms: int
-    max_block_ms: int
     offset_topic: str
     topic_creation: TopicCreation
     create_topics: bool

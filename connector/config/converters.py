@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from connector.config.kind import BOOLEAN, PASSWORD, STRING, Invalid, Kind, integer, nearest, one_of
-from connector.config.property import Property, Section, without_effect
+from connector.config.property import Effect, Property, Section, without_effect
 from connector.config.secret import Secret
 
 JSON_CLASS = "org.apache.kafka.connect.json.JsonConverter"
@@ -76,8 +76,10 @@ JSON_OPTIONS = Section(
         Property(
             "decimal.format",
             one_of("BASE64", "NUMERIC"),
-            "Form of Connect decimals. CQL decimals are strings in either.",
+            "Form of Connect decimals.",
             default="BASE64",
+            effect=Effect.NONE,
+            reason="CQL decimals are texts, as in the Java connector",
         ),
         Property(
             "replace.null.with.default",
@@ -206,7 +208,6 @@ class ConverterConfig:
 
     kind: Literal["json", "avro"]
     schemas_enable: bool = True
-    decimal_format: Literal["BASE64", "NUMERIC"] = "BASE64"
     replace_null_with_default: bool = True
     registry: RegistryConfig | None = None
     auto_register: bool = True
@@ -274,7 +275,6 @@ def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str
         return ConverterConfig(
             kind="json",
             schemas_enable=options["schemas.enable"],
-            decimal_format=options["decimal.format"],
             replace_null_with_default=options["replace.null.with.default"],
         )
     urls, login = _without_logins(options["schema.registry.url"])

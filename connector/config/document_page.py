@@ -49,8 +49,8 @@ the topic, such as `retention.ms`. Groups named in `topic.creation.groups` come 
 _CLIENT_TEXT = """
 Clients take the names of Java's clients. In the worker's file a name at the top level is for all clients, one behind
 `producer.`, `consumer.` or `admin.` for that one; in the connector's file the prefixes are `producer.override.`,
-`consumer.override.` and `admin.override.`. Later ones win. Below is what each becomes in librdkafka. `max.block.ms` is
-how long a full buffer is waited for; `compression.<codec>.level` becomes `compression.level` for the codec in use.
+`consumer.override.` and `admin.override.`. Later ones win. Below is what each becomes in librdkafka.
+`compression.<codec>.level` becomes `compression.level` for the codec in use.
 """
 
 _SECURITY_TEXT = """
@@ -135,15 +135,21 @@ def _classes(known: dict[str, str]) -> str:
 
 def _clients() -> str:
     lines = ["| property | producer | consumer | admin |\n|---|---|---|---|\n"]
-    names = dict.fromkeys(name for _, name in CLIENT_PROPERTIES)
-    for name in names:
-        cells = [_becomes(CLIENT_PROPERTIES.get((role, name)), role) for role in (PRODUCER, CONSUMER, ADMIN)]
+    idle: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for _, name in CLIENT_PROPERTIES):
+        rules = [CLIENT_PROPERTIES.get((role, name)) for role in (PRODUCER, CONSUMER, ADMIN)]
+        if all(rule is None or (rule.reason and not rule.demand and not rule.targets) for rule in rules):
+            reason = next(rule.reason for rule in rules if rule)
+            idle.setdefault(reason, []).append(f"`{name}`")
+            continue
+        cells = [_becomes(rule, role) for rule, role in zip(rules, (PRODUCER, CONSUMER, ADMIN), strict=True)]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |\n")
+    lines.append("\nAccepted without effect:\n\n| property | why |\n|---|---|\n")
+    idle["librdkafka refreshes logins by itself"] = [f"`{name}`" for name in SASL_WITHOUT_EFFECT]
+    lines += [f"| {', '.join(names)} | {_cell(reason)} |\n" for reason, names in idle.items()]
     handled = ", ".join(f"`{name}`" for name in (*SSL_NAMES, *SASL_NAMES))
-    idle = ", ".join(f"`{name}`" for name in SASL_WITHOUT_EFFECT)
     native = ", ".join(f"`{name}`" for name in sorted(NATIVE_NAMES))
     lines.append(f"\nHandled as described above: {handled}.\n")
-    lines.append(f"\nNo effect, since librdkafka refreshes logins by itself: {idle}.\n")
     lines.append(f"\nlibrdkafka's own names are taken as they are: {native}.\n")
     return "".join(lines)
 

@@ -23,9 +23,6 @@ from connector.config.kafka_table import (
 from connector.config.kind import Invalid, integer, nearest
 from connector.config.secret import MASK, is_secret_name
 
-#: "For ever", the time that a Kafka Connect worker lets a producer wait for room in its buffer.
-FOREVER_MS = 2**63 - 1
-
 #: librdkafka's own defaults, where one that is given must fit to one that is not.
 _FIRST_RECONNECT_MS, _LONGEST_RECONNECT_MS, _POLL_INTERVAL_MS = 100, 10_000, 300_000
 
@@ -36,12 +33,11 @@ _SECURITY = frozenset((*security.SSL_NAMES, *security.SASL_NAMES, *security.SASL
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaProperties:
-    """librdkafka's properties for each kind of client, and how long a full producer may be waited for."""
+    """librdkafka's properties for each kind of client."""
 
     producer: Mapping[str, Any] = field(default_factory=dict)
     consumer: Mapping[str, Any] = field(default_factory=dict)
     admin: Mapping[str, Any] = field(default_factory=dict)
-    max_block_ms: int = FOREVER_MS
 
     def __repr__(self) -> str:
         def masked(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +45,7 @@ class KafkaProperties:
 
         return (
             f"KafkaProperties(producer={masked(self.producer)}, consumer={masked(self.consumer)}, "
-            f"admin={masked(self.admin)}, max_block_ms={self.max_block_ms})"
+            f"admin={masked(self.admin)})"
         )
 
 
@@ -101,7 +97,6 @@ def translate(
     """
     findings: list[Finding] = []
     results = {}
-    blocks = FOREVER_MS
     for role in ALL:
         settings = {name: Setting(name, text, "", name) for name, text in required.items()}
         for setting in layers.get(role, ()):
@@ -115,9 +110,8 @@ def translate(
                 prefix = setting.written_as.removesuffix(setting.name)
                 hint = f"did you mean {prefix}{meant}?" if meant else None
                 findings.append(Finding(setting, f"The {role} has no such property", hint))
-        results[role], block = _translate_role(role, settings, findings)
-        blocks = block if block is not None else blocks
-    found = KafkaProperties(results[PRODUCER], results[CONSUMER], results[ADMIN], blocks)
+        results[role] = _translate_role(role, settings, findings)
+    found = KafkaProperties(results[PRODUCER], results[CONSUMER], results[ADMIN])
     return found, _without_repeats(findings)
 
 
@@ -126,9 +120,7 @@ def _without_repeats(findings: list[Finding]) -> list[Finding]:
     return list(unique.values())
 
 
-def _translate_role(
-    role: str, settings: Mapping[str, Setting], findings: list[Finding]
-) -> tuple[dict[str, Any], int | None]:
+def _translate_role(role: str, settings: Mapping[str, Setting], findings: list[Finding]) -> dict[str, Any]:
     texts = {name: setting.text for name, setting in settings.items()}
     protocol = texts.get("security.protocol", "plaintext").strip().lower()
 
@@ -154,9 +146,7 @@ def _translate_role(
         _within_transaction(settings, result, findings)
     if role == CONSUMER:
         _within_poll(settings, result, findings)
-    block = settings.get("max.block.ms")
-    known = role == PRODUCER and block is not None and block.text.strip().isdigit()
-    return result, int(block.text) if block is not None and known else None
+    return result
 
 
 def _sibling(place: Setting, name: str) -> Setting:

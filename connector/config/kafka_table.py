@@ -159,7 +159,12 @@ _TABLE: list[ClientProperty] = [
     ClientProperty(
         "buffer.memory", (PRODUCER,), integer(0, 2**62), _to("queue.buffering.max.kbytes", (PRODUCER,)), _kilobytes
     ),
-    ClientProperty("max.block.ms", (PRODUCER,), integer(0, 2**63 - 1)),
+    ClientProperty(
+        "max.block.ms",
+        (PRODUCER,),
+        integer(0, 2**63 - 1),
+        reason="a full buffer slows reading until Kafka takes more, for as long as the transaction may last",
+    ),
     _number("batch.size", 1, INT_MAX, (PRODUCER,)),
     _number("linger.ms", 0, 900_000, (PRODUCER,)),
     ClientProperty(

@@ -107,7 +107,6 @@ def load(
             exactly_once=connector_values["exactly.once.support"] != "disabled",
             transaction_interval_ms=connector_values["transaction.boundary.interval.ms"],
             transaction_timeout_ms=int(kafka.producer["transaction.timeout.ms"]),
-            max_block_ms=kafka.max_block_ms,
             offset_topic=connector_values["offsets.storage.topic"] or worker_values["offset.storage.topic"],
             topic_creation=creation,
             create_topics=worker_values["topic.creation.enable"],

@@ -104,6 +104,7 @@ def _data(configuration: Configuration, topic: str, partitions: int | None = Non
         group.replication_factor,
         dict(group.config),
         property="topic.prefix",
+        create=configuration.connector.delivery.create_topics,
     )
 
 

@@ -95,7 +95,6 @@ def test_an_ordinary_worker_file() -> None:
         "client.dns.lookup": "use_all_dns_ips",
         "metadata.max.age.ms": "60000",
     }
-    assert properties.max_block_ms == 60000
     assert properties.consumer["fetch.wait.max.ms"] == "100"
     assert properties.consumer["socket.timeout.ms"] == "25000"
     assert properties.admin["socket.timeout.ms"] == "20000"
