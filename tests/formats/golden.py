@@ -1,7 +1,8 @@
 """Golden cases: plain text files that say what is configured, what is run in CQL, and which records come of it.
 
 A file has a title, ``[config]`` (properties of the connector), ``[cql]`` (one statement a line), optionally ``[log]``
-(``operation A becomes B``), and ``[records]``: key and value on two lines, then ``headers a=b c=d`` if there are any.
+(``operation A becomes B``), and ``[records]``: key and value on two lines, then ``headers a=b c=d`` and ``topic T``
+where there are headers, and where it is not the data topic of the table.
 ``<source>`` stands for the whole source block. Bytes are compared; the connector's clock stands still.
 """
 
@@ -26,6 +27,7 @@ class Expected:
     key: bytes
     value: bytes
     headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def _expected(lines: list[str]) -> list[Expected]:
         if pending and pending[0].startswith("headers "):
             pairs = (pair.partition("=") for pair in pending.pop(0).split()[1:])
             headers = tuple((name, text.encode()) for name, _, text in pairs)
-        made.append(Expected(key, value, headers))
+        topic = pending.pop(0).split()[1] if pending and pending[0].startswith("topic ") else ""
+        made.append(Expected(key, value, headers, topic))
     return made
 
 
@@ -87,7 +90,9 @@ def shown(change: Change, record: Record) -> Expected:
         f'"keyspace_name":"{table.keyspace}","table_name":"{table.name}"}}'
     )
     value = b"null" if record.value is None else record.value.replace(source.encode(), b"<source>")
-    return Expected(record.key or b"null", value, tuple(record.headers))
+    data_topic = f"cases.{table.keyspace}.{table.name}"
+    topic = "" if record.topic == data_topic else record.topic
+    return Expected(record.key or b"null", value, tuple(record.headers), topic)
 
 
 def recoded(row: Row, at: int, codes: dict[int, int]) -> Row:
