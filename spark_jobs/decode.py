@@ -105,9 +105,19 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     }
     if name in made:
         return made[name]
-    if name in NUMBERED:
+    if name in NUMBERED or name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
+
+
+def _no_longer_written(layout: Layout) -> set[str]:
+    """Changelog columns of types that a column had before: kept for what is landed, no record fills them."""
+    written = {stored for _, stored in layout.recorded}
+    for _, stored in layout.recorded:
+        if stored.role == "fields":
+            written.update(part for _, part in layout.field_cells(stored))
+    gone = [stored for stored in layout.physical if stored not in written]
+    return {name for stored in gone for name in (stored.value, stored.elements, stored.tombstone)}
 
 
 def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.changelog import changelog_columns, state_columns
 from spark_jobs.definitions import TableDefinition, parse_definition
 from spark_jobs.fold import compacted, folded
-from spark_jobs.layout import DEFINITIONS, POSITIONS, Layout, shape
+from spark_jobs.layout import DEAD, DEFINITIONS, POSITIONS, Layout, shape
 from spark_jobs.names import literal, physical, quoted
 from spark_jobs.patches import changes_patch, state_patch
 from spark_jobs.sink import Sink
@@ -149,6 +149,29 @@ class LandedTable:
     def append(self, frame: DataFrame) -> None:
         self.sink.append(self.changelog, frame)
 
+    def letters(self, reasons: Sequence[str]) -> DataFrame | None:
+        """The dead letters with these reasons, as records to decode; None if there is none."""
+        where = f"segment = {DEAD} AND reason IN ({', '.join(map(literal, reasons))})"
+        if self.session.sql(f"SELECT 1 FROM {self._log} WHERE {where} LIMIT 1").first() is None:
+            return None
+        return self.session.sql(
+            "SELECT raw_key AS key, raw_value AS value, topic, partition, offset, "
+            f"timestamp_millis(kafka_ms) AS timestamp FROM {self._log} WHERE {where}"
+        )
+
+    def replace_letters(self, decoded: DataFrame, reasons: Sequence[str]) -> None:
+        """Replaces the letters with these reasons by what they decode to now, in one commit.
+
+        The decoded rows must be of a segment that has none yet. The row without a reason keeps the dead segment's
+        partition among those that are replaced when no letter is left.
+        """
+        others = self.session.sql(
+            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason NOT IN ({', '.join(map(literal, reasons))})"
+        )
+        blank = self.session.sql(f"SELECT {DEAD} AS segment, 0 AS kind")
+        frame = decoded.unionByName(others, allowMissingColumns=True).unionByName(blank, allowMissingColumns=True)
+        self.sink.replace_buckets(self.changelog, frame)
+
     def mark(self) -> int:
         """The greatest segment that is merged into the state."""
         row = self.session.sql(f"SELECT {_mark(self._rows)} AS mark").first()
@@ -203,7 +226,7 @@ class LandedTable:
         self._view("__changelog", f"SELECT * FROM {self._log} WHERE segment > 0")
         self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
         letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
-        self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = -1")
+        self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL")
 
     def _view(self, suffix: str, text: str) -> None:
         self.session.sql(f"CREATE OR REPLACE VIEW {quoted(self.keyspace, self.table + suffix)} AS {text}")

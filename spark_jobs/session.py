@@ -7,6 +7,7 @@ landed tables of the warehouse registered by name, so that ``session.table("ks.t
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -117,6 +118,10 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         except Exception as error:
             raise LandingError(f"Spark did not start: {error}; {said()}") from error
     session.sparkContext.setLogLevel(level)
+    if level == "OFF":
+        # PySpark's own loggers repeat what is raised anyway, with every stack there is.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     require_class(session, "org.apache.spark.sql.delta.DeltaLog", "io.delta:delta-spark_4.0_2.13:4.4.0")
     return session
 

@@ -54,6 +54,9 @@ REASONS = [
     "NO_DEFINITION",
 ]
 
+WAITING = ("UNKNOWN_FIELD", "NO_DEFINITION")
+"""Reasons that a new version of the table may remove."""
+
 _FETCH = {
     "kafka.fetch.max.wait.ms": "20",
     "kafka.max.poll.records": "20000",
@@ -197,6 +200,8 @@ class TableStream:
                 self._mark = self._segment
                 self._segment += 1
                 self._unmerged, self._since_ms = 0, None
+            elif self._known is not None:
+                self._land_letters(landed)
         else:
             self._layout = plan.known.layout()
         self._known = plan.known
@@ -230,12 +235,7 @@ class TableStream:
         self.lease.check()
         self._adopt(landed)
         assert self._layout is not None
-        register_functions(session, self._layout)
-        if self.settings.avro:
-            frame = decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
-        else:
-            wrapped = bool(self.settings["value.converter.schemas.enable"])
-            frame = decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
+        frame = self._decoded(batch)
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in REASONS]
         frame = frame.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("ts").alias("newest"), *counts)
@@ -251,6 +251,23 @@ class TableStream:
         if self._merge_is_due():
             self._merge(landed)
         self.progress.of(self.name).unmerged = self._unmerged
+
+    def _decoded(self, batch: DataFrame) -> DataFrame:
+        assert self._layout is not None
+        register_functions(batch.sparkSession, self._layout)
+        if self.settings.avro:
+            return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
+        wrapped = bool(self.settings["value.converter.schemas.enable"])
+        return decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
+
+    def _land_letters(self, landed: LandedTable) -> None:
+        """Decodes again the dead letters that only waited for a definition, in a segment of its own."""
+        waiting = landed.letters(WAITING)
+        if waiting is None:
+            return
+        self._segment += 1
+        landed.replace_letters(self._decoded(waiting), WAITING)
+        self._segment += 1
 
     def _merge_is_due(self) -> bool:
         if self._unmerged >= self.settings["merge.every.rows"]:
