@@ -84,7 +84,7 @@ def test_a_row_without_stream_or_time_is_poison(column: str) -> None:
         BatchAssembler().feed(LOG.layout, [LOG.row(2, raw={column: None}, pk=1)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(1, 4), min_size=1, max_size=4)), max_size=4),
     st.booleans(),

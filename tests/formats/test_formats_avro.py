@@ -148,7 +148,7 @@ def test_range_deletes_and_heartbeats() -> None:
     assert (ids.read(beat.key), ids.read(beat.value)) == ({"serverName": "cases"}, {"ts_ms": NOW_NS // 10**6})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(typed_values)
 def test_every_type_is_read_back(typed: tuple[CqlType, Any]) -> None:
     type_, value = typed

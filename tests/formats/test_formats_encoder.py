@@ -13,7 +13,7 @@ from connector.config import TransformSpec
 from connector.errors import PoisonRow
 from connector.formats.encoder import Encoder
 from connector.formats.record import DecodedRecord, Record
-from connector.formats.transforms import build_transforms, regex_router
+from connector.formats.transforms import build_transforms, check_transform, regex_router
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import Log, table
@@ -245,3 +245,54 @@ def test_a_chain_runs_in_order() -> None:
     assert done is not None
     assert done.topic == "z"
     assert build_transforms([]) is None
+
+
+EXTRACT = {
+    "transforms": "x",
+    "transforms.x.type": "com.scylladb.cdc.debezium.connector.transforms.ScyllaExtractNewRecordState",
+    "transforms.x.drop.tombstones": "false",
+    "transforms.x.delete.handling.mode": "none",
+}
+
+
+@pytest.mark.parametrize(("compatibility", "expected"), [("default", [b'{"id":1,"v":null}']), ("strict", [])])
+def test_strict_transforms_drop_what_javas_drop(compatibility: str, expected: list[bytes]) -> None:
+    properties = {"cdc.output.format": "advanced", "scylla.compatibility": compatibility, **EXTRACT}
+    made = encoder(**properties)
+    records = encode(made, SINGLE, SINGLE.row(1, 0, True, id=1, v="x"))
+    assert [record.value for record in records] == expected
+    assert any("strict" in loss for loss in made.losses) is (compatibility == "strict")
+
+
+@pytest.mark.parametrize("schemas", ["false", "true"])
+def test_a_transform_changes_values_with_and_without_schemas(schemas: str) -> None:
+    made = encoder(**EXTRACT, **{"value.converter.schemas.enable": schemas})
+    data, tombstone = [
+        *encode(made, SINGLE, SINGLE.row(2, 0, True, id=1, v="x")),
+        *[r for r in encode(made, SINGLE, SINGLE.row(4, 0, True, id=1)) if r.kind == "tombstone"],
+    ]
+    document = json.loads(data.value or b"")
+    assert (document["payload"] if schemas == "true" else document) == {"id": 1, "v": "x"}
+    if schemas == "true":
+        assert document["schema"]["name"] == "cases.ks.t.After"
+        assert [(f["field"], f["type"]) for f in document["schema"]["fields"]] == [("id", "int32"), ("v", "string")]
+    assert (tombstone.key, tombstone.value) == (b'{"id":1}', None)
+
+
+def test_options_of_transforms_are_checked_by_their_owner() -> None:
+    good = TransformSpec("x", "ScyllaExtractNewRecordState", {"delete.handling.mode": "rewrite"})
+    assert check_transform(good, True) == []
+    bad = TransformSpec("x", "ScyllaExtractNewRecordState", {"delete.handling.mod": "rewrite", "drop.tombstones": "ja"})
+    assert sorted(problem.option for problem in check_transform(bad, True)) == [
+        "delete.handling.mod",
+        "drop.tombstones",
+    ]
+
+
+def test_a_record_that_a_transform_cannot_take_is_poison() -> None:
+    options = replace(
+        output_options(**{"cdc.output.format": "advanced"}, **EXTRACT), key_placement=frozenset(("payload-after",))
+    )
+    made = Encoder(options, clock=lambda: NOW_NS)
+    with pytest.raises(PoisonRow, match="no image to take a row from"):
+        encode(made, SINGLE, SINGLE.row(1, 0, True, id=1, v="x"))

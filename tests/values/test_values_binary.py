@@ -53,7 +53,7 @@ def normal(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(typed_values)
 def test_values_survive_the_way_there_and_back(typed: tuple[CqlType, Any]) -> None:
     type_, value = typed
@@ -78,7 +78,7 @@ DRIVER_TYPES = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(DRIVER_TYPES)).flatmap(lambda name: st.tuples(st.just(name), NATIVE_VALUES[name])))
 def test_the_driver_writes_the_same_bytes(named: tuple[str, Any]) -> None:
     name, value = named
@@ -185,7 +185,7 @@ def test_malformed_bytes_are_refused(spelled: str, raw: str) -> None:
         decode(parse_type(spelled), bytes.fromhex(raw))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(typed_values, st.data())
 def test_damaged_bytes_decode_or_raise_value_errors(typed: tuple[CqlType, Any], data: st.DataObject) -> None:
     type_, value = typed

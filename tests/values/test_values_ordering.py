@@ -91,7 +91,7 @@ def test_numbers_by_value(drawn: tuple[str, int, int]) -> None:
     assert key(b"") < key(encode(type_, left)) or name in ("date",)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(typed_values)
 def test_every_type_has_keys_and_its_bytes_equal_keys(typed: tuple[CqlType, Any]) -> None:
     type_, value = typed

@@ -116,7 +116,7 @@ def test_columns_stored_cell_by_cell() -> None:
     assert column_renderer(parse_type("frozen<set<int>>"))(b"\0\0\0\0") == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(typed_values)
 def test_every_type_renders(typed: tuple[CqlType, Any]) -> None:
     type_, value = typed

@@ -45,7 +45,7 @@ def test_spellings_come_back(spelled: str) -> None:
     assert parse_type(spelled, TYPES).cql() == spelled
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(frozen_types)
 def test_all_types_come_back(type_: CqlType) -> None:
     assert parse_type(type_.cql(), user_types_of(type_)) == type_
