@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from connector.values.types import CqlType
 from spark_jobs.avro_records import Registry, with_avro_text
 from spark_jobs.changelog import NUMBERED, changelog_columns
 from spark_jobs.landed_types import order_key, out_of_range, text_value
@@ -16,7 +17,7 @@ from spark_jobs.layout import DEAD, Key, Layout, Stored
 from spark_jobs.names import literal, quoted, struct_of
 from spark_jobs.patches import PARTITION, ROW
 from spark_jobs.record_schema import known_fields, record_type
-from spark_jobs.serialised_columns import elements_sql, order_sql, tie_sql
+from spark_jobs.serialised_columns import DECIMAL, elements_sql, order_sql, tie_sql
 
 _RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value"
 BATCH = "scylla_cdc_batch"
@@ -147,13 +148,36 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         source = f"e.after.{quoted(column.name)}"
         fields += _column(layout, stored, source, kind == str(ROW), column.kind == "static")
         value = source if layout.images else f"{source}.value"
-        if stored.role == "cell" and layout.declared.get(column.name) != "bigint":
-            ranges += [text for text in [out_of_range(stored.type, value)] if text]
+        ranges += _cannot_show(layout, column.name, stored, value)
     for key in layout.keys:
-        if layout.declared.get(key.name) != "bigint":
-            ranges += [text for text in [out_of_range(key.type, _key_value(layout, key, ranged))] if text]
+        ranges += _not_fitting(key.type, _key_value(layout, key, ranged), layout.declared.get(key.name))
     fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
     return fields
+
+
+def _cannot_show(layout: Layout, column: str, stored: Stored, value: str) -> list[str]:
+    """Conditions under which a reader's type cannot hold what a record writes to a column."""
+    if stored.role == "cell":
+        return _not_fitting(stored.type, value, layout.declared.get(column))
+    if stored.role == "fields":
+        return [
+            text
+            for name, part in layout.field_cells(stored)
+            for text in _not_fitting(part.type, f"{value}.elements.{quoted(name)}.value", None)
+        ]
+    parts = [(stored.element_key, "e.key"), (stored.element_value, "e.value")]
+    found = [text for kind, sql in parts if kind is not None for text in _not_fitting(kind, sql, None)]
+    return [f"exists({value}.elements, e -> {' OR '.join(found)})"] if found else []
+
+
+def _not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
+    if declared is None:
+        return [text for text in [out_of_range(type_, value, 1)] if text]
+    if declared == "bigint":
+        return []
+    fitted = f"try_cast({value} AS {declared})"
+    same = f"{order_sql(DECIMAL, value)} = {order_sql(DECIMAL, f'CAST({fitted} AS string)')}"
+    return [f"({value} IS NOT NULL AND ({fitted} IS NULL OR NOT {same}))"]
 
 
 def _key_value(layout: Layout, key: Key, ranged: str) -> str:

@@ -210,6 +210,11 @@ class LandedTable:
         marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
         self.sink.replace_buckets(self.state, marked)
 
+    def forget(self) -> None:
+        """Removes every change, letter and position, then the state with its mark; definitions stay."""
+        self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
+        self.sink.delete(self.state, "true")
+
     def folded_text(self, layout: Layout) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries."""
         tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"

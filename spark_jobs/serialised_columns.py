@@ -13,11 +13,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from connector.values.types import CqlType
+from connector.values.types import CqlType, NativeType
 from spark_jobs.landed_types import order_is_stored, tie_is_stored
 from spark_jobs.layout import Layout, Stored
 from spark_jobs.names import struct_of
 from spark_jobs.serialised import order_bytes, tie_bytes
+
+DECIMAL = NativeType("decimal")
+"""Its order key is also how two spellings of a number are compared."""
 
 
 def tie_sql(type_: CqlType, value: str) -> str:
@@ -49,7 +52,9 @@ def register_functions(session: SparkSession, layout: Layout) -> None:
     """Makes every function that decoding this table calls known to the session."""
     ties: list[CqlType] = [key.type for key in layout.keys if key.identity_kind == "tie"]
     ties += [stored.type for stored in layout.physical if stored.tie and stored.role == "cell"]
-    orders = [key.type for key in layout.clustering if order_is_stored(key.type)]
+    orders: list[CqlType] = [key.type for key in layout.clustering if order_is_stored(key.type)]
+    if any(kind != "bigint" for kind in layout.declared.values()):
+        orders.append(DECIMAL)
     for type_ in dict.fromkeys(ties):
         session.udf.register(_name("tie", type_), _OnWorker(tie_bytes, type_), "binary")
     for type_ in dict.fromkeys(orders):

@@ -13,10 +13,12 @@ import threading
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from connector.cli.output import Output
+from connector.errors import Problem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from connector.config.address import TableName
     from spark_jobs.settings import Settings
 
 
@@ -27,6 +29,10 @@ class Land:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
         parser.add_argument("--once", action="store_true", help="end when everything there is now has landed")
+        parser.add_argument("--rebuild", metavar="KS.T", help="empty this table and land it again from the beginning")
+        parser.add_argument(
+            "--truncated-at", metavar="MS", type=int, help="with --rebuild: nothing written up to then exists"
+        )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.land import land
@@ -34,12 +40,31 @@ class Land:
         from spark_jobs.settings import load_settings
 
         settings = with_jars(load_settings(args.config))
+        if args.truncated_at is not None and not args.rebuild:
+            raise UsageError([Problem("--truncated-at", "only goes with --rebuild", file="command line")])
         progress = Progress(cast(TextIO, output.stderr), as_json=getattr(args, "json", False))
         output.say("Starting Spark …")
+        if args.rebuild:
+            from spark_jobs.rebuild import rebuild
+            from spark_jobs.session import start_session
+
+            session = start_session(settings.session_config())
+            rebuild(session, settings, one_table(args.rebuild), args.truncated_at)
         with stopped_by_signals() as stop:
             status = land(settings, args.once, progress, stop)
         output.result({"status": status, **progress.summary()}, progress.text())
         return status
+
+
+def one_table(text: str) -> TableName:
+    """The table that an option names."""
+    from connector.config.address import parse_table_names
+    from connector.config.kind import Invalid
+
+    try:
+        return parse_table_names(text)[0]
+    except Invalid as invalid:
+        raise UsageError([Problem("--rebuild", invalid.problem, text, invalid.suggestion, "command line")]) from invalid
 
 
 def with_jars(settings: Settings) -> Settings:

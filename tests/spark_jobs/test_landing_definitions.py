@@ -1,0 +1,177 @@
+"""Definitions from the schemas topic and from CQL files, the layout they give, and keys that sort like the server's."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.config.address import TableName
+from connector.errors import ConfigurationError, LandingError
+from connector.values.binary import encode
+from connector.values.ordering import order_key
+from connector.values.types import CqlType, parse_type
+from spark_jobs.changelog import changelog_columns, state_columns
+from spark_jobs.cql_definitions import carried, read_definitions
+from spark_jobs.definitions import TableDefinition, parse_definition
+from spark_jobs.landing_plan import plan_table
+from spark_jobs.layout import shape
+from spark_jobs.serialised import duration_of, order_bytes, plain_value, tie_bytes
+from spark_jobs.settings import load_settings
+from tests.spark_jobs.history_records import TYPES, as_json, some
+from tests.spark_jobs.landing_feed import schema_record
+
+CQL = """
+-- comments; and semicolons
+CREATE TYPE ks.addr (street text, no frozen<list<int>>);
+CREATE TABLE IF NOT EXISTS ks.t (
+    pk int, "Ck" timeuuid, ck2 text, s int STATIC, v map<text, frozen<addr>>, w decimal,
+    PRIMARY KEY ((pk, w), "Ck", ck2)
+) WITH CLUSTERING ORDER BY ("Ck" DESC, ck2 ASC) AND comment = 'a;b' AND cdc = {'enabled': 'true'};
+CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint);
+CREATE INDEX x ON ks.t (s);
+"""
+SETTINGS = load_settings(
+    {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+)
+TABLE = TableName("ks", "t")
+
+
+def test_cql_files_give_tables_with_keys_in_order(tmp_path: Path) -> None:
+    file = tmp_path / "schema.cql"
+    file.write_text(CQL)
+    found = read_definitions([str(file)], {"collections": "skip"})
+    table = found["ks.t"]
+    assert [column.name for column in table.of_kind("partition_key")] == ["pk", "w"]
+    assert [(column.name, column.descending) for column in table.of_kind("clustering")] == [
+        ("Ck", True),
+        ("ck2", False),
+    ]
+    assert [column.name for column in table.of_kind("static")] == ["s"]
+    assert table.of_kind("regular")[0].type.cql() == "map<text, frozen<addr>>"
+    assert [column.name for column in found["ks.simple"].columns] == ["id", "n"]
+    assert carried(table)[1] == ["v"]
+
+
+def test_what_cannot_be_read_in_cql_files_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "schema.cql"
+    file.write_text("CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE ks.t (a int);")
+    with pytest.raises(ConfigurationError) as caught:
+        read_definitions([str(file)], {})
+    assert [problem.problem for problem in caught.value.problems] == [
+        "the name must be keyspace.name",
+        "the primary key is missing or names columns that are not there",
+    ]
+
+
+def _version(columns: str, **more: Any) -> TableDefinition:
+    return parse_definition(schema_record("ks", "t", columns, **more).decode())
+
+
+def test_a_column_that_comes_back_with_another_type_gets_columns_of_its_own() -> None:
+    first = _version("pk partition_key int; v regular text")
+    second = _version("pk partition_key int; v regular int", version="2", dropped=[{"name": "v", "dropped_us": 7}])
+    layout = shape([first, second])
+    assert [cell.stored.physical for cell in layout.cells] == ["v$v2"]
+    assert layout.cells[0].not_before == 7
+    assert {"v_v", "v_v$v2"} <= set(changelog_columns(layout))
+    assert {"v_v", "t_v", "v_v$v2", "t_v$v2"} <= set(state_columns(layout))
+
+
+def test_columns_that_differ_only_in_case_do_not_collide() -> None:
+    layout = shape([_version("pk partition_key int; v regular text; V regular int")])
+    assert len({stored.physical for stored in layout.physical}) == 2
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ({"format": "advanced", "after": "only-updated"}, "cdc.include.after=only-updated"),
+        ({"format": "legacy", "collections": "skip"}, "the columns m are not in the records"),
+        ({"format": "legacy", "collections": "delta", "skipped_operations": ["d"]}, "leaves out d"),
+    ],
+)
+def test_records_that_cannot_converge_are_refused_with_the_reason(output: dict[str, Any], reason: str) -> None:
+    version = _version("pk partition_key int; m regular map<int, int>", output=output)
+    with pytest.raises(LandingError, match=reason):
+        plan_table(SETTINGS, TABLE, [version], None)
+
+
+def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> None:
+    ids = ["5132b130-ae79-11e4-ab27-0800200c9a66", "6132b130-ae79-11e4-ab27-0800200c9a66"]
+    old, new = (_version("pk partition_key int", table_id=table_id) for table_id in ids)
+    noted = plan_table(SETTINGS, TABLE, [old], None).known
+    assert not plan_table(SETTINGS, TABLE, [old], noted).changed
+    plan = plan_table(SETTINGS, TABLE, [old, new], noted)
+    assert plan.recreated and plan.known.definitions == (new,)
+    assert new.created_ms is not None and old.created_ms is not None and new.created_ms > old.created_ms
+
+
+def test_a_table_nobody_describes_is_an_error_that_names_the_topic() -> None:
+    with pytest.raises(LandingError, match=r"p\.schemas"):
+        plan_table(SETTINGS, TABLE, [], None)
+
+
+def test_a_broken_schema_record_is_named() -> None:
+    with pytest.raises(LandingError, match="cannot be read"):
+        parse_definition(json.dumps({"keyspace_name": "ks"}))
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "decimal",
+        "double",
+        "inet",
+        "timeuuid",
+        "blob",
+        "frozen<list<decimal>>",
+        "frozen<map<double, frozen<set<text>>>>",
+        "frozen<tuple<decimal, text, int>>",
+        "frozen<addr>",
+    ],
+)
+def test_order_bytes_sort_as_the_server_and_tie_bytes_are_its_serialisation(spelled: str) -> None:
+    kind = parse_type(spelled, TYPES)
+    rnd = random.Random(spelled)
+    values = [some(rnd, kind) for _ in range(60)]
+    landed = [_as_landed(kind, value) for value in values]
+    raw = [encode(kind, value) for value in values]
+    assert [tie_bytes(kind)(value) for value in landed] == raw
+    order, server = order_bytes(kind), order_key(kind)
+    keys = [(order(value), server(cell)) for value, cell in zip(landed, raw)]
+    for mine, theirs in keys:
+        assert mine is not None
+        for other, others in keys:
+            assert other is not None
+            assert (mine < other, mine == other) == (theirs < others, theirs == others)
+
+
+def _as_landed(kind: CqlType, value: Any) -> Any:
+    """A value as Spark hands it to Python: texts for numbers and addresses, rows for structs and entries."""
+    shown = as_json(kind, value)
+    if kind.cql() == "blob":
+        return value
+    return _rows(shown)
+
+
+def _rows(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_rows(part) for part in value.values())
+    if isinstance(value, list):
+        return [_rows(part) for part in value]
+    return (
+        {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.get(value, value)
+        if isinstance(value, str)
+        else value
+    )
+
+
+def test_durations_are_read_from_their_text() -> None:
+    assert duration_of("-1y2mo3d4h5m6s7ms8us9ns") == (-14, -3, -14706007008009)
+    assert duration_of("") == (0, 0, 0)
+    assert plain_value(parse_type("decimal"))("1E+3") == Decimal("1E+3")

@@ -1,0 +1,87 @@
+"""The landing configuration: everything that is wrong is told at once, and nothing is taken without effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.errors import ConfigurationError
+from spark_jobs.settings import load_settings
+
+GOOD: dict[str, Any] = {
+    "name": "job",
+    "bootstrap.servers": "k:9092",
+    "topic.prefix": "p",
+    "tables": ["ks.t", "ks.u"],
+    "warehouse": "lake",
+}
+
+
+def problems(config: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(config)
+    return {problem.property: str(problem) for problem in caught.value.problems}
+
+
+def test_the_example_is_valid() -> None:
+    settings = load_settings(Path(__file__).resolve().parents[2] / "config" / "landing.json")
+    assert [str(table) for table in settings.tables] == ["shop.orders"]
+    assert settings.schema_topic == "shop.schemas"
+
+
+def test_defaults_and_texts() -> None:
+    settings = load_settings({**GOOD, "merge.every.rows": "5", "tables": "ks.t", "kafka.security.protocol": "SSL"})
+    assert settings["merge.every.rows"] == 5
+    assert settings.kafka() == {"security.protocol": "SSL", "bootstrap.servers": "k:9092"}
+    assert Path(settings.warehouse).is_absolute()
+    assert settings.checkpoint == f"{settings.warehouse}/_checkpoint"
+    assert load_settings({**GOOD, "warehouse": "s3a://lake/x/"}).warehouse == "s3a://lake/x"
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = problems(
+        {"name": "job", "tables": ["nonsense"], "warehous": "x", "merge.every.rows": 0, "value.converter": "json"}
+    )
+    assert set(found) == {"bootstrap.servers", "topic.prefix", "warehouse", "tables", "warehous", "merge.every.rows"}
+    assert "did you mean warehouse?" in found["warehous"]
+
+
+def test_contradictions_between_properties_are_told() -> None:
+    found = problems(
+        {
+            **GOOD,
+            "column.types": {"ks.t.price": "decimal(50,2)", "ks.x.price": "decimal(5,2)"},
+            "value.converter": "io.confluent.connect.avro.AvroConverter",
+        }
+    )
+    assert set(found) == {"column.types.ks.t.price"}
+    found = problems(
+        {
+            **GOOD,
+            "column.types": {"ks.x.price": "decimal(5,2)"},
+            "value.converter": "AvroConverter",
+            "schema.evolution.freeze": ["ks.tt"],
+            "table.definitions": ["missing.cql"],
+        }
+    )
+    assert set(found) == {
+        "column.types.ks.x.price",
+        "schema.registry.url",
+        "schema.evolution.freeze",
+        "table.definitions",
+    }
+    assert "did you mean ks.t?" in found["schema.evolution.freeze"]
+
+
+def test_secrets_are_masked() -> None:
+    found = problems({**GOOD, "sasl.password": "hunter2"})
+    assert "hunter2" not in found["sasl.password"]
+
+
+def test_a_file_that_is_not_json_is_named_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "landing.json"
+    file.write_text('{"name": }')
+    with pytest.raises(ConfigurationError, match="line 1, column 10"):
+        load_settings(file)
