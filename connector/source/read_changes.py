@@ -13,6 +13,7 @@ that can be saved at any time and resumed from::
 from __future__ import annotations
 
 import json
+import logging
 import queue
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -25,11 +26,14 @@ from connector.errors import CdcError, SourceError
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.horizon import expired
 from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.watch import Watch
 from connector.topology import Planner, Read, TableName, micros_of
+
+log = logging.getLogger(__name__)
 
 # One process, one claim: all streams belong to one slot.
 SLOTS = 1
@@ -97,6 +101,8 @@ class ChangeReader:
             self._planner, self._connection, self._settings, self._events.put, self, self._watch.describe
         )
         self._reading.tables.update(self.tables)
+        for gone in expired(self._saved.values(), self.tables, now):
+            log.warning("%s", gone)
         self._planner.follow([], range(SLOTS))
         self._planner.restore(0, list(self._saved.values()))
         self._watch.start(self.tables.values())

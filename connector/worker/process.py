@@ -83,9 +83,15 @@ def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: S
             status = snapshot(worker)
             report({"event": "status", "status": status})
             status_topic.publish(status)
-        if worker.fatal is not None:
-            report({"event": "end", "cause": type(worker.fatal).__name__, "error": str(worker.fatal)})
-            log.error("%s", worker.fatal)
+        if worker.transactions.fatal is not None:
+            report(
+                {
+                    "event": "end",
+                    "cause": type(worker.transactions.fatal).__name__,
+                    "error": str(worker.transactions.fatal),
+                }
+            )
+            log.error("%s", worker.transactions.fatal)
             return 1
     return 0
 

@@ -67,7 +67,7 @@ def snapshot(worker: Worker) -> dict[str, Any]:
             for poll in worker.watch.polls
         ],
         "errors": {
-            "last": worker.last_error,
+            "last": worker.transactions.last_error,
             "kafka": worker.clients.health.error,
             "claiming": worker.claiming.error,
             "dead_letter": worker.pipeline.last_dead_letter,
@@ -77,7 +77,7 @@ def snapshot(worker: Worker) -> dict[str, Any]:
 
 def state_of(worker: Worker, tables: dict[str, dict[str, Any]]) -> str:
     """RUNNING, FAILED (something of it), WAITING (for slots or servers)."""
-    if worker.fatal is not None or any(table["state"] == "FAILED" for table in tables.values()):
+    if worker.transactions.fatal is not None or any(table["state"] == "FAILED" for table in tables.values()):
         return "FAILED"
     if not worker.delivery.ready or worker.claiming.pending:
         return "WAITING"
@@ -113,6 +113,7 @@ def _table(worker: Worker, plan: TablePlan, held: list[Held], now: int) -> dict[
         "dead_letters": worker.pipeline.dead_letters[name],
         "skipped": {what: count for (table, what), count in worker.encoder.skipped.items() if table == name},
         "error": plan.failure or (failed[0].note if failed else None),
+        "expired": sum(where[0] == plan.table for where in worker.expired),
         "held": [_held(each) for each in held[:LISTED]],
         "held_count": len(held),
     }

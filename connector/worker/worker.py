@@ -16,27 +16,20 @@ from connector.changes import Batch
 from connector.config import Configuration
 from connector.delivery.claims import Claims
 from connector.delivery.clients import KafkaClients
-from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS
 from connector.delivery.follow import Follower
-from connector.delivery.records import OffsetsEntry
 from connector.delivery.restore import RestoredSlot
 from connector.delivery.topics import TopicFacts
 from connector.delivery.transaction import Delivery
 from connector.errors import (
     CdcError,
-    DeliveryError,
-    FatalDeliveryError,
     FatalSourceError,
     LostClaim,
-    ProducerFenced,
-    RetriableDeliveryError,
-    TransactionAborted,
-    UnknownOutcome,
 )
 from connector.formats.encoder import Encoder
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.horizon import Expired, expired
 from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
 from connector.source.settings import ReadingSettings
@@ -46,16 +39,13 @@ from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Pipeline
 from connector.worker.schemas import SchemasTopic, last_versions
 from connector.worker.settings import WorkerIdentity, delivery_settings
+from connector.worker.transactions import Transactions
 
 log = logging.getLogger(__name__)
 
-# How often marks follow the time where nothing happens.
-MARKS_SECONDS = 5.0
 # How long events are worked on before the group, the timers and the commit get their turn.
 SLICE_SECONDS = 0.05
 LONGEST_WAIT = 0.1
-AFTER_ABORT_SECONDS = 0.2
-RENEW_PAUSE = (0.2, 10.0)
 
 
 class Worker:
@@ -127,18 +117,24 @@ class Worker:
         self.delivery = Delivery(
             clients, delivery_settings(configuration, who, max(16_384, min(1_000_000, smallest))), self.claims
         )
-        self._heartbeat_seconds = connector.output.heartbeat_interval_ms / 1000
-        self._heartbeat_due = monotonic() + self._heartbeat_seconds
-        self._marks_due = monotonic() + MARKS_SECONDS
+        self.transactions = Transactions(
+            self.delivery,
+            self.planner,
+            encoder,
+            schemas,
+            self.pipeline,
+            connection.clock,
+            self._chores,
+            heartbeat_ms=connector.output.heartbeat_interval_ms,
+            tables=lambda: {**self.reading.tables, **self._new_descriptions}.values(),
+            taken_back=self.reading.forget_void,
+            start_over=lambda: self.claiming.begin(self.claims.owned),
+            monotonic=monotonic,
+        )
         self._pump_due = 0.0
-        self._quiet_until = 0.0
-        self._renewing = False
-        self._renew_pause = RENEW_PAUSE[0]
         self._new_descriptions: dict[TableName, DescribedTable] = {}
-        self._batch: Batch | None = None
+        self.expired: dict[tuple[TableName, int, bytes | None], Expired] = {}
         self.failed_tables: dict[TableName, str] = {}
-        self.last_error: str | None = None
-        self.fatal: CdcError | None = None
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -147,7 +143,7 @@ class Worker:
         self.planner.follow([], self.follower.caught_up)
         self.watch.start(self.reading.tables.values())
         self.claims.join()
-        self._renew()
+        self.transactions.renew()
 
     def turn(self) -> None:
         """One round: events, group, followers, timers, commit, new reads."""
@@ -158,16 +154,16 @@ class Worker:
         self.claiming.tick()
         self.watch.tick()
         self._publish_descriptions()
-        self._commit_if_due()
+        self.transactions.commit_if_due()
         now = self._monotonic()
-        if self._may_read(now):
+        if self.transactions.ready:
             self._pump_due = now + self.reading.pump(self.connection.clock.now_ms())
 
     def stop(self) -> None:
         """Finish: what was produced is committed, the group is left in good order, then everything is closed."""
         try:
-            if self.delivery.ready and not self._renewing and self.claims.owned:
-                self._commit(move_marks=True)
+            if self.transactions.ready and self.claims.owned:
+                self.transactions.commit(move_marks=True)
         except CdcError as error:
             log.warning("the last commit failed: %s", error)
         self.claims.close()
@@ -177,14 +173,9 @@ class Worker:
         self.connection.close()
 
     def _next_due(self, now: float) -> float:
-        due = self._pump_due if self._may_read(now) else now + LONGEST_WAIT
-        if self.delivery.is_open:
-            boundary = self.delivery.settings.boundary_interval_ms / 1000
-            due = min(due, now + max(0.0, boundary - self.delivery.age))
-        return due
-
-    def _may_read(self, now: float) -> bool:
-        return self.delivery.ready and not self._renewing and now >= self._quiet_until
+        due = self._pump_due if self.transactions.ready else now + LONGEST_WAIT
+        left = self.transactions.seconds_left
+        return due if left is None else min(due, now + left)
 
     def _take_events(self, wait: float) -> None:
         try:
@@ -199,7 +190,7 @@ class Worker:
                 else:
                     self.reading.handle(event)
             except CdcError as error:
-                self._recover(error)
+                self.transactions.recover(error)
             if self._monotonic() >= until:
                 return
             try:
@@ -218,61 +209,8 @@ class Worker:
     def batch(self, read: Read, batch: Batch) -> None:
         """`Reading` has a complete batch: a transaction is cut in front of it, never inside."""
         if self.delivery.should_commit:
-            self._commit()
-            if not self.planner.is_current(read):
-                return
-        records = self.pipeline.records_of(batch)
-        self._batch = batch
-        self.delivery.add(read.slot, records)
-        self._batch = None
-
-    def _commit_if_due(self) -> None:
-        if not self.delivery.ready or self._renewing:
-            return
-        now = self._monotonic()
-        marks = now >= self._marks_due
-        if self.delivery.should_commit or marks or (not self.delivery.is_open and self._worth_opening()):
-            try:
-                self._commit(move_marks=marks)
-            except CdcError as error:
-                self._recover(error)
-
-    def _worth_opening(self) -> bool:
-        return self.planner.commit_due(self.connection.clock.now_ms())
-
-    def _commit(self, move_marks: bool = False) -> None:
-        """Commit what was produced and what it implies; raises what `_recover` deals with."""
-        if move_marks:
-            self._marks_due = self._monotonic() + MARKS_SECONDS
-            self._beat()
-        commit = self.planner.commit_entries(self.connection.clock.now_ms(), move_marks)
-        if not commit.entries and not self.delivery.is_open:
-            self.planner.committed()
-            return
-        if any(entry.value is not None and "owner" in entry.value for entry in commit.entries):
-            # A claim is the earliest transaction there is: a table's description is committed with it, before any
-            # record that is built with it.
-            tables = {**self.reading.tables, **self._new_descriptions}
-            self._add_schemas(tables.values(), min(commit.slots))
-        entries = [OffsetsEntry(entry.slot, entry.key, entry.value) for entry in commit.entries]
-        self.delivery.commit(entries, commit.slots)
-        self.planner.committed()
-        self._schemas.committed()
-        self._renew_pause = RENEW_PAUSE[0]
-
-    def _beat(self) -> None:
-        # One worker beats for the whole connector: the one that has slot 0.
-        if not self._heartbeat_seconds or 0 not in self.planner.owned:
-            return
-        now = self._monotonic()
-        if now >= self._heartbeat_due:
-            self._heartbeat_due = now + self._heartbeat_seconds
-            self.delivery.add(0, self.encoder.heartbeat())
-
-    def _add_schemas(self, tables: Iterable[DescribedTable], slot: int) -> None:
-        records = self._schemas.missing(table.description for table in tables)
-        if records:
-            self.delivery.add(slot, records)
+            self.transactions.commit()
+        self.transactions.add(read.slot, batch)
 
     def _described(self, table: TableName, found: DescribedTable | None) -> None:
         if found is None:
@@ -282,100 +220,21 @@ class Worker:
 
     def _publish_descriptions(self) -> None:
         """A new description is committed by itself before anything is encoded with it."""
-        if not self._new_descriptions or self._renewing or not self.delivery.ready:
+        if not self._new_descriptions or not self.transactions.ready:
             return
         owned = self.planner.owned
         try:
             if owned:
-                self._commit()
-                self._add_schemas(self._new_descriptions.values(), min(owned))
+                self.transactions.commit()
+                self.transactions.add_schemas(self._new_descriptions.values(), min(owned))
                 if self.delivery.is_open:
-                    self._commit()
+                    self.transactions.commit()
         except CdcError as error:
-            self._recover(error)
+            self.transactions.recover(error)
             return
         for table, found in self._new_descriptions.items():
             self.reading.described(table, found)
         self._new_descriptions.clear()
-
-    # -- trouble ---------------------------------------------------------------------------------------------
-
-    def _recover(self, error: CdcError) -> None:
-        """Decide what an error means for the open transaction, the positions in memory, and the process."""
-        if isinstance(error, ProducerFenced | UnknownOutcome):
-            self._start_over(error)
-        elif isinstance(error, TransactionAborted | RetriableDeliveryError | LostClaim):
-            self._abort(error)
-        elif isinstance(error, FatalDeliveryError):
-            self._learn()
-            if self.delivery.last_failure is not None:
-                self._abort(error)
-            else:
-                self._start_over(error)
-        else:
-            # The Schema Registry, for one: nothing was produced for this batch, so the transaction may stand.
-            self._abort(error)
-
-    def _abort(self, error: CdcError) -> None:
-        log.log(logging.INFO if isinstance(error, LostClaim) else logging.WARNING, "transaction aborted: %s", error)
-        self.last_error = str(error)
-        try:
-            self.delivery.abort()
-        except UnknownOutcome as unknown:
-            self._start_over(unknown)
-            return
-        self._learn()
-        self._schemas.aborted()
-        self.planner.aborted()
-        self.reading.forget_void()
-        self._quiet_until = self._monotonic() + AFTER_ABORT_SECONDS
-
-    def _learn(self) -> None:
-        """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
-        failure, self.delivery.last_failure = self.delivery.last_failure, None
-        batch, self._batch = self._batch, None
-        if failure is None:
-            return
-        if failure.error.code() in RECORD_ERRORS and batch is not None:
-            self.pipeline.poison[(batch.stream_id, batch.time)] = str(failure)
-        elif failure.error.code() in TOPIC_ERRORS or failure.error.code() in RECORD_ERRORS:
-            self.pipeline.failed_topics[failure.topic] = str(failure)
-
-    def _start_over(self, error: CdcError) -> None:
-        """No position in memory is valid: a new producer, and every slot of ours restored."""
-        log.warning("%s: starting a new producer and restoring all slots", error)
-        self.last_error = str(error)
-        self._learn()
-        self._schemas.aborted()
-        self.delivery.close()
-        self.planner.forget()
-        self.reading.forget_void()
-        self._renew()
-        self.claiming.begin(self.claims.owned)
-
-    def _renew(self) -> None:
-        self._renewing = True
-        pause = 0.0 if self.delivery.aborts == 0 and self.delivery.commits == 0 else self._renew_pause
-
-        def start() -> None:
-            time.sleep(pause)
-            self.delivery.start()
-
-        self._chores.submit(start, self._renewed)
-
-    def _renewed(self, _: object, error: BaseException | None) -> None:
-        self._renewing = False
-        if error is None:
-            return
-        if not isinstance(error, DeliveryError):
-            raise error
-        if isinstance(error, FatalDeliveryError):
-            self.fatal = error
-            return
-        self.last_error = str(error)
-        log.warning("no producer yet: %s", error)
-        self._renew_pause = min(RENEW_PAUSE[1], self._renew_pause * 2)
-        self._renew()
 
     # -- slots -----------------------------------------------------------------------------------------------
 
@@ -404,24 +263,34 @@ class Worker:
         for table in described:
             if self.reading.tables[table.table] != table:
                 self._new_descriptions[table.table] = table
+        now = self.connection.clock.now_ms()
         for slot, restored in sorted(found.items()):
             if slot in self.claims.owned:
                 self.planner.restore(slot, restored.entries)
+                for gone in expired(restored.entries, self.reading.tables, now):
+                    self._report_expired(gone)
         self.reading.forget_void()
+
+    def _report_expired(self, gone: Expired) -> None:
+        """Once for each stream: a slot that comes back, or a restore that is repeated, is no news."""
+        where = (gone.table, gone.slot, gone.stream)
+        if where not in self.expired:
+            self.expired[where] = gone
+            log.warning("%s", gone)
 
     def _revoked(self, slots: frozenset[int]) -> None:
         """Still ours while this runs: what was produced is committed, or it is taken back."""
         if self.delivery.is_open:
             try:
-                self._commit()
+                self.transactions.commit()
             except CdcError as error:
-                self._recover(error)
+                self.transactions.recover(error)
         self._let_go(slots)
 
     def _lost(self, slots: frozenset[int]) -> None:
         """Not ours any more, and perhaps somebody else's already: nothing begun before this is ever committed."""
         if self.delivery.is_open:
-            self._abort(LostClaim("thrown out of the group"))
+            self.transactions.abort(LostClaim("thrown out of the group"))
         self._let_go(slots)
 
     def _let_go(self, slots: frozenset[int]) -> None:

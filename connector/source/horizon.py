@@ -1,0 +1,55 @@
+"""The horizon of a log's ttl: what a saved position lies behind may be gone.
+
+In: saved marks and positions, descriptions of tables, the time. Out: intervals that may have expired unread. Positions
+are never trimmed by it: reading what is gone costs nothing, and a clock that is wrong must not skip what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from connector.source.descriptions import DescribedTable
+from connector.topology import MarkKey, OffsetsRecord, PositionKey, TableName, parse_key, parse_mark, parse_position
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Rows of ``stream`` (None: of all streams of the slot without a position) in [from_ms, to_ms) may be gone."""
+
+    table: TableName
+    slot: int
+    stream: bytes | None
+    from_ms: int
+    to_ms: int
+
+    def __str__(self) -> str:
+        what = "streams without a position" if self.stream is None else f"stream 0x{self.stream.hex()}"
+        seconds = (self.to_ms - self.from_ms) / 1000
+        return (
+            f"{self.table}, slot {self.slot}, {what}: up to {seconds:.0f} s of changes (from {self.from_ms} ms on) may "
+            "have expired before they were read: the connector stood still for longer than the log's ttl"
+        )
+
+
+def expired(saved: Iterable[OffsetsRecord], tables: Mapping[TableName, DescribedTable], now_ms: int) -> list[Expired]:
+    """Each saved place that lies behind its table's horizon, the newest record of each key counting."""
+    newest: dict[MarkKey | PositionKey, OffsetsRecord] = {}
+    for record in saved:
+        key = parse_key(record.key)
+        if key is not None:
+            newest[key] = record
+    found = []
+    for key, record in newest.items():
+        described = tables.get(key.table)
+        if record.value is None or described is None or not described.description.cdc.ttl:
+            continue
+        horizon = now_ms - described.description.cdc.ttl * 1000
+        if isinstance(key, MarkKey):
+            mark = parse_mark(record.value)
+            stream, read_to, started = None, mark.read_to, mark.read_to > 0
+        else:
+            stream, read_to, started = key.stream, parse_position(record.value).read_to, True
+        if started and read_to < horizon:
+            found.append(Expired(key.table, record.slot, stream, read_to, horizon))
+    return found
