@@ -6,6 +6,7 @@ change with a new layout comes; after that a record costs its cells and nothing 
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from connector.formats.transforms import build_transforms
 from smt import SmtRecordError
 
 #: What making a record raises when a cell, or the record as a whole, is not what it should be.
-_BAD_RECORD = (ValueError, TypeError, OverflowError, KeyError, SmtRecordError)
+_BAD_RECORD = (ValueError, TypeError, OverflowError, KeyError, struct.error, SmtRecordError)
 
 #: How many schemas that transforms brought up are remembered before the memory starts anew.
 _REMEMBERED_SCHEMAS = 1000

@@ -7,6 +7,7 @@ import uuid
 from decimal import Decimal
 from struct import pack, unpack
 from typing import Any
+from zlib import crc32
 
 from hypothesis import strategies as st
 
@@ -77,6 +78,11 @@ natives: st.SearchStrategy[CqlType] = st.sampled_from(sorted(NATIVE_NAMES - {"co
 _names = st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=1, max_size=6)
 
 
+def _user_type(fields: list[tuple[str, CqlType]]) -> CqlType:
+    # As in a keyspace, one name is one type.
+    return UserType("ks", f"u_{crc32(repr(fields).encode())}", tuple(fields))
+
+
 def _nested(inner: st.SearchStrategy[CqlType]) -> st.SearchStrategy[CqlType]:
     fields = st.lists(st.tuples(_names, inner), min_size=1, max_size=3, unique_by=lambda field: field[0])
     return st.one_of(
@@ -85,7 +91,7 @@ def _nested(inner: st.SearchStrategy[CqlType]) -> st.SearchStrategy[CqlType]:
         st.builds(MapType, inner, inner),
         st.builds(VectorType, inner, st.integers(1, 4)),
         st.builds(TupleType, st.lists(inner, min_size=1, max_size=3).map(tuple)),
-        st.builds(UserType, st.just("ks"), _names.map(lambda name: f"u_{name}"), fields.map(tuple)),
+        fields.map(_user_type),
     )
 
 
