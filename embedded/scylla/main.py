@@ -20,7 +20,7 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from connector.errors import EmbeddedError, UsageError
+from connector.errors import EmbeddedError, Problem, UsageError
 
 if TYPE_CHECKING:
     from embedded.scylla.cluster import Cluster, Settings
@@ -95,6 +95,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--end-with-stdin", action="store_true", help=argparse.SUPPRESS)
 
 
+def _misuse(option: str, problem: str) -> UsageError:
+    return UsageError([Problem(property=option, problem=problem, file="command line")])
+
+
 def _settings(args: argparse.Namespace) -> Settings:
     from embedded.scylla.auth import Credentials
     from embedded.scylla.cluster import Settings
@@ -103,9 +107,10 @@ def _settings(args: argparse.Namespace) -> Settings:
     if args.user is not None and password is None:
         password = os.environ.get("SCYLLA_PASSWORD")
     if (args.user is None) != (password is None):
-        raise UsageError("--user and --password go together")
+        missing, given = ("--password", "--user") if password is None else ("--user", "--password")
+        raise _misuse(missing, f"is missing: it goes with {given}")
     if args.tls_cert is None and (args.tls_key or args.tls_client_ca):
-        raise UsageError("--tls-key and --tls-client-ca need --tls-cert")
+        raise _misuse("--tls-cert", "is missing: --tls-key and --tls-client-ca need it")
     return Settings(
         nodes=args.nodes,
         vnodes=args.vnodes,
@@ -118,17 +123,8 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def serve(args: argparse.Namespace) -> int:
-    """Run until told to stop."""
-    try:
-        return asyncio.run(_serve(args))
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except EmbeddedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 0
+    """Run until told to stop. What keeps it from starting is an `EmbeddedError`, or a `UsageError`."""
+    return asyncio.run(_serve(args))
 
 
 def _allow_many_connections() -> None:
@@ -233,4 +229,8 @@ def _stop_with_parent(stopping: asyncio.Event, wanted: bool) -> Iterator[None]:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="embedded scylla", description="A CQL server with ScyllaDB's CDC.")
     add_arguments(parser)
-    return serve(parser.parse_args(argv))
+    try:
+        return serve(parser.parse_args(argv))
+    except (EmbeddedError, UsageError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
