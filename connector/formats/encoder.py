@@ -6,6 +6,7 @@ change with a new layout comes; after that a record costs its cells and nothing 
 
 from __future__ import annotations
 
+import logging
 import struct
 import time
 from collections import Counter
@@ -30,6 +31,8 @@ from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.table_schemas import schema_record
 from connector.formats.transforms import build_transforms
 from smt import SmtRecordError
+
+log = logging.getLogger("scylla_cdc.formats")
 
 #: What making a record raises when a cell, or the record as a whole, is not what it should be.
 _BAD_RECORD = (ValueError, TypeError, OverflowError, KeyError, struct.error, SmtRecordError)
@@ -113,8 +116,7 @@ class Encoder:
 
     def _encode_range(self, change: Change) -> list[Record]:
         if self.options.range_deletes == "skip":
-            what = "range_delete" if change.kind == "range" else "partition_delete"
-            self.skipped[change.table.full_name, what] += 1
+            self._skip_several(change)
             return []
         bound = self._range_plans.get(change.batch.layout)
         try:
@@ -129,6 +131,16 @@ class Encoder:
             raise
         except _BAD_RECORD as error:
             raise _explained(change, error) from error
+
+    def _skip_several(self, change: Change) -> None:
+        table = change.table.full_name
+        if not (self.skipped[table, "range_delete"] or self.skipped[table, "partition_delete"]):
+            log.warning(
+                "%s: a delete of several rows got no record, and neither will others; they are counted "
+                "(cdc.range.deletes=topic writes them to a topic of their own)",
+                table,
+            )
+        self.skipped[table, "range_delete" if change.kind == "range" else "partition_delete"] += 1
 
     def heartbeat(self) -> list[Record]:
         """A heartbeat record (or none, where a transform drops it)."""

@@ -48,11 +48,14 @@ def test_tombstones_can_be_switched_off() -> None:
 RANGE = (LOG.row(5, 0, p=1, a=1), LOG.row(8, 1, True, p=1, a=5, b="x"))
 
 
-def test_range_deletes_are_skipped_and_counted() -> None:
+def test_range_deletes_are_skipped_counted_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     made = encoder()
     assert encode(made, LOG, *RANGE) == []
     assert encode(made, LOG, LOG.row(4, 0, True, p=1)) == []
-    assert made.skipped == {("ks.t", "range_delete"): 1, ("ks.t", "partition_delete"): 1}
+    assert encode(made, LOG, *RANGE) == []
+    assert made.skipped == {("ks.t", "range_delete"): 2, ("ks.t", "partition_delete"): 1}
+    (said,) = caplog.messages
+    assert said.startswith("ks.t: a delete of several rows got no record")
 
 
 def test_range_deletes_as_records() -> None:
