@@ -21,6 +21,7 @@ class SlotBook:
         self.owner = owner
         self.own: dict[int, SlotLedger] = {}
         self._followed = [SlotLedger(slots) for _ in range(slots)]
+        self._pending: dict[int, list[OffsetsRecord]] = {}
         self._caught_up: set[int] = set()
 
     def restore(self, slot: int, records: Iterable[OffsetsRecord]) -> None:
@@ -32,23 +33,27 @@ class SlotBook:
         self.own.pop(slot, None)
 
     def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> set[int]:
-        """Take in what became visible; the slots of which something new may be used."""
-        changed: set[int] = set()
+        """Take in what became visible; the slots of which something new may be used.
+
+        Records of a slot that is not read to its end wait until it is. In a compacted topic an early mark can stand
+        before the only remaining copy of a position that lies below it, so a prefix that ends between the two promises
+        more than was ever true. Its end is the end at the moment of reading: up to a high watermark that was noted
+        earlier, compaction may meanwhile have taken positions away in favour of copies behind it.
+        """
         for record in records:
             if record.slot < self.slots:
-                self._followed[record.slot].apply(record)
-                changed.add(record.slot)
-        arrived = {slot for slot in caught_up if slot < self.slots} - self._caught_up
-        self._caught_up |= arrived
-        return (changed | arrived) & self._caught_up
+                self._pending.setdefault(record.slot, []).append(record)
+        at_end = {slot for slot in caught_up if slot < self.slots}
+        changed = at_end - self._caught_up
+        self._caught_up |= at_end
+        for slot in [slot for slot in self._pending if slot in at_end]:
+            for record in self._pending.pop(slot):
+                self._followed[slot].apply(record)
+            changed.add(slot)
+        return changed
 
     def ledger(self, slot: int, table: TableName) -> Ledger | None:
-        """What is committed for ``table`` in ``slot``; None while that is not known.
-
-        A followed slot counts only once it was read to its high watermark: in a compacted topic an early mark
-        can stand before the only remaining copy of a position that lies below it, so the prefix that ends
-        between the two promises more than was ever true.
-        """
+        """What is committed for ``table`` in ``slot``; None while that is not known (see `follow`)."""
         own = self.own.get(slot)
         if own is not None:
             return own.table(table)

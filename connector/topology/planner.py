@@ -62,9 +62,11 @@ class Planner:
         self.book.restore(slot, records)
 
     def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> None:
-        """What became visible in any slots, in each partition's order, from its beginning; ``caught_up``: the
-        slots that were read to their high watermark once. Own slots may be included, they are used after a
-        release."""
+        """What became visible in any slots, in each partition's order, from its beginning.
+
+        ``caught_up`` are the slots that have been read to their end (an end-of-partition event, not a high watermark
+        that was noted before); records of others wait. Own slots may be included, they are used after a release.
+        """
         changed = self.book.follow(records, caught_up)
         for plan in self.tables.values():
             plan.followed(changed)

@@ -115,8 +115,28 @@ class Simulation:
 
     def compact(self) -> None:
         for slot in range(self.slots):
-            readers = [worker.offsets[slot] for worker in self.workers if worker.offsets[slot] >= worker.awaited[slot]]
+            # Records younger than the topic's compaction lag stay: whoever has caught up once reads all of them.
+            readers = [worker.offsets[slot] for worker in self.workers if slot in worker.caught_up]
             self.kafka.compact(slot, min(readers, default=len(self.kafka.partitions[slot])))
+
+    def forget_sets(self) -> None:
+        """Ttl: the server forgets sets that only expired rows belong to. By then all of them were delivered, and every
+        mark has been moved by somebody who knew the set."""
+        marks: dict[str, dict[str, int]] = {}
+        for partition in self.kafka.partitions:
+            for record in partition:
+                mark = record is not None and record.value is not None and "owner" in record.value
+                if record is not None and record.value and mark and record.transaction.state is State.COMMITTED:
+                    marks[record.text] = dict(record.value)
+        if len(marks) < self.slots:
+            return
+        delivered = {row.number for row in self.kafka.delivered()}
+        missing = min((row.ms for row in self.expected() if row.number not in delivered), default=self.now)
+        bound = min([missing, self.now - 40, *(mark["stream_set"] for mark in marks.values())])
+        bound = min([bound, *(mark["read_to"] for mark in marks.values())])
+        old = [one.timestamp for one in self.world.sets if one.timestamp <= bound]
+        if old:
+            self.world.forgotten_before = max(self.world.forgotten_before, max(old))
 
     def markers(self) -> None:
         for transaction in self.kafka.transactions:
@@ -135,12 +155,14 @@ class Simulation:
             self.disturb()
         if self.rng.random() < self.pace.compaction:
             self.compact()
+        if self.rng.random() < self.pace.forget:
+            self.forget_sets()
         self.rng.choice(self.workers).step()
 
     def settle_down(self) -> None:
         """The end of all disturbances: zombies notice, every slot has an owner."""
         self.calm = True
-        self.pace = Pace(0.6, 0.15, 0.5, 0.5, 0.02, 0.3, 0.3, 0.0, 0.0, 0.0, 0.01)
+        self.pace = Pace(0.6, 0.15, 0.5, 0.5, 0.02, 0.3, 0.3, 0.0, 0.0, 0.0, 0.01, 0.0)
         for worker in [worker for worker in self.workers if worker.failed]:
             self.kill(worker)
         for worker in self.workers:

@@ -69,6 +69,7 @@ class Pace:
     kill_in_commit: float
     fail: float
     compaction: float
+    forget: float
 
     @classmethod
     def draw(cls, rng: random.Random) -> Pace:
@@ -84,6 +85,7 @@ class Pace:
             kill_in_commit=rng.choice([0.0, 0.01]),
             fail=rng.choice([0.0, 0.0, 0.02]),
             compaction=rng.choice([0.0, 0.01, 0.1]),
+            forget=rng.choice([0.0, 0.0, 0.05]),
         )
 
 
@@ -107,6 +109,7 @@ class Worker:
         self.restoring: dict[int, Restoring] = {}
         self.offsets = [0] * sim.kafka.slots
         self.awaited = [sim.kafka.high_watermark(slot) for slot in range(sim.kafka.slots)]
+        self.caught_up: set[int] = set()
         self.transaction: Transaction | None = None
         self.committing: list[object] = []
         self.commit: Commit | None = None
@@ -179,7 +182,10 @@ class Worker:
             end = stable if everything else self.rng.randint(self.offsets[slot], max(self.offsets[slot], stable))
             records = kafka.committed(slot, self.offsets[slot], end)
             self.offsets[slot] = max(end, self.offsets[slot])
-            caught_up = self.offsets[slot] >= self.awaited[slot] or not self.sim.rules.caught_up_first
+            # The end of now: what lies before it may have been compacted in favour of anything up to it.
+            if end == stable and end >= self.awaited[slot]:
+                self.caught_up.add(slot)
+            caught_up = slot in self.caught_up or not self.sim.rules.caught_up_first
             self.planner.follow(records, [slot] if caught_up else [])
 
     # -- the group -------------------------------------------------------------------------------------------

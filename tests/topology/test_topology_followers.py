@@ -38,9 +38,12 @@ def test_a_slot_is_not_believed_before_its_end_was_reached() -> None:
     (parent,) = [state for state in fresh.plan.states() if state.group.streams == (B,)]
     fresh.planner.follow([mark], [])
     assert not fresh.plan.reached(parent, 1_500)
+    # Nor when something new is known of another slot.
+    fresh.planner.follow([], [mine])
+    assert not fresh.plan.reached(parent, 1_500)
     fresh.planner.follow([low], [theirs])
     assert not fresh.plan.reached(parent, 1_500)
-    fresh.planner.follow([position_entry(theirs, PositionKey(TABLE, B), None)], [])
+    fresh.planner.follow([position_entry(theirs, PositionKey(TABLE, B), None)], [theirs])
     assert fresh.plan.reached(parent, 1_500)
 
 
@@ -54,9 +57,9 @@ def test_a_torn_group_is_drained_with_its_last_stream() -> None:
     assert old is not None
     assert not follower.plan.reached(old, 1_500)
     others = [position_entry(0, PositionKey(TABLE, one), Position(1_500)) for one in group[1:]]
-    follower.planner.follow(others[:1], [])
+    follower.planner.follow(others[:1], [0])
     assert not follower.plan.reached(old, 1_500)
-    follower.planner.follow(others[1:], [])
+    follower.planner.follow(others[1:], [0])
     assert follower.plan.reached(old, 1_500)
 
 

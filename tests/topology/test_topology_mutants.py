@@ -153,10 +153,7 @@ def test_the_tests_by_hand_find_what_the_rule_prevents(name: str, monkeypatch: p
 def test_a_slot_that_is_not_caught_up_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     from connector.topology.book import SlotBook
 
-    def eager(self: SlotBook, slot: int, table: Any) -> Ledger | None:
-        own = self.own.get(slot)
-        return (own or self._followed[slot]).table(table)
-
-    monkeypatch.setattr(SlotBook, "ledger", eager)
+    real = SlotBook.follow
+    monkeypatch.setattr(SlotBook, "follow", lambda self, records, caught_up: real(self, records, range(self.slots)))
     with pytest.raises(AssertionError):
         followers.test_a_slot_is_not_believed_before_its_end_was_reached()

@@ -296,7 +296,7 @@ def test_a_change_that_others_wait_for_is_told_at_once() -> None:
     assert said(commit.entries) == [(B.hex()[:2], Position(1_500))]
     assert child not in lower.reads()
     upper.planner.committed()
-    lower.planner.follow(commit.entries, [])
+    lower.planner.follow(commit.entries, range(slots))
     assert child in lower.reads()
     assert not upper.planner.commit_due(2_000)
 

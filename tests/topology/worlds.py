@@ -56,6 +56,7 @@ class World:
     confidence: int
     ordered: bool
     end: int
+    forgotten_before: int = 0
     by_stream: dict[bytes, list[Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,9 +66,11 @@ class World:
             rows.sort(key=lambda row: row.order)
 
     def timestamps(self, node: int, now: int) -> list[int]:
-        """What a node lists: a prefix of the history, by its lag."""
+        """What a node lists: a prefix of the history, by its lag, from the newest set that ttl made the oldest."""
         lag = self.lags[node]
-        return [s.timestamp for s, at in zip(self.sets, self.known_at) if at + lag <= now or s is self.sets[0]]
+        known = [s.timestamp for s, at in zip(self.sets, self.known_at) if at + lag <= now or s is self.sets[0]]
+        kept = [at for at in known if at >= self.forgotten_before]
+        return kept or known[-1:]
 
     def view(self, timestamps: list[int], wanted: tuple[int, ...]) -> View:
         by_time = {s.timestamp: s for s in self.sets}
