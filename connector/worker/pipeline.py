@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from connector.changes import Batch, changes_of
 from connector.config import Configuration
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.records import KafkaRecord, record_size
 from connector.delivery.topics import TopicFacts
-from connector.errors import PoisonRow
+from connector.errors import ConfigurationError, PoisonRow
 from connector.formats.encoder import Encoder
 
 log = logging.getLogger(__name__)
@@ -29,11 +29,17 @@ class Pipeline:
     """Of one worker. ``failed_topics`` and ``poison`` outlive aborts: what caused one must not cause the next."""
 
     def __init__(
-        self, configuration: Configuration, encoder: Encoder, topics: Mapping[str, TopicFacts], task: int
+        self,
+        configuration: Configuration,
+        encoder: Encoder,
+        topics: Mapping[str, TopicFacts],
+        task: int,
+        create_topic: Callable[[str], TopicFacts] | None = None,
     ) -> None:
         self.encoder = encoder
         self._connector = configuration.connector
-        self._topics = topics
+        self._topics = dict(topics)
+        self._create_topic = create_topic
         self._task = task
         self._dead_letter_topic = (
             configuration.connector.delivery.dead_letter_topic if configuration.connector.delivery.dead_letters else ""
@@ -64,7 +70,7 @@ class Pipeline:
         for change in changes_of(batch):
             records += encode(change)
         for record in records:
-            if record.topic in self.failed_topics:
+            if not self.has_topic(record.topic):
                 raise PoisonRow(f"topic {record.topic}: {self.failed_topics[record.topic]}")
             facts = self._topics.get(record.topic)
             if facts is not None and record_size(record) + RECORD_OVERHEAD > facts.max_message_bytes:
@@ -74,6 +80,19 @@ class Pipeline:
                     f"(max.message.bytes is {facts.max_message_bytes})"
                 )
         return records
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether records may go there. One that a transform sends records to, and that no table's name foretold, is
+        created now, as Kafka Connect does."""
+        if topic in self.failed_topics:
+            return False
+        if topic not in self._topics and self._create_topic is not None:
+            try:
+                self._topics[topic] = self._create_topic(topic)
+            except ConfigurationError as error:
+                self.failed_topics[topic] = "; ".join(problem.problem for problem in error.problems)
+                return False
+        return True
 
     def _dead_letter(self, batch: Batch, table: str, poison: PoisonRow) -> list[KafkaRecord]:
         if not self._tolerant:

@@ -63,11 +63,11 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
     names, output = connector.output.names, connector.output
     specs: list[TopicSpec] = []
     for table in connector.reading.tables:
-        specs.append(_data(configuration, names.data_topic(table.keyspace, table.table)))
+        specs.append(data_spec(configuration, names.data_topic(table.keyspace, table.table)))
         if output.range_deletes == "topic":
-            specs.append(_data(configuration, names.range_deletes_topic(table.keyspace, table.table)))
+            specs.append(data_spec(configuration, names.range_deletes_topic(table.keyspace, table.table)))
     if output.heartbeat_interval_ms > 0:
-        specs.append(_data(configuration, names.heartbeat_topic(), partitions=1))
+        specs.append(data_spec(configuration, names.heartbeat_topic(), partitions=1))
     if connector.delivery.dead_letters and connector.delivery.dead_letter_topic:
         replication = connector.delivery.dead_letter_replication
         specs.append(
@@ -96,7 +96,8 @@ def slot_table(tables: Iterable[object]) -> list[TableName]:
     return [TableName(table.keyspace, table.table) for table in tables]  # type: ignore[attr-defined]
 
 
-def _data(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:
+def data_spec(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:
+    """A topic of records, with the settings of the first group of `topic.creation` that it belongs to."""
     group = configuration.connector.delivery.topic_creation.settings_for(topic)
     return TopicSpec(
         topic,

@@ -145,7 +145,8 @@ class Transactions:
         now = self._monotonic()
         if now >= self._heartbeat_due:
             self._heartbeat_due = now + self._heartbeat_seconds
-            self.delivery.add(0, self._encoder.heartbeat())
+            beats = [record for record in self._encoder.heartbeat() if self._pipeline.has_topic(record.topic)]
+            self.delivery.add(0, beats)
 
     # -- trouble ---------------------------------------------------------------------------------------------
 

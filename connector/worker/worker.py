@@ -18,7 +18,7 @@ from connector.delivery.claims import Claims
 from connector.delivery.clients import KafkaClients
 from connector.delivery.follow import Follower
 from connector.delivery.restore import RestoredSlot
-from connector.delivery.topics import TopicFacts
+from connector.delivery.topics import TopicFacts, ensure_topics
 from connector.delivery.transaction import Delivery
 from connector.errors import (
     CdcError,
@@ -38,7 +38,7 @@ from connector.topology import Planner, Read, TableName
 from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Pipeline
 from connector.worker.schemas import SchemasTopic, last_versions
-from connector.worker.settings import WorkerIdentity, delivery_settings
+from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings
 from connector.worker.transactions import Transactions
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Worker:
             self.planner, connection, reading, self._events.put, self, self.watch.describe, monotonic
         )
         self.reading.tables.update(tables)
-        self.pipeline = Pipeline(configuration, encoder, topics, who.index)
+        self.pipeline = Pipeline(configuration, encoder, topics, who.index, self._create_topic)
         offsets = connector.delivery.offset_topic
         self.claims = Claims(
             clients,
@@ -137,6 +137,9 @@ class Worker:
         self.failed_tables: dict[TableName, str] = {}
 
     # -- life ------------------------------------------------------------------------------------------------
+
+    def _create_topic(self, name: str) -> TopicFacts:
+        return ensure_topics(self.clients.admin(), [data_spec(self.configuration, name)])[name]
 
     def start(self) -> None:
         self.follower.start()
