@@ -52,13 +52,14 @@ class Follower:
                 self.last_error = describe(error)
                 continue
             slot = message.partition()
-            # A control record is passed over in silence: only the end-of-partition event tells that it was reached.
-            position = message.offset() if error is not None else message.offset() + 1
             if error is None:
                 entry = decode_offsets_entry(self._connector, slot, message.key(), message.value())
                 if entry is not None:
                     entries.append(entry)
-            if position >= self._awaited.get(slot, 0):
+            elif message.offset() >= self._awaited.get(slot, 0):
+                # Only the end-of-partition event counts, not a message at the noted high watermark: compaction may
+                # since have taken positions away in favour of copies behind it. It also tells of control records,
+                # which are passed over in silence.
                 reached.add(slot)
         if reached:
             self.last_error = None
