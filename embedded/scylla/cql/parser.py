@@ -12,6 +12,7 @@ from embedded.scylla.cql import definitions, modifications
 from embedded.scylla.cql.cursor import Cursor
 from embedded.scylla.cql.selections import select
 from embedded.scylla.cql.tree import Refused, Statement, Truncate, Use
+from embedded.scylla.errors import SyntaxException
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,10 @@ class Parsed:
 def parse(text: str) -> Parsed:
     """The tree of the only statement in the text; a `;` may end it."""
     cursor = Cursor(text)
-    statement = _statement(cursor)
+    try:
+        statement = _statement(cursor)
+    except RecursionError:
+        raise SyntaxException("the statement is nested too deeply") from None
     while cursor.accept_mark(";"):
         pass
     if cursor.now.kind != "end":

@@ -199,7 +199,8 @@ def _tuple_relation(cursor: Cursor) -> AnyRelation:
         inner = relation(cursor)
         cursor.expect_mark(")")
         return inner
-    columns = cursor.listed(cursor.identifier, ")")
+    columns = cursor.several(cursor.identifier)
+    cursor.expect_mark(")")
     op = operator(cursor)
     return TupleRelation(columns, op, _value_of(cursor, op))
 

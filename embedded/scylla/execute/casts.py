@@ -68,7 +68,9 @@ def text_of(value: Any, type_: NativeType) -> str:
         return float_text(value, type_.name)
     if type_.name == "boolean":
         return "true" if value else "false"
-    return decimal_text(value) if isinstance(value, Decimal) else native_text(value, type_.name)
+    text = decimal_text(value) if isinstance(value, Decimal) else native_text(value, type_.name)
+    # As text a timestamp has its T, in JSON a space.
+    return text.replace(" ", "T") if type_.name == "timestamp" else text
 
 
 def _time(value: Any, given: str, target: str) -> bytes:

@@ -198,7 +198,7 @@ def _native_json(raw: bytes, type_: NativeType) -> str:
         return f'"0x{raw.hex()}"'
     value = decode(type_, raw)
     if value is None:
-        return '""' if name in _QUOTED else "null"
+        return "null"
     if name in ("float", "double"):
         return "null" if value != value or value in (float("inf"), float("-inf")) else float_text(value, name)
     if name == "boolean":

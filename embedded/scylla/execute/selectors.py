@@ -261,6 +261,8 @@ def _call(selector: CallSelector, scope: Scope) -> Selection:
         raise InvalidRequest("Invalid call to function count")
     assert selector.arguments is not None
     if name in ("tojson", "to_json"):
+        if len(selector.arguments) != 1:
+            raise InvalidRequest(f"Invalid number of arguments in call to function system.{name}")
         inner = compile_selector(selector.arguments[0], scope)
         type_ = inner.type
         return _applied(
