@@ -111,8 +111,9 @@ class EmbeddedScylla:
         """What the server wrote to stderr so far."""
         if self._log is None:
             return ""
-        self._log.seek(0)
-        return self._log.read().decode("utf-8", "replace")
+        # The server writes through the same file position, which must stay where it is.
+        number = self._log.fileno()
+        return os.pread(number, os.fstat(number).st_size, 0).decode("utf-8", "replace")
 
     def start(self) -> EmbeddedScylla:
         """Start the process and wait until it is ready."""
