@@ -9,7 +9,7 @@ import pytest
 from tests.topology.simulation import simulate
 
 # What fits into the room's budget on one core; ``python -m tests.topology.simulation FIRST LAST`` runs any number.
-SECONDS = 50
+SECONDS = 40
 SEEDS = 3_000
 SHARES = 4
 
