@@ -173,7 +173,7 @@ def read(session: Any, servers: str, rows: int, count: int) -> Any:
 
 
 def plain_recipe(session: Any, servers: str, folder: str, rows: int, count: int) -> dict[str, Any]:
-    """What most tutorials do: newest record per key, MERGE whole rows, once per micro-batch. It loses partial updates."""
+    """What most tutorials do: newest record per key, MERGE of whole rows per batch. It loses partial updates."""
     path = f"{folder}/plain"
     fields = ",".join(f"{name} struct<value:{kind.replace('text', 'string')}>" for name, kind in COLUMNS)
     schema = f"source struct<ts_us:bigint>, after struct<id:bigint,{fields.replace(' struct', ':struct')}>"

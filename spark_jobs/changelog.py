@@ -33,7 +33,7 @@ def changelog_columns(layout: Layout) -> dict[str, str]:
     }
     columns.update(_keys(layout))
     if layout.clustering:
-        columns["bounds"] = layout.range_type
+        columns[layout.bounds] = layout.range_type
     for stored in layout.physical:
         if stored.role == "cell":
             tie = ",x:binary" if stored.tie else ""
@@ -54,7 +54,7 @@ def state_columns(layout: Layout) -> dict[str, str]:
             columns[f"s_{key.place}"] = "bigint"
     columns.update({"base": "bigint", "marker": "bigint", "deleted": "bigint"})
     if layout.clustering:
-        columns["ranges"] = f"array<struct<i:{layout.range_type},t:bigint>>"
+        columns[layout.ranges] = f"array<struct<i:{layout.range_type},t:bigint>>"
     for stored in layout.physical:
         columns.update(_state_columns(stored))
     return columns

@@ -247,7 +247,7 @@ def _identities(layout: Layout) -> str:
             made += f"{order_sql(key.type, value)} AS {quoted(key.identity)}, "
     if layout.clustering:
         bounds = struct_of([("s", "start_bound"), ("e", "end_bound")])
-        made += f"CASE WHEN start_bound IS NOT NULL THEN {bounds} END AS bounds, "
+        made += f"CASE WHEN start_bound IS NOT NULL THEN {bounds} END AS {quoted(layout.bounds)}, "
     return made
 
 

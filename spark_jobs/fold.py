@@ -102,7 +102,7 @@ def compacted(layout: Layout, patch: str) -> str:
     columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
     columns += ["base", "marker", "deleted"]
     if layout.clustering:
-        columns.append("ranges")
+        columns.append(f"ranges AS {quoted(layout.ranges)}")
     for cell in layout.cells:
         name = quoted(cell.name)
         time = f"CASE WHEN {name} IS NULL THEN NULL WHEN {name}.t = base THEN {SAME_TIME} ELSE {name}.t END"

@@ -30,7 +30,11 @@ class Plan:
 
 
 def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDefinition], noted: Known | None) -> Plan:
-    """What to land with. Versions of an older table of the same name are forgotten: their table is gone."""
+    """What to land with.
+
+    The versions of an older table of the same name stay known, after which nothing of it exists any more: its columns
+    in the warehouse may have other types than those of the same name now.
+    """
     if not versions and noted is None:
         raise LandingError(
             f"{table}: no definition is known: the topic {settings.schema_topic or '(none)'} has no record of it, "
@@ -40,19 +44,19 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         assert noted is not None
         return Plan(noted, changed=False)
     current = versions[-1]
-    of_table = [version for version in versions if version.table_id == current.table_id]
+    together = list(versions)
     recreated = noted is not None and noted.definitions[-1].table_id != current.table_id
-    if noted is not None and not recreated:
+    if noted is not None:
         # The warehouse may know versions that compaction has removed from the topic.
-        texts = {version.text for version in of_table}
-        of_table = [version for version in noted.definitions if version.text not in texts] + of_table
+        texts = {version.text for version in together}
+        together = [version for version in noted.definitions if version.text not in texts] + together
     if noted is not None and not recreated and _frozen(settings, table):
         return Plan(noted, changed=False)
     check_output(current)
     declared = settings.declared_types(table)
     check_declared(table, current, declared)
     known = Known(
-        definitions=tuple(of_table),
+        definitions=tuple(together),
         declared=declared,
         buckets=noted.buckets if noted else settings["state.buckets"],
         not_before=noted.not_before if noted and not recreated else None,
@@ -61,7 +65,7 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
     if (
         noted is not None
         and not recreated
-        and same_versions(noted.definitions, of_table)
+        and same_versions(noted.definitions, together)
         and dict(noted.declared) == declared
     ):
         return Plan(noted, changed=False)

@@ -194,6 +194,8 @@ class Layout:
     physical: tuple[Stored, ...]
     declared: Mapping[str, str] = field(default_factory=dict)
     buckets: int = 8
+    range_generation: str = ""
+    """Ranges of an older table with other clustering types are in columns of their own."""
     not_before: int | None = None
     """Whatever is not newer than this does not exist: the table was truncated or rebuilt at that time."""
 
@@ -226,6 +228,16 @@ class Layout:
     def images(self) -> bool:
         """Whether the records are full row images, so that collections arrive whole."""
         return self.definition.output.format == "advanced"
+
+    @property
+    def bounds(self) -> str:
+        """The changelog's column of a range's bounds."""
+        return f"bounds{self.range_generation}"
+
+    @property
+    def ranges(self) -> str:
+        """The state's column of a partition's ranges."""
+        return f"ranges{self.range_generation}"
 
     @property
     def range_type(self) -> str:
@@ -282,6 +294,7 @@ def shape(
         physical=tuple(catalogue.all()),
         declared=dict(declared or {}),
         buckets=buckets,
+        range_generation=_generation([[c.type for c in version.of_kind("clustering")] for version in definitions]),
         not_before=not_before,
     )
 
@@ -323,6 +336,13 @@ class _Catalogue:
         return [stored for versions in self.known.values() for stored in versions]
 
 
+def _generation(seen: Sequence[object]) -> str:
+    """A suffix that tells the last of the things seen from those that were different before it."""
+    distinct = [thing for at, thing in enumerate(seen) if thing not in seen[:at]]
+    index = distinct.index(seen[-1])
+    return f"$v{index + 1}" if index else ""
+
+
 def _keys(definitions: Sequence[TableDefinition]) -> tuple[Key, ...]:
     keys: list[Key] = []
     for kind, letter in (("partition_key", "p"), ("clustering", "c")):
@@ -332,7 +352,10 @@ def _keys(definitions: Sequence[TableDefinition]) -> tuple[Key, ...]:
                 before = version.of_kind(kind)
                 if index < len(before):
                     names[before[index].name] = None
-            keys.append(Key(column.name, tuple(names), column.type, f"{letter}{index}", column.descending))
+            place = f"{letter}{index}" + _generation(
+                [before[index].type for version in definitions if index < len(before := version.of_kind(kind))]
+            )
+            keys.append(Key(column.name, tuple(names), column.type, place, column.descending))
     if not keys:
         raise LandingError(f"{definitions[-1].name}: its schema record names no key columns")
     return tuple(keys)

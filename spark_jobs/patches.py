@@ -40,7 +40,7 @@ def changes_patch(layout: Layout, source: str) -> str:
     columns.append("CASE WHEN op = 'c' THEN ts END AS marker")
     columns.append("CASE WHEN op = 'd' THEN ts END AS deleted")
     if layout.clustering:
-        bound = struct_of([("i", "bounds"), ("t", "ts")])
+        bound = struct_of([("i", quoted(layout.bounds)), ("t", "ts")])
         columns.append(f"CASE WHEN op = 'r' THEN array({bound}) END AS ranges")
     for cell in layout.cells:
         terms = [_changed_cell(cell, stored) for stored in (cell.stored, *cell.older)]
@@ -62,7 +62,7 @@ def state_patch(layout: Layout, source: str) -> str:
     columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
     columns += ["marker", "deleted"]
     if layout.clustering:
-        columns.append("ranges")
+        columns.append(f"{quoted(layout.ranges)} AS ranges")
     for cell in layout.cells:
         terms = [_kept_cell(cell, stored) for stored in (cell.stored, *cell.older)]
         columns.append(f"{greatest([term for term in terms if term])} AS {quoted(cell.name)}")

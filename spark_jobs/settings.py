@@ -57,6 +57,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("max.offsets.per.trigger", integer(1, LONG_MAX), "Records of a table in one micro-batch.", 500_000),
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
+    Property("reader.grace.ms", _MS, "How long merged changes stay for readers that began before (`maintain`).",
+             3_600_000),
     Property("schema.evolution", one_of("evolve", "freeze"), "Whether landed tables follow the source's columns.",
              "evolve"),
     Property("schema.evolution.freeze", LIST, "Tables that do not follow, whatever schema.evolution says.", ()),

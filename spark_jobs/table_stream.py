@@ -194,13 +194,14 @@ class TableStream:
         for text in notices(plan.known.definitions[-1]):
             self._say(text)
         if plan.changed:
-            self._layout = landed.prepare(plan.known)
             if plan.recreated:
+                # Before the new table is noted: a crash between the two finds it new again.
                 landed.clear(self._segment)
                 self._mark = self._segment
                 self._segment += 1
                 self._unmerged, self._since_ms = 0, None
-            elif self._known is not None:
+            self._layout = landed.prepare(plan.known)
+            if self._known is not None and not plan.recreated:
                 self._land_letters(landed)
         else:
             self._layout = plan.known.layout()

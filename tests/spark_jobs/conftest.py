@@ -19,6 +19,8 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "1500m",
+        # Plans are many and small here: compiling them well costs more than they do.
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
         "spark.jars": ",".join(map(str, resolve("spark"))),
         "warehouse": str(tmp_path_factory.mktemp("session")),
     }

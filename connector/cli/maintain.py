@@ -1,0 +1,37 @@
+"""`maintain`: removes merged changes that no reader needs any more, and compacts the landed tables' files.
+
+In: a landing configuration. Out: what was done, or with `--dry-run` what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from connector.cli.land import with_jars
+from connector.cli.output import Output
+
+
+class Maintain:
+    name = "maintain"
+    help = "purge merged changes and compact the landed tables"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
+        parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.maintain import maintain
+        from spark_jobs.session import start_session
+        from spark_jobs.settings import load_settings
+
+        settings = with_jars(load_settings(args.config))
+        done = maintain(start_session(settings.session_config()), settings, args.dry_run)
+        text = "\n".join(upkeep.text() for upkeep in done)
+        output.result(
+            {"dry_run": args.dry_run, "tables": [upkeep.as_json() for upkeep in done]},
+            f"Dry run, nothing was changed.\n{text}" if args.dry_run else text,
+        )
+        return 0
+
+
+COMMAND = Maintain()
