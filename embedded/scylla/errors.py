@@ -1,7 +1,7 @@
 """The errors a CQL statement can end with: one class per protocol error code, with that code's extra fields.
 
-In: raised anywhere below the protocol layer. Out: the protocol layer writes `code`, the message and `fields()` into an
-ERROR frame. The layout of the extra fields is the native protocol's (v4, section 9).
+In: raised anywhere below the protocol layer. Out: the protocol layer writes `code`, the message and
+`fields()` into an ERROR frame. The layout of the extra fields is the native protocol's (v4, section 9).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from embedded.scylla.cql.cursor import RESERVED, Cursor
+from embedded.scylla.cql.cursor import Cursor
 from embedded.scylla.cql.tree import (
     AnyRelation,
     Attributes,
@@ -262,7 +262,3 @@ def attributes(cursor: Cursor) -> Attributes:
         found[word.text] = term(cursor)
         if not cursor.accept("and"):
             return Attributes(found.get("timestamp"), found.get("ttl"), found.get("timeout"))
-
-
-def is_reserved(word: str) -> bool:
-    return word in RESERVED

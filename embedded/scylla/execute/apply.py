@@ -19,6 +19,7 @@ from embedded.scylla.merge import merge_mutations
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, PartitionMutation, Slice, SortKey
 from embedded.scylla.results import BoundValue, ColumnSpec, RequestContext, Result, Row, Rows, Void
 from embedded.scylla.schema import CDC_PARTITIONER, Column, Table, partition_key_values
+from embedded.scylla.store import LiveCells
 
 Step = tuple[WritePlan, Sequence[BoundValue]]
 _BOOLEAN = native("boolean")
@@ -175,15 +176,13 @@ class _Before:
     """The partition before a conditional request, as far as it was read."""
 
     def __init__(
-        self, table: Table, pk: tuple[bytes, ...], static: object, rows: dict[SortKey, RowAt], present: bool
+        self, table: Table, pk: tuple[bytes, ...], static: LiveCells, rows: dict[SortKey, RowAt], present: bool
     ) -> None:
         self._table = table
         self._rows = rows
         self._has_static = bool(static)
         # Without static columns there is no row to fall back on.
-        self._static_row = (
-            RowAt(pk, (), static, NO_CELLS) if present and table.static else None  # type: ignore[arg-type]
-        )
+        self._static_row = RowAt(pk, (), static, NO_CELLS) if present and table.static else None
 
     def find(self, plan: WritePlan, key: ClusteringKey | None) -> Found:
         conditions = plan.conditions

@@ -14,6 +14,7 @@ from typing import Final
 
 from connector.values.types import NATIVE_NAMES, CqlType, native
 from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.json_values import bytes_from_json_text
 from embedded.scylla.execute.run import Run, time_uuid, time_uuid_ticks
 from embedded.scylla.execute.validation import DAY_NANOSECONDS, checker
 from embedded.scylla.schema import Table, partition_key_bytes
@@ -171,7 +172,6 @@ def candidates(name: str, table: Table | None) -> list[Function]:
 
 def from_json_function(type_: CqlType) -> Function:
     """`fromJson` for a receiver of this type."""
-    from embedded.scylla.execute.json_values import bytes_from_json_text
 
     def evaluate(run: Run, cells: list[bytes | None]) -> bytes | None:
         raw = cells[0]

@@ -7,6 +7,7 @@ booleans and nested values may also be given as strings; object keys always are.
 from __future__ import annotations
 
 import json
+import struct
 import uuid
 from collections.abc import Mapping
 from decimal import Decimal
@@ -210,8 +211,6 @@ def _native_json(raw: bytes, type_: NativeType) -> str:
 
 def float_text(value: float, name: str) -> str:
     """A float as Java writes it: shortest digits, exponent outside 1e-3…1e7."""
-    import struct
-
     text = repr(value)
     if name == "float":
         for digits in range(1, 10):
@@ -235,9 +234,8 @@ def float_text(value: float, name: str) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """A decimal without changing its scale where it has one."""
-    exponent = cast(int, value.as_tuple().exponent)
-    return f"{value:f}" if exponent <= 0 else str(value).replace("E+", "E+")
+    """A decimal with its scale, with an exponent where Java would write one."""
+    return str(value)
 
 
 def native_text(value: Any, name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from connector.values.types import ListType, MapType, UserType
 from embedded.scylla.execute.validation import pack_cells, pack_collection
 from embedded.scylla.mutation import Cell, ClusteringKey, Marker
-from embedded.scylla.schema import Column, Table
+from embedded.scylla.schema import Column
 from embedded.scylla.store import LiveCells
 
 NO_CELLS: LiveCells = {}
@@ -85,7 +85,3 @@ def cell_getter(column: Column) -> Callable[[RowAt], Cell | list[tuple[bytes, Ce
     if column.kind == "static":
         return lambda row: row.static.get(name)
     return lambda row: row.cells.get(name)
-
-
-def column_of(table: Table, name: str) -> Column | None:
-    return table.by_name.get(name)

@@ -6,6 +6,7 @@ clustering column go to the store's own short cut, if it has one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -218,8 +219,6 @@ class _Reading:
 
 
 def _shaper(columns: tuple[ColumnSpec, ...]) -> Callable[[Row], Row]:
-    import json
-
     names = [json.dumps(shown_name(column.name), ensure_ascii=False) for column in columns]
 
     def shape(row: Row) -> Row:

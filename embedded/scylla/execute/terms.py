@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
+from connector.values.binary import fixed_size
+from connector.values.scalars import encode_vint
 from connector.values.types import (
     CqlType,
     ListType,
@@ -167,9 +169,6 @@ def _sequence(term: ListTerm, name: str, type_: CqlType, scope: Scope) -> Bound:
 
 
 def _vector_packer(type_: VectorType) -> Combine:
-    from connector.values.binary import fixed_size
-    from connector.values.scalars import encode_vint
-
     if fixed_size(type_.element) is not None:
         return lambda cells: b"".join(cell or b"" for cell in cells)
     return lambda cells: b"".join(encode_vint(len(cell or b"")) + (cell or b"") for cell in cells)
