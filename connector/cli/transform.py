@@ -62,8 +62,8 @@ def run_lines(transform: Transform, lines: IO[str], out: IO[str]) -> None:
             raise CdcError(f"line {number} of stdin: {error}") from None
         if found is not None:
             out.write(_line(found, wrapped))
-            if out.isatty():
-                out.flush()
+            # Whoever reads a live topic through a pipe wants each record when it comes.
+            out.flush()
 
 
 def _build(type_name: str, pairs: Sequence[str]) -> Transform:

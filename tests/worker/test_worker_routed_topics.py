@@ -1,4 +1,4 @@
-"""Topics that only a transform names: created when the first record goes there, once; refused ones fail their records."""
+"""Topics that only a transform names: created once, when a record goes there; refused ones fail their records."""
 
 from __future__ import annotations
 
