@@ -64,7 +64,7 @@ class Wire:
 
     def receive(self) -> bytes:
         header = frame.read_header(self._file.read(frame.HEADER_LENGTH), 0)
-        body = self._file.read(header.length)
+        body: bytes = self._file.read(header.length)
         if header.opcode == frame.ERROR:
             reader = Reader(body)
             raise RuntimeError(f"error 0x{reader.int32():04x}: {reader.string()}")
