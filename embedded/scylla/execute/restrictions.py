@@ -24,7 +24,7 @@ from embedded.scylla.cql.tree import (
     TupleRelation,
     TupleTerm,
 )
-from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.errors import InvalidRequest, ServerError
 from embedded.scylla.execute.filters import Filter, compile_filter
 from embedded.scylla.execute.run import Bound as Compiled
 from embedded.scylla.execute.run import Run
@@ -38,6 +38,7 @@ from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
 Tuples = Callable[[Run], list[tuple[bytes, ...]]]
 """The candidate values of one or several columns together."""
 
+MOST_COMBINATIONS = 100
 FILTERING_NEEDED = (
     "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. "
     "If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
@@ -67,6 +68,18 @@ def required(value: object, name: str) -> bytes:
     if value is UNSET:
         raise InvalidRequest(f"Invalid unset value for column {name}")
     return cast(bytes, value)
+
+
+def _combinations(candidates: list[Tuples], run: Run, kind: str) -> list[tuple[tuple[bytes, ...], ...]]:
+    """Every choice of one candidate per restriction, as many as ScyllaDB's default settings allow."""
+    found = list(product(*[values(run) for values in candidates]))
+    if len(found) > MOST_COMBINATIONS:
+        raise ServerError(
+            f"size of {kind}-key IN list or {kind}-key cartesian product of IN list {len(found)} is greater than "
+            f"maximum {MOST_COMBINATIONS}. Use --max-{kind}-key-restrictions-per-query configuration option to "
+            "change default setting."
+        )
+    return found
 
 
 class Restrictions:
@@ -290,7 +303,7 @@ class Restrictions:
         assert self.key_values is not None
         keys = []
         single = len(self.key_values) == 1
-        for parts in product(*[values(run) for values in self.key_values]):
+        for parts in _combinations(self.key_values, run, "partition"):
             values = tuple(part[0] for part in parts)
             if single and not values[0]:
                 raise InvalidRequest("Key may not be empty")
@@ -367,7 +380,7 @@ class Restrictions:
     def clustering_keys(self, run: Run) -> list[tuple[bytes, ...]]:
         """The full keys of the rows, in storage order. Only if `full`."""
         keys = [
-            tuple(raw for part in parts for raw in part) for parts in product(*[values(run) for values in self._prefix])
+            tuple(raw for part in parts for raw in part) for parts in _combinations(self._prefix, run, "clustering")
         ]
         return sorted(keys, key=self.table.sort_key) if len(keys) > 1 else keys
 
@@ -400,7 +413,7 @@ class Restrictions:
             upper = (last.upper[0], last.upper[1](run), last.upper[2]) if last.upper else None
             edges = (lower, upper)
         found: list[Slice] = []
-        for parts in product(*[values(run) for values in self._prefix]):
+        for parts in _combinations(self._prefix, run, "clustering"):
             prefix = tuple(raw for part in parts for raw in part)
             found += bounded_slices(self.table, prefix, *edges)
         return in_storage_order(found, self.table)

@@ -51,6 +51,8 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     _check_statics(statement, selections, table, restrictions)
     if statement.distinct:
         _check_distinct(selections, table, restrictions)
+    if statement.attributes.timeout is not None:
+        compile_term(statement.attributes.timeout, "[timeout]", native("duration"), scope)
     reverse = _reversed(statement, table, restrictions)
     limit = _limit(statement.limit, "LIMIT", scope)
     per_partition = _limit(statement.per_partition_limit, "PER PARTITION LIMIT", scope)

@@ -10,6 +10,7 @@ from embedded.scylla.errors import (
     CqlError,
     InvalidRequest,
     ProtocolError,
+    ServerError,
     SyntaxException,
     Unauthorized,
     Unprepared,
@@ -125,6 +126,15 @@ def test_refused(cql: CqlSession, statement: str, error: type[CqlError], message
     assert message in str(raised.value)
     assert cql.rows("SELECT * FROM t") == []
     assert cql.engine.schema.version == before
+
+
+def test_more_values_in_an_in_than_scylladb_takes_by_default(cql: CqlSession) -> None:
+    select = cql.engine.prepare("SELECT * FROM t WHERE p IN ?", "ks")
+    assert cql.rows(select, list(range(100))) == []
+    with pytest.raises(ServerError, match=r"size of partition-key IN list .* 101 is greater than maximum 100"):
+        cql.execute(select, list(range(101)))
+    with pytest.raises(ServerError, match=r"size of clustering-key IN list .* 121 is greater"):
+        cql.execute("SELECT * FROM t WHERE p = 1 AND c IN ? AND d IN ?", list(range(11)), list(range(11)))
 
 
 def test_no_keyspace_at_all(cql: CqlSession) -> None:
