@@ -16,7 +16,7 @@ from embedded.scylla.engine import Engine
 from embedded.scylla.events import EventHub
 from embedded.scylla.faults import Faults
 from embedded.scylla.nodes import Node, Nodes
-from embedded.scylla.schema import Schema, SchemaEvent
+from embedded.scylla.schema import Schema
 from embedded.scylla.streams.service import StreamService
 from embedded.scylla.system_tables import install
 
@@ -61,10 +61,4 @@ class Cluster:
         self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed)
         self.engine = Engine(self.schema, self.clock, self.cdc)
         install(self)
-        self.schema.listen(self._schema_changed)
-
-    def _schema_changed(self, event: SchemaEvent) -> None:
-        for node in self.nodes:
-            if event.change != "CREATED":
-                node.forget_prepared(event.keyspace, event.name)
-        self.events.schema_changed(event)
+        self.schema.listen(self.events.schema_changed)

@@ -72,16 +72,6 @@ class Node:
         if len(self.prepared) > MAX_PREPARED:
             del self.prepared[next(iter(self.prepared))]
 
-    def forget_prepared(self, keyspace: str, name: str) -> None:
-        """A table or type changed: statements about it must be prepared again, as in ScyllaDB. Better one too many."""
-        stale = [
-            prepared.id
-            for prepared in self.prepared.values()
-            if (name or keyspace) in prepared.query or (not name and prepared.keyspace == keyspace)
-        ]
-        for statement_id in stale:
-            del self.prepared[statement_id]
-
     def describe(self) -> dict[str, object]:
         return {
             "node": self.number,

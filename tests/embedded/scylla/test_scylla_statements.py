@@ -358,8 +358,10 @@ def test_a_schema_change_makes_clients_prepare_again(server: EmbeddedScylla, con
     client = connect(server)
     client.done(f"CREATE TABLE {keyspace}.t (k int PRIMARY KEY, a int)")
     prepared = client.prepare(f"SELECT * FROM {keyspace}.t")
+    other = client.prepare("SELECT * FROM v.orders")
     client.done(f"ALTER TABLE {keyspace}.t ADD b int")
     assert client.execute(prepared).error[0] == 0x2500
+    assert client.execute(other).opcode == frame.RESULT
     assert client.prepare(f"SELECT * FROM {keyspace}.t").columns == ["k", "a", "b"]
 
 
