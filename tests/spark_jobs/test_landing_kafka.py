@@ -26,7 +26,13 @@ from spark_jobs.registration import register_landed
 from spark_jobs.settings import Settings, load_settings
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "pk partition_key int; ck clustering int; s static text; v regular text; m regular map<text, int>"

@@ -1,0 +1,125 @@
+"""Avro records with a Schema Registry land as JSON ones do."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from spark_jobs.avro_records import Registry
+from spark_jobs.decode import decoded_avro
+from spark_jobs.definitions import parse_definition
+from spark_jobs.fold import folded
+from spark_jobs.layout import shape
+from spark_jobs.patches import changes_patch
+from spark_jobs.serialised_columns import register_functions
+from spark_jobs.view import visible_rows
+from tests.spark_jobs.landing_feed import schema_record
+
+pytestmark = pytest.mark.spark
+
+TABLE = "pk partition_key int; ck clustering int; d regular date; f regular double; b regular blob; t regular text"
+
+
+def _cell(name: str, kind: Any) -> dict[str, Any]:
+    value = {"name": "value", "type": ["null", kind], "default": None}
+    cell = {"type": "record", "name": f"{name}.Cell", "fields": [value]}
+    return {"name": name, "type": ["null", cell], "default": None}
+
+
+def _record(name: str, fields: list[Any]) -> dict[str, Any]:
+    return {"name": name, "type": ["null", {"type": "record", "name": name.title(), "fields": fields}], "default": None}
+
+
+def _optional(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+DATE = {
+    "type": "int",
+    "logicalType": "date",
+    "connect.version": 1,
+    "connect.name": "org.apache.kafka.connect.data.Date",
+}
+KEYS = [_optional("pk", "int"), _optional("ck", "int")]
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        {"name": "source", "type": {"type": "record", "name": "Source", "fields": [_optional("ts_us", "long")]}},
+        _record("before", KEYS),
+        _record("after", [*KEYS, _cell("d", DATE), _cell("f", "double"), _cell("b", "bytes"), _cell("t", "string")]),
+        _optional("op", "string"),
+    ],
+}
+
+
+class _Answers(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        found = self.path == "/schemas/ids/7"
+        self.send_response(200 if found else 404)
+        self.end_headers()
+        if found:
+            self.wfile.write(json.dumps({"schema": json.dumps(ENVELOPE)}).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    server = HTTPServer(("127.0.0.1", 0), _Answers)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Registry([f"http://127.0.0.1:{server.server_port}/"], {})
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _framed(number: int, value: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, ENVELOPE, value)
+    return b"\x00" + number.to_bytes(4, "big") + out.getvalue()
+
+
+def test_avro_records_land_and_broken_ones_are_letters(spark: SparkSession, registry: Registry) -> None:
+    layout = shape([parse_definition(schema_record("ks", "t", TABLE).decode())])
+    register_functions(spark, layout)
+    row = {"pk": 1, "ck": 2, "d": {"value": 19000}, "f": {"value": float("nan")}, "b": {"value": b"\x00\xff"}}
+    values = [
+        _framed(7, {"source": {"ts_us": 10}, "after": {**row, "t": {"value": "x"}}, "op": "c"}),
+        _framed(7, {"source": {"ts_us": 11}, "after": {"pk": 1, "ck": 2, "t": {"value": None}}, "op": "u"}),
+        _framed(8, {"source": {"ts_us": 12}, "after": {"pk": 1, "ck": 2}, "op": "u"}),
+        b"\x00\x00\x00\x00\x07\x02",
+        b"{}",
+    ]
+    rows = [(None, bytearray(value), "t", 0, at) for at, value in enumerate(values)]
+    schema = "key binary, value binary, topic string, partition int, offset bigint"
+    batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
+    decoded = decoded_avro(batch, layout, 1, "t.range-deletes", registry)
+    decoded.createOrReplaceTempView("avro_changes")
+    reasons = {row["offset"]: row["reason"] for row in spark.table("avro_changes").collect()}
+    assert reasons[0] is None and reasons[1] is None and all(reasons[at] for at in (2, 3, 4))
+    text = folded(layout, [changes_patch(layout, "SELECT * FROM avro_changes WHERE segment = 1")])
+    shown = spark.sql(visible_rows(layout, text)).selectExpr("*", "unix_date(d) AS days").collect()
+    assert len(shown) == 1
+    assert (shown[0]["days"], repr(shown[0]["f"]), bytes(shown[0]["b"]), shown[0]["t"]) == (
+        19000,
+        "nan",
+        b"\x00\xff",
+        None,
+    )
+
+
+def test_a_registry_that_does_not_answer_is_named() -> None:
+    with pytest.raises(LandingError, match="no Schema Registry answers"):
+        Registry(["http://127.0.0.1:9"], {}).schema(1)
