@@ -31,7 +31,7 @@ from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.watch import Watch
-from connector.topology import Planner, Read, TableName, micros_of
+from connector.topology import Mark, MarkKey, Planner, Read, TableName, mark_entry, micros_of
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,6 @@ class ChangeReader:
             slots=SLOTS,
             owner="reader",
             confidence_ms=self._settings.confidence_ms,
-            lookback_ms=max(1, now - self._from_ms) if self._from_ms is not None else 0,
         )
         self._chores = Chores(self._events.put)
         self._watch = Watch(self._planner, self._connection, self._settings, self._chores, self._described)
@@ -104,7 +103,7 @@ class ChangeReader:
         for gone in expired(self._saved.values(), self.tables, now):
             log.warning("%s", gone)
         self._planner.follow([], range(SLOTS))
-        self._planner.restore(0, list(self._saved.values()))
+        self._planner.restore(0, [*self._beginnings(), *self._saved.values()])
         self._watch.start(self.tables.values())
         self._opened = True
 
@@ -156,6 +155,15 @@ class ChangeReader:
         losing it.
         """
         return json.dumps([{"key": dict(entry.key), "value": entry.value} for entry in self._saved.values()])
+
+    def _beginnings(self) -> list[SavedEntry]:
+        """Marks that know no stream set say of every stream: from here, or from its opening if that is later."""
+        if self._from_ms is None:
+            return []
+        started = {TableName(entry.key["keyspace_name"], entry.key["table_name"]) for entry in self._saved.values()}
+        mark = Mark(read_to=self._from_ms, stream_set=0, start=self._from_ms, owner="reader")
+        entries = [mark_entry(MarkKey(name, 0, SLOTS), mark) for name in self._names if name not in started]
+        return [SavedEntry(entry.slot, entry.key, entry.value) for entry in entries]
 
     # -- inside ----------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from connector.changes import Batch, BatchAssembler, LogLayout, layout_of
 from connector.errors import PoisonRow, RetriableSourceError, SourceError
@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 # Streams of one vnode lie on the same replicas, so one query for all of them is cheap, as long as they are few.
 LARGEST_IN_QUERY = 16
 
+# ScyllaDB refuses longer lists by default (max_partition_key_restrictions_per_query).
+LARGEST_IN_LIST = 100
+
 # Least pause between two reads of one group: what idle reading costs against what it adds to latency.
 IDLE_PAUSE_MS = 300
 
@@ -47,6 +50,14 @@ class Consumer(Protocol):
         Raises PoisonRow for a batch that can never be delivered: its group is failed. Any other exception goes
         through to the caller of `Reading.handle`, and the batch does not count.
         """
+
+
+# Each table counts its reads for itself.
+Key = tuple[TableName, int]
+
+
+def _key(read: Read) -> Key:
+    return read.table, read.epoch
 
 
 @dataclass(slots=True)
@@ -99,7 +110,7 @@ class Reading:
         self._described_for: dict[TableName, tuple[str, ...]] = {}
         self._awaiting: set[TableName] = set()
         self._widths: dict[GroupState, WindowWidth] = {}
-        self._active: dict[int, _Active] = {}
+        self._active: dict[Key, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
         self._order = itertools.count()
 
@@ -148,12 +159,13 @@ class Reading:
     def _start(self, read: Read) -> None:
         width = self._widths.get(read.state)
         upper = read.limit if width is None else width.upper(read.read_to, read.limit)
-        parts = [read.streams] if self._together(read) else [(stream,) for stream in read.streams]
-        self._active[read.epoch] = _Active(read, upper, len(parts), len(parts))
+        width_of_query = LARGEST_IN_LIST if self._together(read) else 1
+        parts = [read.streams[at : at + width_of_query] for at in range(0, len(read.streams), width_of_query)]
+        self._active[_key(read)] = _Active(read, upper, len(parts), len(parts))
         for number, streams in enumerate(parts):
             self.log.submit(
                 ReadRequest(
-                    group=read.epoch,
+                    group=_key(read),
                     epoch=number,
                     table=self.tables[read.table].log,
                     streams=streams,
@@ -174,7 +186,7 @@ class Reading:
 
     def handle(self, event: ReadEvent) -> None:
         """Take in what the log reader says. Exceptions of the consumer go through; then call `interrupt_all`."""
-        active = self._active.get(event.request.group) if isinstance(event.request.group, int) else None
+        active = self._active.get(cast(Key, event.request.group))
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
             self.log.consumed(event)
@@ -193,14 +205,16 @@ class Reading:
 
     def _page(self, active: _Active, event: PageRead) -> None:
         page, read = event.page, active.read
-        layout = self._layout(active, page)
-        if layout is None:
-            return
+        layout = None
+        if page.rows:
+            layout = self._layout(active, page)
+            if layout is None:
+                return
         active.pages += 1
         active.rows += len(page.rows)
         self.counters.pages += 1
         self.counters.rows += len(page.rows)
-        if page.rows:
+        if layout is not None:
             self._deliver(active, active.assembler.feed(layout, page.rows))
         if event.last and self._planner.is_current(read):
             active.outstanding -= 1
@@ -223,7 +237,7 @@ class Reading:
         read = active.read
         if not self._planner.is_current(read):
             return
-        del self._active[read.epoch]
+        del self._active[_key(read)]
         self.retries.succeeded(read.state)
         self._learn_width(active)
         self._planner.finish(read, active.upper_ms)
@@ -240,8 +254,6 @@ class Reading:
         """How to read the page's rows; None if the read was broken off to look at the table again first."""
         table = active.read.table
         described = self.tables[table]
-        if not page.rows:
-            return layout_of(described.description, page.signature)
         shape = page.shape
         if self._shapes.setdefault(table, shape) != shape and self._described_for.get(table) != shape:
             self._again(active, shape)
@@ -297,8 +309,8 @@ class Reading:
         self._planner.fail(read, reason)
 
     def _drop(self, active: _Active) -> None:
-        self._active.pop(active.read.epoch, None)
-        self.log.cancel(active.read.epoch)
+        self._active.pop(_key(active.read), None)
+        self.log.cancel(_key(active.read))
 
     # -- interruptions ---------------------------------------------------------------------------------------
 
@@ -312,7 +324,7 @@ class Reading:
 
     def interrupt(self, read: Read) -> None:
         """Break one read off; it will be planned again from where it stands."""
-        active = self._active.get(read.epoch)
+        active = self._active.get(_key(read))
         if active is not None:
             self._drop(active)
         self._planner.interrupt(read)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from connector.errors import CdcError, RetriableSourceError, UnsupportedServer
+from connector.errors import CdcError, FatalSourceError, RetriableSourceError, UnsupportedServer
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 CLOCK_SECONDS = 10.0
 DESCRIBE_SECONDS = 30.0
+GONE_ATTEMPTS = 5
+GONE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class Watch:
         self._clock_turn = 0
         self._describe_due = monotonic() + DESCRIBE_SECONDS
         self._known: dict[TableName, DescribedTable] = {}
+        self._missing: dict[TableName, tuple[int, float]] = {}
 
     def start(self, tables: Iterable[DescribedTable]) -> None:
         """Begin to poll; all vnode tables share one answer."""
@@ -130,7 +133,9 @@ class Watch:
             before = plan.newest
             seen = plan.observe(View(poll.listed, {at: sets[at] for at in wanted}), poll.started_ms)
             if seen is Observed.EMPTY:
-                poll.error = "no stream set is listed yet"
+                poll.error = "no stream set is listed"
+                # None yet, or none any more: a table that was dropped has no streams either, and no reads that fail.
+                self.describe(plan.table)
                 return
             if plan.newest is not before and before is not None and plan.newest is not None:
                 log.info("%s: new stream set at %d", plan.table, plan.newest.timestamp)
@@ -144,7 +149,7 @@ class Watch:
         log.log(logging.WARNING if poll.attempts in (1, 10) else logging.DEBUG, "asking for stream sets: %s", error)
         if isinstance(error, UnsupportedServer):
             for plan in poll.plans:
-                plan.failure = str(error)
+                plan.fail_table(str(error))
         elif isinstance(error, RetriableSourceError) and poll.attempts <= 3:
             poll.due = self._monotonic()  # another node may know
 
@@ -163,13 +168,23 @@ class Watch:
         self._describing.discard(table)
         if error is not None and not isinstance(error, CdcError):
             raise error
-        if error is not None:
-            # A table that is gone is told by its reads, which know how long to wait for it to come back.
-            log.debug("describing %s: %s", table, error)
+        if isinstance(error, FatalSourceError):
+            self._gone(table, error)
+        else:
+            self._missing.pop(table, None)
         changed = found is not None and found != self._known.get(table)
         if found is not None:
             self._known[table] = found
         self._described(table, found if changed else None)
+
+    def _gone(self, table: TableName, error: FatalSourceError) -> None:
+        """A table that is missing may be a schema change on its way; one that stays missing is gone."""
+        attempts, since = self._missing.get(table, (0, self._monotonic()))
+        self._missing[table] = (attempts + 1, since)
+        if attempts == 0:
+            log.warning("%s", error)
+        if attempts + 1 >= GONE_ATTEMPTS and self._monotonic() - since >= GONE_SECONDS:
+            self._planner.tables[table].fail_table(str(error))
 
     def _sample_clock(self) -> None:
         hosts = self._connection.hosts()

@@ -110,8 +110,10 @@ class Transactions:
         if not self.delivery.ready or self._renewing:
             return
         marks = self._monotonic() >= self._marks_due
-        if self.delivery.should_commit or marks or (not self.delivery.is_open and self._worth_opening()):
+        worth_it = self.delivery.should_commit or marks or self._beat_due
+        if worth_it or (not self.delivery.is_open and self._worth_opening()):
             try:
+                self._beat()
                 self.commit(move_marks=marks)
             except CdcError as error:
                 self.recover(error)
@@ -120,7 +122,6 @@ class Transactions:
         """Commit what was produced and what it implies; raises what `recover` deals with."""
         if move_marks:
             self._marks_due = self._monotonic() + MARKS_SECONDS
-            self._beat()
         commit = self._planner.commit_entries(self._clock.now_ms(), move_marks)
         if not commit.entries and not self.delivery.is_open:
             self._planner.committed()
@@ -138,15 +139,16 @@ class Transactions:
     def _worth_opening(self) -> bool:
         return self._planner.commit_due(self._clock.now_ms())
 
-    def _beat(self) -> None:
+    @property
+    def _beat_due(self) -> bool:
         # One worker beats for the whole connector: the one that has slot 0.
-        if not self._heartbeat_seconds or 0 not in self._planner.owned:
-            return
-        now = self._monotonic()
-        if now >= self._heartbeat_due:
-            self._heartbeat_due = now + self._heartbeat_seconds
-            beats = [record for record in self._encoder.heartbeat() if self._pipeline.has_topic(record.topic)]
-            self.delivery.add(0, beats)
+        beats = self._heartbeat_seconds > 0 and 0 in self._planner.owned
+        return beats and self._monotonic() >= self._heartbeat_due
+
+    def _beat(self) -> None:
+        if self._beat_due:
+            self._heartbeat_due = self._monotonic() + self._heartbeat_seconds
+            self.delivery.add(0, self._encoder.heartbeat())
 
     # -- trouble ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,138 @@
+"""Tables on a ScyllaDB of one's own, and readers over them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
+from cassandra.policies import RoundRobinPolicy
+
+from connector.changes import Batch
+from connector.source.read_changes import ChangeReader
+from connector.source.settings import ConnectionSettings, ReadingSettings
+from embedded.scylla.process import EmbeddedScylla
+
+FAST = ReadingSettings(confidence_ms=300, window_ms=1000)
+
+
+def address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def connect(server: EmbeddedScylla, **settings: Any) -> Cluster:
+    host, port = address(server.address)
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
+    return Cluster(
+        [host], port=port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, **settings
+    )
+
+
+@pytest.fixture
+def session(scylla: EmbeddedScylla) -> Iterator[Session]:
+    cluster = connect(scylla)
+    yield cluster.connect()
+    cluster.shutdown()
+
+
+@pytest.fixture
+def table(session: Session, unique: Callable[[str], str]) -> Callable[..., str]:
+    """Makes a table in a keyspace of its own."""
+
+    def make(
+        *, tablets: bool, columns: str = "v text", cdc: str = "{'enabled': true}", count: int | None = None
+    ) -> str:
+        return create_table(session, unique("ks").replace("-", "_"), tablets, columns, cdc, count)
+
+    return make
+
+
+def create_table(
+    session: Session,
+    keyspace: str,
+    tablets: bool,
+    columns: str = "v text",
+    cdc: str = "{'enabled': true}",
+    count: int | None = None,
+) -> str:
+    kind = f"{{'enabled': {str(tablets).lower()}{f', {chr(39)}initial{chr(39)}: {count}' if count else ''}}}"
+    session.execute(
+        f"CREATE KEYSPACE {keyspace} WITH replication = "
+        f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}} AND tablets = {kind}"
+    )
+    session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, {columns}, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
+    return f"{keyspace}.t"
+
+
+def reader(server: EmbeddedScylla, *tables: str, settings: ReadingSettings = FAST, **options: Any) -> ChangeReader:
+    connection = options.pop("connection", None) or ConnectionSettings((address(server.address),))
+    return ChangeReader(connection, tables, reading=settings, **options)
+
+
+def row_of(batch: Batch) -> list[tuple[str, str, int]]:
+    """Stream, time and number of each row."""
+    at = batch.layout.batch_seq_no
+    return [(batch.stream_id.hex(), str(batch.timeuuid), int.from_bytes(row[at] or b"", "big")) for row in batch.rows]
+
+
+def logged(session: Session, table: str) -> Counter[tuple[str, str, int]]:
+    rows = session.execute(
+        f'SELECT "cdc$stream_id" AS s, "cdc$time" AS t, "cdc$batch_seq_no" AS n FROM {table}_scylla_cdc_log'
+    )
+    return Counter((row.s.hex(), str(row.t), row.n) for row in rows)
+
+
+class Following(threading.Thread):
+    """A reader that follows in the background and notes every row."""
+
+    def __init__(self, source: ChangeReader) -> None:
+        super().__init__(daemon=True)
+        self.source = source
+        self.rows: Counter[tuple[str, str, int]] = Counter()
+        self.keys: list[tuple[tuple[bytes | None, ...], int]] = []
+        self.error: BaseException | None = None
+        self._stop_asked = threading.Event()
+        self.opened = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with self.source:
+                self.opened.set()
+                for batch in self.source.batches(self._stop_asked.is_set):
+                    self.rows.update(row_of(batch))
+                    for row in batch.rows:
+                        self.keys.append((batch.layout.key_of(row)[:1], batch.timestamp_us))
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.opened.set()
+
+    def until(self, expected: Callable[[], Counter[tuple[str, str, int]]], seconds: float = 60) -> None:
+        """Wait until exactly the expected rows were seen."""
+        deadline = time.monotonic() + seconds
+        while self.rows != expected():
+            if self.error is not None:
+                raise self.error
+            missing = expected() - self.rows
+            assert time.monotonic() < deadline, (
+                f"{sum(missing.values())} rows missing, {sum((self.rows - expected()).values())} too many"
+            )
+            self._stop_asked.wait(0.1)
+
+    def finish(self) -> None:
+        self._stop_asked.set()
+        self.join(20)
+        if self.error is not None:
+            raise self.error
+
+    def in_order(self) -> None:
+        """Per partition key, write times never go back."""
+        last: dict[tuple[bytes | None, ...], int] = {}
+        for key, at in self.keys:
+            assert at >= last.get(key, 0), key
+            last[key] = at

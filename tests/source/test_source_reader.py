@@ -1,0 +1,183 @@
+"""The reader for Python users and `scylla-cdc read`: checkpoints, limits, errors, login, TLS, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from cassandra.cluster import Session
+
+from connector.errors import AccessDenied, CdcDisabled, CdcError, RetriableSourceError, SourceError, TableMissing
+from connector.source.read_changes import ChangeReader
+from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.topology import micros_of
+from embedded.scylla.process import EmbeddedScylla
+from tests.source.conftest import FAST, Following, address, logged, reader, row_of
+
+pytestmark = pytest.mark.scylla
+Table = Callable[..., str]
+
+
+def micros(time: str) -> int:
+    return micros_of(uuid.UUID(time).bytes)
+
+
+def insert(session: Session, table: str, rows: range) -> None:
+    for number in rows:
+        session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v')")
+
+
+def test_a_checkpoint_resumes_where_it_was_made(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    """Wherever it is made: what was handed out before the newest batch is not seen again, the rest is."""
+    name = table(tablets=False)
+    insert(session, name, range(60))
+    for stop_at in (1, 7, 30, 59):
+        seen: Counter[tuple[str, str, int]] = Counter()
+        with reader(scylla, name) as source:
+            batches = iter(source)
+            for _ in range(stop_at):
+                seen.update(row_of(next(batches)))
+            checkpoint = source.checkpoint()
+        with reader(scylla, name, checkpoint=checkpoint) as source:
+            resumed = Counter(row for batch in source for row in row_of(batch))
+        assert seen + resumed >= logged(session, name), "nothing is lost"
+        with reader(scylla, name, checkpoint=source.checkpoint()) as source:
+            assert not list(source), "after the end nothing comes again"
+
+
+def test_from_and_until(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    insert(session, name, range(10))
+    middle = 1 + max(micros(time) for _, time, _ in logged(session, name)) // 1000
+    threading.Event().wait(0.01)
+    insert(session, name, range(10, 30))
+    with reader(scylla, name, until_ms=middle) as source:
+        assert sum(len(batch.rows) for batch in source) == 10
+    with reader(scylla, name, from_ms=middle) as source:
+        assert sum(len(batch.rows) for batch in source) == 20
+
+
+def test_asyncio(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    insert(session, name, range(5))
+
+    async def count() -> int:
+        with reader(scylla, name) as source:
+            return len([batch async for batch in source])
+
+    assert asyncio.run(count()) == 5
+
+
+def test_columns_that_change_between_pages(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    following = Following(reader(scylla, name, follow=True))
+    following.start()
+    insert(session, name, range(20))
+    following.until(lambda: logged(session, name))
+    session.execute(f"ALTER TABLE {name} ADD w list<int>")
+    session.execute(f"INSERT INTO {name} (pk, ck, v, w) VALUES (1, 100, 'x', [1, 2])")
+    following.until(lambda: logged(session, name))
+    session.execute(f"ALTER TABLE {name} DROP v")
+    session.execute(f"INSERT INTO {name} (pk, ck, w) VALUES (1, 101, [3])")
+    following.until(lambda: logged(session, name))
+    following.finish()
+    assert next(iter(following.source.tables.values())).description.by_name.keys() == {"pk", "ck", "w"}
+
+
+def test_silence_costs_few_queries(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    """A day of silence over all groups is one query a group, not one a window."""
+    name = table(tablets=False)
+    day = 86_400_000
+    settings = replace(FAST, window_ms=1000)
+    with reader(scylla, name, settings=settings, from_ms=scylla.admin.now_ms() - day) as source:
+        assert list(source) == []
+        groups = len(next(iter(source._planner.tables.values())).lineage.groups(0))
+        assert source._connection.queries < 4 * groups + 60
+
+
+def test_idle_reading_keeps_to_the_budget(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=False)
+    settings = replace(FAST, max_queries_per_second=40)
+    following = Following(reader(scylla, name, settings=settings, follow=True))
+    following.start()
+    following.opened.wait(20)
+    before = following.source._connection.queries
+    threading.Event().wait(3)
+    following.finish()
+    assert following.source._connection.queries - before < 3 * (40 + 15)
+
+
+def test_what_is_wrong_is_told_apart(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    off = table(tablets=True, cdc="{'enabled': false}")
+    keyspace = off.partition(".")[0]
+    for name, error in ((f"{keyspace}.nothing", TableMissing), ("nowhere.t", TableMissing), (off, CdcDisabled)):
+        with pytest.raises(error):
+            reader(scylla, name).open()
+    with pytest.raises(CdcError, match=r"keyspace\.table"):
+        reader(scylla, "justaname")
+    with pytest.raises(RetriableSourceError, match=r"127\.0\.0\.1:1"):
+        ChangeReader(ConnectionSettings((("127.0.0.1", 1),)), [off]).open()
+
+
+def test_a_table_that_is_dropped_while_it_is_read(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    settings = replace(FAST, retry_base_ms=1, retry_max_ms=20)
+    following = Following(reader(scylla, name, settings=settings, follow=True))
+    following.start()
+    insert(session, name, range(5))
+    following.until(lambda: logged(session, name))
+    session.execute(f"DROP TABLE {name}")
+    following.join(60)
+    assert isinstance(following.error, SourceError)
+    assert "does not exist" in str(following.error) or "unconfigured table" in str(following.error)
+
+
+def test_login() -> None:
+    with EmbeddedScylla(user="reader", password="secret") as scylla:
+        point = address(scylla.address)
+        with pytest.raises(AccessDenied):
+            ChangeReader(ConnectionSettings((point,), user="reader", password="wrong"), ["ks.t"]).open()
+        with pytest.raises(TableMissing):
+            ChangeReader(ConnectionSettings((point,), user="reader", password="secret"), ["ks.t"]).open()
+        assert "secret" not in repr(ConnectionSettings((point,), user="reader", password="secret"))
+
+
+def test_the_command_prints_one_object_a_batch(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    insert(session, name, range(3))
+    command = [sys.executable, "-m", "connector", "read", name, "--scylla", scylla.address, "--confidence", "300"]
+    done = subprocess.run([*command, "--raw"], capture_output=True, text=True, timeout=60, check=True)
+    documents = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [document["changes"][0]["op"] for document in documents] == ["c"] * 3
+    assert documents[0]["rows"][0]["cdc$operation"] == 2
+
+    follow = subprocess.Popen([*command, "--follow"], stdout=subprocess.PIPE, text=True)
+    assert follow.stdout is not None
+    assert [json.loads(follow.stdout.readline())["table_name"] for _ in range(3)] == ["t"] * 3
+    follow.send_signal(signal.SIGTERM)
+    assert follow.wait(20) == 0
+    follow.stdout.close()
+
+    missing = subprocess.run([*command[:4], "nowhere.t", *command[5:]], capture_output=True, text=True, timeout=60)
+    assert missing.returncode == 1
+    assert "Traceback" not in missing.stderr
+
+
+def test_small_pages_and_single_streams(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    """However it is read, the same rows come."""
+    name = table(tablets=False)
+    insert(session, name, range(80))
+    connection = ConnectionSettings((address(scylla.address),), fetch_size=3)
+    for in_query in (True, False):
+        settings = ReadingSettings(confidence_ms=300, window_ms=200, in_query=in_query, max_in_flight=4)
+        with reader(scylla, name, settings=settings, connection=connection) as source:
+            assert Counter(row for batch in source for row in row_of(batch)) == logged(session, name)
