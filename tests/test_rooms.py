@@ -57,7 +57,11 @@ BRIDGES = {"smt.kafka": {"connector.cli", "spark_jobs"}, "smt.spark": {"connecto
 
 # Foreign packages have their places too: the rooms, or single modules, that may import them.
 PACKAGES: dict[str, set[str]] = {
-    "cassandra": {"connector.source"},
+    "cassandra": {
+        "connector.source",
+        "embedded.demo.client",  # writes to the source as users' applications do
+        "embedded.demo.workload",
+    },
     "confluent_kafka": {
         "connector.config.kafka_security",  # asks the library how it was built; opens no connection
         "connector.delivery",

@@ -1,24 +1,39 @@
-"""`scylla-cdc demo`: shows on one machine what works, with real servers, and leaves nothing behind.
+"""`scylla-cdc demo`: the whole way on one machine, with real processes, and a comparison of both its ends.
 
-Starts a Kafka broker, writes one transaction that is committed and one that is aborted, reads the topic as a consumer
-of committed records does, and compares.
+In: a seed and a number of rows. Out: a live view, then the answer; status 1 unless landed and source are the same. The
+parts are in `embedded.demo`; this module says in which order they happen, and that nothing outlives them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
 import time
-import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from connector.cli.demo_report import Findings, text, value
+from connector.cli.demo_view import View, view_for
 from connector.cli.output import Output
-from connector.errors import RetriableDeliveryError
+from connector.errors import EmbeddedError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Producer
+    from embedded.demo.service import Service
+    from embedded.process import TiedProcess
 
-_TOPIC = "demo"
+_LOOK_SECONDS = 0.25
+_UP_SECONDS = 60
+_LANDING_SECONDS = 240
+_MARKER = "made-by-scylla-cdc-demo"
 
 
 class DemoCommand:
@@ -26,91 +41,265 @@ class DemoCommand:
     help = "the whole way on one machine"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--rows", type=_count, default=1000, metavar="N", help="records to write (1000)")
-        parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the broker's data in this folder")
+        parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, other rows (1)")
+        parser.add_argument("--rows", type=_count, default=2000, metavar="N", help="writes (2000)")
+        parser.add_argument("--keep", type=Path, metavar="DIR", help="leave files, topics and tables in this folder")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        as_json = bool(getattr(args, "json", False))
+        with _folder(args.keep) as folder, view_for(output, as_json) as view:
+            found = _Demo(folder, args.seed, args.rows, view).run()
+        found.seconds = view.seconds
+        found.folder, found.commands = _shown(folder), _commands(folder)
+        output.result(value(found), text(found))
+        return 0 if found.good else 1
+
+
+class _Demo:
+    """One run, from servers to findings."""
+
+    def __init__(self, folder: Path, seed: int, rows: int, view: View) -> None:
+        self._folder = folder
+        self._seed = seed
+        self._rows = rows
+        self._view = view
+        self._looked = 0.0
+
+    def run(self) -> Findings:
         from embedded.kafka import EmbeddedKafka
+        from embedded.process import TiedProcess
+        from embedded.scylla.process import EmbeddedScylla
 
-        began = time.monotonic()
-        output.say("starting a Kafka broker ...")
-        with EmbeddedKafka(data=args.keep) as broker:
-            output.say(f"Kafka answers on {broker.bootstrap_servers} after {time.monotonic() - began:.1f} s")
-            topic = f"{_TOPIC}-{uuid.uuid4().hex[:8]}"
-            _create_topic(broker.bootstrap_servers, topic)
-            written = [f"row {number}" for number in range(args.rows)]
-            aborted = max(1, args.rows // 2)
-            producer = _producer(broker.bootstrap_servers, topic)
-            _transaction(producer, topic, written[: args.rows // 2], commit=True)
-            _transaction(producer, topic, [f"aborted {number}" for number in range(aborted)], commit=False)
-            _transaction(producer, topic, written[args.rows // 2 :], commit=True)
-            output.say(f"wrote {args.rows} records in two transactions, and {aborted} in one that was aborted")
-            read = _read_committed(broker.bootstrap_servers, topic)
-        differences = len(set(written) ^ set(read)) + len(read) - len(set(read))
-        value = {"written": len(written), "aborted": aborted, "read": len(read), "differences": differences}
-        output.result(value, f"read back {len(read)} records, none of the aborted ones: {differences} differences")
-        return 0 if differences == 0 else 1
+        with contextlib.ExitStack() as stack:
+            stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+            kafka = EmbeddedKafka(data=self._folder / "kafka")
+            scylla = EmbeddedScylla(ring_delay=0, seed=self._seed)
+            stack.callback(kafka.close)
+            stack.callback(scylla.stop)
+            self._view.stage("starting ScyllaDB's double and Kafka")
+            with ThreadPoolExecutor(2) as pool:
+                broker = pool.submit(kafka.start)
+                pool.submit(scylla.start).result()
+                broker.result()
+            self._view.event(f"ScyllaDB on {scylla.address}")
+            self._view.event(f"Kafka on {kafka.bootstrap_servers}")
+            session = stack.enter_context(_connected(scylla.host, scylla.port))
+            service = self._start_service(session, scylla.address, kafka.bootstrap_servers)
+            # Another Ctrl-C does not disturb the end in order that the first one asked for.
+            stack.callback(service.stop, 4)
+            stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)
+            service.start()
+            # Starting Spark takes seconds that need not be waited for.
+            log = self._folder / "logs" / "land.log"
+            spark = TiedProcess([sys.executable, "-m", "connector.cli.demo_landing", str(self._folder)], log)
+            stack.callback(_end, spark)
+            workload = self._write(session, scylla.admin, service)
+            return self._compare(session, kafka.bootstrap_servers, workload, service, spark)
+
+    def _start_service(self, session: Any, scylla: str, kafka: str) -> Service:
+        from embedded.demo.schema import PREPARATION, TABLES
+        from embedded.demo.service import Service, write_files
+
+        for statement in (*PREPARATION, *(table.statement for table in TABLES)):
+            session.execute(statement)
+        write_files(self._folder, scylla, kafka)
+        self._view.stage(f"starting the connector: {', '.join(table.name for table in TABLES)}")
+        return Service(self._folder)
+
+    def _write(self, session: Any, admin: Any, service: Service) -> Any:
+        from embedded.demo.schema import SPLIT
+        from embedded.demo.service import WORKERS, has_passed, is_up, wall_ms
+        from embedded.demo.workload import Workload
+
+        workload = Workload(session, self._seed, self._rows)
+
+        def look() -> None:
+            self._look(workload.done, service)
+
+        self._until(lambda: is_up(service.status()), look, _UP_SECONDS, "the connector did not come up", service)
+        self._view.event(f"{WORKERS} workers share the slots")
+        self._view.stage(f"writing {self._rows:,} times, seed {self._seed}")
+        workload.story_begins()
+        workload.part(0.25, look)
+        session.execute(SPLIT)
+        self._view.event("depot.stock was split into 4 tablets")
+        workload.story_goes_on()
+        workload.part(0.5, look)
+        self._view.event(f"worker with pid {service.kill_worker()} was killed (-9)")
+        workload.part(0.6, look)
+        admin.new_generation()
+        self._view.event("a new generation of vnode streams began")
+        workload.write_malformed_row()
+        self._view.event("a row that makes no sense was put into the log")
+        workload.part(0.85, look)
+        workload.story_ends()
+        workload.part(1, look)
+        last = wall_ms()
+        self._view.stage("waiting until all of it is in Kafka")
+        self._until(
+            lambda: has_passed(service.status(), last), look, _UP_SECONDS, "not everything was delivered", service
+        )
+        return workload
+
+    def _compare(self, session: Any, kafka: str, workload: Any, service: Service, spark: TiedProcess) -> Findings:
+        from embedded.demo.comparison import by_key, differences, plain
+        from embedded.demo.schema import ORDERS, TABLES
+        from embedded.demo.service import CONFIDENCE_MS
+        from embedded.demo.topics import log_places, read_delivered
+        from embedded.demo.workload import STORY_KEY
+
+        if (status := service.stop()) != 0:
+            raise EmbeddedError(f"the connector ended with status {status}: {self._folder / 'logs' / 'run.log'}")
+        self._view.event("the connector was stopped in order")
+        self._view.stage("landing with Spark")
+        (self._folder / "land.now").touch()
+        delivered, logged = read_delivered(kafka), log_places(session)
+        landing = self._landed(spark)
+        self._view.event(f"landed in {landing['seconds']:.1f} s")
+        source, landed = {}, {}
+        found = []
+        for table in TABLES:
+            rows = session.execute(f"SELECT * FROM {table.name}")
+            source[table.name] = by_key((plain(row) for row in rows), table.key)
+            landed[table.name] = by_key(landing["rows"][table.name], table.key)
+            found += differences(table.name, source[table.name], landed[table.name])
+        return Findings(
+            seed=self._seed,
+            kinds=dict(workload.kinds),
+            write_seconds=workload.seconds,
+            source_rows={name: len(rows) for name, rows in source.items()},
+            landed_rows={name: len(landing["rows"][name]) for name in landed},
+            differences=found,
+            logged=logged.total(),
+            records=delivered.places.total(),
+            missing=(logged - delivered.places).total(),
+            doubled=(delivered.places - logged).total(),
+            latencies_ms=delivered.latencies_ms,
+            confidence_ms=CONFIDENCE_MS,
+            dead_letters=delivered.dead_letters,
+            landing_seconds=landing["seconds"],
+            story=workload.story,
+            story_source=source[ORDERS.name].get(STORY_KEY, {}),
+            story_landed=landed[ORDERS.name].get(STORY_KEY, {}),
+            story_records=delivered.story,
+        )
+
+    def _landed(self, spark: TiedProcess) -> dict[str, Any]:
+        import json
+
+        result = self._folder / "landed.json"
+        deadline = time.monotonic() + _LANDING_SECONDS
+        while not result.exists():
+            if (status := spark.wait(_LOOK_SECONDS)) is not None and not result.exists():
+                raise EmbeddedError(f"landing ended with status {status}: {self._folder / 'logs' / 'land.log'}")
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"landing took more than {_LANDING_SECONDS} s")
+        landing: dict[str, Any] = json.loads(result.read_text())
+        if landing["status"] != 0:
+            raise EmbeddedError(f"not every table landed: {landing['progress']}")
+        return landing
+
+    def _look(self, done: int, service: Service) -> None:
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._view.look(done, self._rows, service.status())
+
+    def _until(
+        self, condition: Callable[[], bool], look: Callable[[], None], seconds: float, otherwise: str, service: Service
+    ) -> None:
+        pause = threading.Event()
+        deadline = time.monotonic() + seconds
+        while not condition():
+            look()
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"{otherwise} in {seconds:g} s: {self._folder / 'logs' / 'run.log'}")
+            pause.wait(_LOOK_SECONDS)
 
 
-def _client(servers: str) -> dict[str, str | int]:
-    # What goes wrong is raised; the library would also tell that a broker ended which was stopped on purpose.
-    return {"bootstrap.servers": servers, "log_level": 0}
+@contextlib.contextmanager
+def _connected(host: str, port: int) -> Iterator[Any]:
+    from embedded.demo.client import connect
+
+    cluster = connect(host, port)
+    try:
+        yield cluster.connect()
+    finally:
+        cluster.shutdown()
 
 
-def _create_topic(servers: str, topic: str) -> None:
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
+@contextlib.contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """Where everything of this run lies: the given folder; else one in the cache that the next run takes over; else,
+    where that cannot be written or is in use, a temporary one."""
+    from embedded.cache import cache_dir
 
-    client = AdminClient(_client(servers))
-    client.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
-
-
-def _producer(servers: str, topic: str) -> Producer:
-    from confluent_kafka import Producer
-
-    producer = Producer(_client(servers) | {"transactional.id": topic, "linger.ms": 5})
-    producer.init_transactions(30)
-    return producer
-
-
-def _transaction(producer: Producer, topic: str, values: list[str], *, commit: bool) -> None:
-    producer.begin_transaction()
-    for number, value in enumerate(values):
-        producer.produce(topic, value.encode())
-        if number % 10_000 == 0:
-            producer.flush(30)
-    producer.flush(30)
-    if commit:
-        producer.commit_transaction(30)
-    else:
-        producer.abort_transaction(30)
+    if keep is not None:
+        if keep.exists() and (not keep.is_dir() or (any(keep.iterdir()) and not (keep / _MARKER).exists())):
+            raise UsageError([Problem("--keep", "is no empty folder", str(keep), file="command line")])
+        with _locked(keep) as got:
+            if not got:
+                raise UsageError([Problem("--keep", "is in use by another demo", str(keep), file="command line")])
+            yield _emptied(keep)
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            free = stack.enter_context(_locked(cache_dir() / "demo"))
+            folder = _emptied(cache_dir() / "demo") if free else None
+        except OSError:
+            folder = None
+        yield folder or _emptied(Path(tempfile.mkdtemp(prefix="scylla-cdc-demo-")))
 
 
-def _read_committed(servers: str, topic: str) -> list[str]:
-    """Everything in the topic that was committed, from its beginning to its end."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer(_client(servers) | {"group.id": topic, "isolation.level": "read_committed"})
-    partition = TopicPartition(topic, 0, 0)
-    _, end = consumer.get_watermark_offsets(partition, timeout=30)
-    consumer.assign([partition])
-    values: list[str] = []
-    deadline = time.monotonic() + 60
-    # The position passes aborted records and the markers that end transactions, which are never returned.
-    while consumer.position([partition])[0].offset < end:
-        if time.monotonic() > deadline:
-            raise RetriableDeliveryError(f"topic {topic} was not read to its end within 60 s")
-        for message in consumer.consume(1000, timeout=0.2):
-            if message.error() is None:
-                values.append(message.value().decode())
-    consumer.close()
-    return values
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / _MARKER, "a") as marker:
+        try:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
-    return int(text)
+def _emptied(folder: Path) -> Path:
+    folder = folder.absolute()
+    for each in folder.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        elif each.name != _MARKER:
+            each.unlink()
+    (folder / _MARKER).touch()
+    (folder / "logs").mkdir()
+    return folder
+
+
+def _end(process: TiedProcess) -> None:
+    process.end(5)
+    process.release()
+
+
+def _shown(folder: Path) -> str:
+    """As short as it can be said."""
+    relative = os.path.relpath(folder)
+    return relative if not relative.startswith("..") else str(folder)
+
+
+def _commands(folder: Path) -> list[str]:
+    shown = _shown(folder)
+    command = _shown(Path(sys.argv[0])) if sys.argv[0].endswith("scylla-cdc") else "scylla-cdc"
+    return [
+        f"{command} validate {shown}/connector.json \\\n      --worker {shown}/worker.json --offline",
+        f"{command} embedded up --port 9042 --kafka-port 9092",
+        f"{command} run --help",
+    ]
+
+
+def _count(given: str) -> int:
+    if not given.isdecimal() or int(given) < 1:
+        raise argparse.ArgumentTypeError(f"{given} is not a number of 1 or more")
+    return int(given)
 
 
 COMMAND = DemoCommand()

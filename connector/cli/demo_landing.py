@@ -1,0 +1,57 @@
+"""The Spark half of `scylla-cdc demo`, in a process of its own: `python -m connector.cli.demo_landing FOLDER`.
+
+In: a folder with `landing.json`. It starts Spark at once, while rows are still written, waits for the file `land.now`,
+lands, and writes the landed tables to `landed.json`, complete or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+_LOOK_SECONDS = 0.1
+
+
+def main(folder: Path) -> int:
+    from connector.cli.land import with_jars
+    from embedded.demo.comparison import plain
+    from embedded.java import find_java
+    from spark_jobs.land import land
+    from spark_jobs.progress import Progress
+    from spark_jobs.registration import register_landed
+    from spark_jobs.session import start_session
+    from spark_jobs.settings import load_settings
+
+    # Spark hands timestamps over as local time.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    os.environ.update(find_java().spark_environment())
+    settings = with_jars(load_settings(folder / "landing.json"))
+    session = start_session(settings.session_config())
+    session.range(1).collect()
+    pause = threading.Event()
+    while not (folder / "land.now").exists():
+        pause.wait(_LOOK_SECONDS)
+    began = time.monotonic()
+    progress = Progress()
+    status = land(settings, True, progress, session=session)
+    landed_after = time.monotonic() - began
+    register_landed(session, settings.session_config())
+    rows: dict[str, list[Any]] = {}
+    for table in settings.tables:
+        rows[str(table)] = [plain(row) for row in session.table(str(table)).collect()]
+    value = {"status": status, "seconds": landed_after, "progress": progress.summary(), "rows": rows}
+    fresh = folder / "landed.json.new"
+    fresh.write_text(json.dumps(value))
+    fresh.replace(folder / "landed.json")
+    session.stop()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
