@@ -42,6 +42,8 @@ DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Batches are short and cores few: parallel collection costs less than G1's concurrent threads.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UsePerfData",
+    # Listing files for a vacuum otherwise takes 10,000 tasks, however few the files are.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
