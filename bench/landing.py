@@ -80,6 +80,14 @@ def fill(servers: str, topic: str, values: Iterator[bytes]) -> None:
     producer.flush()
 
 
+class Figures(dict[str, Any]):
+    """Tells each figure on stderr as soon as it is known: the whole takes minutes."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        print(f"{name}: {value}", file=sys.stderr, flush=True)
+        super().__setitem__(name, value)
+
+
 def timed(work: Callable[[], Any]) -> float:
     began = time.perf_counter()
     work()
@@ -111,7 +119,7 @@ def measure(rows: int, count: int) -> dict[str, Any]:
         )
         session = start_session(settings.session_config())
         landed = LandedTable(session, open_sink(session, settings.session_config()), "ks", "t")
-        figures: dict[str, Any] = {}
+        figures = Figures()
 
         def once() -> None:
             progress = Progress()
@@ -134,8 +142,12 @@ def measure(rows: int, count: int) -> dict[str, Any]:
         figures["sustained with merges, changes/s"] = round(count / (append + merged))
         fill(servers, TOPIC, changes(rows + count, 1000, rows, insert=False))
         figures["1,000 changes, s"] = round(timed(once), 2)
-        figures.update(stages(session, landed, servers, rows, count))
-        figures.update(plain_recipe(session, servers, folder, rows, count))
+        for part in (
+            stages(session, landed, servers, rows, count),
+            plain_recipe(session, servers, folder, rows, count),
+        ):
+            for name, value in part.items():
+                figures[name] = value
         session.stop()
         return figures
 
