@@ -7,6 +7,7 @@ stdout: one JSON object a line, the worker's reports. Logs go to stderr, as ever
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import logging
 import os
@@ -38,6 +39,10 @@ def main() -> None:
 def _run(order: WorkerOrder, stop: threading.Event) -> int:
     from connector.worker.process import run_worker
 
+    # Pages are many thousand small objects that live for one page: looking for cycles among them finds none and costs
+    # more than decoding them.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
     try:
         return run_worker(order.configuration, order.index, stop, _report)
     except Exception as error:
