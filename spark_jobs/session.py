@@ -23,6 +23,11 @@ from spark_jobs.settings import folder
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
 
+# What set-up leaves in a clone; an installed package has neither.
+_CLONE = Path(__file__).resolve().parent.parent
+CLONE_JARS = _CLONE / ".cache" / "jars" / "spark"
+CLONE_JAVA = _CLONE / ".cache" / "java" / "spark"
+
 VALUES = {
     # A map with the keys -0.0 and 0.0 is legal in CQL; Spark otherwise makes one key of them and fails.
     "spark.sql.legacy.disableMapKeyNormalization": "true",
@@ -74,8 +79,12 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
         settings = {**LOCAL, **settings}
     warehouse = folder(str(config.get("warehouse", "warehouse")))
     settings.setdefault("spark.sql.warehouse.dir", f"{warehouse}/_catalog")
-    if "spark.jars" not in settings and (jars := os.environ.get(JARS_VARIABLE)):
-        settings["spark.jars"] = _jar_list(jars)
+    if "spark.jars" not in settings and "spark.jars.packages" not in settings:
+        # Under spark-submit the jars are its business.
+        ours = CLONE_JARS.is_dir() and "PYSPARK_GATEWAY_PORT" not in os.environ
+        jars = os.environ.get(JARS_VARIABLE) or (str(CLONE_JARS) if ours else "")
+        if jars:
+            settings["spark.jars"] = _jar_list(jars)
     return {**settings, **VALUES}
 
 
@@ -103,6 +112,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     root = str(Path(__file__).resolve().parent.parent)
     paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    if SparkSession.getActiveSession() is None and not _java_found() and (CLONE_JAVA / "bin" / "java").exists():
+        os.environ["JAVA_HOME"] = str(CLONE_JAVA)
     if SparkSession.getActiveSession() is None and not _java_found():
         raise ConfigurationError(
             [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]

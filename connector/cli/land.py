@@ -78,7 +78,9 @@ def with_jars(settings: Settings) -> Settings:
     if "spark.jars" in given or "spark.jars.packages" in given or JARS_VARIABLE in os.environ:
         return settings
     from embedded.jars import resolve
+    from embedded.java import find_java
 
+    os.environ.update(find_java().spark_environment())
     return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, resolve("spark")))})
 
 
