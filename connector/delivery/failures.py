@@ -14,6 +14,7 @@ from connector.errors import (
     ProducerFenced,
     RetriableDeliveryError,
     TransactionAborted,
+    UnknownOutcome,
 )
 
 # Errors that belong to one topic: its table fails (or dead-letters), the others go on.
@@ -84,6 +85,9 @@ def translated(error: KafkaError, doing: str) -> DeliveryError:
     text = f"{doing}: {describe(error)}"
     if error.code() in FENCED:
         return ProducerFenced(text)
+    if error.code() == KafkaError._FATAL:
+        # The echo of a fatal error that was told elsewhere: this producer is of no use any more, whatever it was.
+        return UnknownOutcome(text)
     if error.fatal():
         return FatalDeliveryError(text)
     if error.txn_requires_abort():

@@ -149,7 +149,7 @@ class ReportingProducer:
             cause = caught.__cause__
             if isinstance(cause, KafkaException):
                 raise translated(cause.args[0], "delivering") from None
-            raise
+            raise UnknownOutcome(f"delivering: the client failed: {caught}") from None
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
