@@ -49,8 +49,10 @@ def java_date(days: int) -> tuple[int, int, int]:
 def java_days(days: int) -> int:
     """What the Java connector makes of a ``date``: right since the cutover, up to weeks off before.
 
-    >>> java_days(-141427), java_days(-141428)
-    (-141427, -141418)
+    Where the earliest dates leave 32 bits, Kafka Connect's cast takes them round to the far future.
+
+    >>> java_days(-141427), java_days(-141428), java_days(-(2**31))
+    (-141427, -141418, 2147439564)
     """
     if days >= _CUTOVER:
         return days
@@ -58,4 +60,4 @@ def java_days(days: int) -> int:
     past = (14 - month) // 12
     julian_year, julian_month = year + 4800 - past, month + 12 * past - 3
     julian_day = day + (153 * julian_month + 2) // 5 + 365 * julian_year + julian_year // 4 - 32_083
-    return julian_day - _EPOCH_AS_JULIAN_DAY
+    return (julian_day - _EPOCH_AS_JULIAN_DAY + 2**31) % 2**32 - 2**31
