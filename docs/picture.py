@@ -37,14 +37,16 @@ def screen(recording: str) -> list[str]:
 
 
 def main(recording: Path, picture: Path) -> None:
-    text = recording.read_text(errors="replace")
-    # `script` puts a line of its own before and behind.
+    text = recording.read_bytes().decode(errors="replace")
+    # `script` puts a line of its own before and behind. Carriage returns count, so no text mode.
     text = re.sub(r"^Script (started|done).*\n?", "", text, flags=re.MULTILINE)
     console = Console(record=True, width=WIDTH, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(Text("$ scylla-cdc demo", style="bold"))
     for line in "\n".join(screen(text)).strip("\n").split("\n"):
         console.print(Text.from_ansi(line), soft_wrap=True)
-    picture.write_text(console.export_svg(title="scylla-cdc demo"))
+    svg = console.export_svg(title="scylla-cdc demo")
+    # The reader's own monospaced font, instead of one from the network.
+    picture.write_text(re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ class _Demo:
         for statement in (*PREPARATION, *(table.statement for table in TABLES)):
             session.execute(statement)
         write_files(self._folder, scylla, kafka)
-        self._view.stage(f"starting the connector: {', '.join(table.name for table in TABLES)}")
+        self._view.stage(f"starting the connector for {len(TABLES)} tables")
         return Service(self._folder)
 
     def _write(self, session: Any, admin: Any, service: Service) -> Any:
@@ -151,6 +151,7 @@ class _Demo:
         if (status := service.stop()) != 0:
             raise EmbeddedError(f"the connector ended with status {status}: {self._folder / 'logs' / 'run.log'}")
         self._view.event("the connector was stopped in order")
+        self._view.look(0, 0, {})
         self._view.stage("landing with Spark")
         (self._folder / "land.now").touch()
         delivered, logged = read_delivered(kafka), log_places(session)
@@ -291,8 +292,8 @@ def _commands(folder: Path) -> list[str]:
     command = _shown(Path(sys.argv[0])) if sys.argv[0].endswith("scylla-cdc") else "scylla-cdc"
     return [
         f"{command} validate {shown}/connector.json \\\n      --worker {shown}/worker.json --offline",
-        f"{command} embedded up --port 9042 --kafka-port 9092",
-        f"{command} run --help",
+        f"{command} embedded up \\\n      --port 9042 --kafka-port 9092 --ring-delay 0",
+        f"{_shown(Path(sys.executable))} {shown}/show.py",
     ]
 
 

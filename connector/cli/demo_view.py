@@ -13,7 +13,7 @@ from connector.cli.output import Output, uses_colour
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-_BAR = 24
+_BAR = 22
 
 
 class View:
@@ -95,12 +95,12 @@ class LiveView(View):
         if self._rows:
             full = _BAR * self._done // self._rows
             bar = Text("━" * full, style="green") + Text("━" * (_BAR - full), style="dim")
-            lines.append(Text("written    ") + bar + Text(f" {self._done:,} of {self._rows:,}"))
+            lines.append(Text("written      ") + bar + Text(f" {self._done:,} of {self._rows:,}"))
         for name, (records, lag) in _tables(self._status).items():
-            lines.append(Text(f"{name:<10} ") + Text(f"{records:>7,} records, {lag} behind", style="cyan"))
+            lines.append(Text(f"{name:<12} ") + Text(f"{records:>7,} records, {lag} behind", style="cyan"))
         for worker in self._status.get("workers", []):
             slots = "■" * len(worker["slots"])
-            lines.append(Text(f"worker {worker['index']}   {slots:<6} {worker['state'].lower()}"))
+            lines.append(Text(f"worker {worker['index']}     {slots:<6} {worker['state'].lower()}"))
         return Group(*lines)
 
 

@@ -29,8 +29,20 @@ _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _STOP_SECONDS: Final = 20.0
 
 
+# For the user, afterwards: the landed tables need no server.
+_SHOW: Final = """import json
+import pathlib
+
+from spark_jobs.session import open_session
+
+session = open_session(json.loads(pathlib.Path(__file__).with_name("landing.json").read_text()))
+session.table("shop.orders").show(truncate=False)
+"""
+
+
 def write_files(folder: Path, scylla: str, kafka: str) -> None:
-    """connector.json, worker.json and landing.json."""
+    """connector.json, worker.json and landing.json, and a script that shows a landed table."""
+    (folder / "show.py").write_text(_SHOW)
     names = [table.name for table in TABLES]
     connector = {
         "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
