@@ -24,7 +24,7 @@ import pytest
 
 from tests.house import ROOT, texts
 
-SECONDS = 240
+SECONDS = 600
 MARKED = re.compile(
     r"^<!-- run(?P<background> in background)? -->\n+```(?P<kind>console|bash)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -58,7 +58,7 @@ def looks_like(expected: str, actual: str) -> bool:
 PAGES = {name: list(steps(text)) for name, text in texts(".md")}
 
 
-@pytest.mark.timeout(SECONDS * 4)
+@pytest.mark.timeout(SECONDS * 2)
 @pytest.mark.parametrize("page", [name for name, found in PAGES.items() if found])
 def test_commands_do_what_the_page_says(page: str, tmp_path: Path) -> None:
     with contextlib.ExitStack() as running:
