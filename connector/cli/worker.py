@@ -6,6 +6,7 @@ stdout: one JSON object a line, the worker's reports. Logs go to stderr, as ever
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import json
@@ -22,6 +23,10 @@ from connector.worker.order import WorkerOrder
 
 FORCED = 137
 
+# An orderly end that takes longer than this waits for a server that is away. What was left open is ended by whoever
+# takes the slots over.
+PATIENCE_SECONDS = 10.0
+
 
 def main() -> None:
     order = pickle.load(sys.stdin.buffer)
@@ -33,7 +38,12 @@ def main() -> None:
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
     threading.Thread(target=_watch_supervisor, args=(stop,), daemon=True).start()
-    sys.exit(_run(order, stop))
+    status = _run(order, stop)
+    logging.shutdown()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    # Not sys.exit: clients that still wait for a broker would be waited for.
+    os._exit(status)
 
 
 def _run(order: WorkerOrder, stop: threading.Event) -> int:
@@ -62,7 +72,7 @@ def _report(report: dict[str, Any]) -> None:
 def _stop(stop: threading.Event) -> None:
     if stop.is_set():
         os._exit(FORCED)  # asked a second time
-    stop.set()
+    _begin_to_stop(stop)
 
 
 def _watch_supervisor(stop: threading.Event) -> None:
@@ -70,7 +80,14 @@ def _watch_supervisor(stop: threading.Event) -> None:
     # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends.
     while os.read(sys.stdin.fileno(), 4096):
         pass
+    _begin_to_stop(stop)
+
+
+def _begin_to_stop(stop: threading.Event) -> None:
     stop.set()
+    deadline = threading.Timer(PATIENCE_SECONDS, os._exit, (FORCED,))
+    deadline.daemon = True
+    deadline.start()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,11 +108,20 @@ class ReportingProducer:
                 self._remember(FailedRecord(topic, None, error))
 
     def close(self) -> None:
-        """Let go without waiting for anything; a producer that was fenced says so once more, to nobody."""
-        # confluent-kafka reports a fenced producer's last words as a SystemError of its own binding.
-        with contextlib.suppress(KafkaException, SystemError):
-            self._producer.purge()
-            self._producer.close(CALL_SECONDS)
+        """Let go, without waiting for anything.
+
+        Closing can wait for ever for a broker that went away in the middle of a transaction: it happens in a thread
+        that nobody waits for. A producer that was fenced says so once more, to nobody; confluent-kafka makes it a
+        SystemError of its own binding.
+        """
+        producer = self._producer
+
+        def end() -> None:
+            with contextlib.suppress(KafkaException, SystemError):
+                producer.purge()
+                producer.close(CALL_SECONDS)
+
+        threading.Thread(target=end, daemon=True, name="closing").start()
 
     def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         self._topics.add(topic)

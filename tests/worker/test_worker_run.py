@@ -128,6 +128,24 @@ def test_workers_without_their_supervisor_end_by_themselves(service: Make, sessi
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 20, "the end of the workers")
 
 
+def test_it_stops_in_time_although_the_broker_is_gone(
+    service: Make, session: Session, unique: Unique, own_kafka: EmbeddedKafka
+) -> None:
+    """With a transaction open: no client may be waited for."""
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table], worker={"bootstrap.servers": own_kafka.bootstrap_servers})
+    connector.kafka = own_kafka.bootstrap_servers
+    run = connector.start()
+    insert(session, table, range(20))
+    exactly_once(connector, session, table)
+    pids = connector.workers()
+    own_kafka.kill()
+    insert(session, table, range(20, 40))
+    until(lambda: "FAIL" in connector.log, 30, "a word about the broker")
+    assert connector.stop(run, seconds=15) == 0
+    assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
+
+
 def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: Session, unique: Unique) -> None:
     table = create_table(session, keyspace(unique), tablets=False)
     connector = service([table])
