@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.25
 _UP_SECONDS = 60
 _LANDING_SECONDS = 600
+_NEEDED = ("pyspark", "delta")
 _MARKER = "made-by-scylla-cdc-demo"
 
 
@@ -47,6 +49,8 @@ class DemoCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         as_json = bool(getattr(args, "json", False))
+        if missing := [name for name in _NEEDED if find_spec(name) is None]:
+            raise EmbeddedError(f"the demo needs {', '.join(missing)}: pip install 'scylla-cdc[spark,embedded]'")
         with _folder(args.keep) as folder, view_for(output, as_json) as view:
             found = _Demo(folder, args.seed, args.rows, view).run()
         found.seconds = view.seconds
