@@ -19,6 +19,7 @@ from embedded.scylla.execute.filters import COMPARISONS, Predicate, field_place,
 from embedded.scylla.execute.rows import Get, RowAt, column_getter
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.terms import Scope, compile_term
+from embedded.scylla.execute.types import element_contains_duration
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column, Table
 
@@ -101,6 +102,9 @@ def _test(relation: Relation, column: Column, scope: Scope) -> Callable[[Run], P
         return begin_in
     if operator not in COMPARISONS:
         raise InvalidRequest(f"Unsupported condition operator {operator} on column {name}")
+    if operator not in ("=", "!=") and element_contains_duration(type_):
+        holder = "durations" if type_ == native("duration") else f"{type_.cql()}, which contains durations"
+        raise InvalidRequest(f"Slice conditions are not supported on {holder}")
     wanted_term = compile_term(cast(Term, relation.value), name, type_, scope)
     compare = COMPARISONS[operator]
 

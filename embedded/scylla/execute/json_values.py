@@ -32,6 +32,8 @@ from embedded.scylla.execute.validation import checker, pack_cells, pack_collect
 _QUOTED: Final = frozenset(
     ("ascii", "text", "blob", "inet", "uuid", "timeuuid", "timestamp", "date", "time", "duration")
 )
+#: A number is a timestamp, but none of the others that are written as strings.
+_ALWAYS_QUOTED: Final = _QUOTED - {"timestamp"}
 
 
 class _Number(str):
@@ -122,9 +124,9 @@ def _native_from_json(value: Any, type_: NativeType) -> bytes:
     name = type_.name
     if isinstance(value, bool):
         kind, text = "boolean", "true" if value else "false"
-    elif isinstance(value, _Number):
+    elif isinstance(value, _Number) and name not in _ALWAYS_QUOTED:
         kind, text = ("integer" if value.lstrip("-").isdigit() else "float"), str(value)
-    elif isinstance(value, str):
+    elif isinstance(value, str) and not isinstance(value, _Number):
         kind, text = "string", value
         if name not in _QUOTED or name in ("uuid", "timeuuid", "blob", "duration"):
             kind = _kind_of_text(value, name)
@@ -146,6 +148,8 @@ def _kind_of_text(text: str, name: str) -> str:
         if not text.startswith("0x"):
             raise ValueError("String representation of blob is missing 0x prefix")
         return "hex"
+    if name == "boolean" and text.strip().lower() not in ("true", "false"):
+        raise ValueError(f"expected boolean, but got: {_shown(text)}")
     if name in ("duration", "boolean"):
         return name
     return "integer" if text.lstrip("+-").isdigit() else "float"

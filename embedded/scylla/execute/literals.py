@@ -182,7 +182,9 @@ def constant_bytes(constant: Constant, type_name: str) -> bytes | None:
 
 
 def _text_bytes(kind: str, text: str, type_name: str) -> bytes | None:
-    """The types that are written as strings."""
+    """The types that are written as strings. An empty one is a value without bytes, where a type has such a value."""
+    if kind == "string" and not text and type_name in ("inet", "timestamp"):
+        return b""
     if type_name == "inet":
         return ipaddress.ip_address(text).packed if kind == "string" else None
     if kind not in ("string", "integer"):

@@ -7,7 +7,7 @@ or the whole partition, by what WHERE restricts.
 from __future__ import annotations
 
 from embedded.scylla.cql.tree import Delete, Relation, TokenRelation, Update
-from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.errors import InvalidRequest, SyntaxException
 from embedded.scylla.execute.attributes import compile_attributes
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.operations import Current, Operation, compile_assignment, compile_deletion
@@ -105,7 +105,7 @@ def compile_update(statement: Update, table: Table, scope: Scope) -> WritePlan:
             raise InvalidRequest(f"PRIMARY KEY part {column.name} found in SET part")
         partial = assignment.key is not None or assignment.field is not None or assignment.operator != "="
         if column.name in whole or (not partial and column.name in parts):
-            raise InvalidRequest(f"Multiple incompatible setting of column {column.name}")
+            raise SyntaxException(f"Multiple incompatible setting of column {column.name}")
         (parts if partial else whole).add(column.name)
         operations.append(compile_assignment(assignment, column, scope))
     restrictions = _where(statement, table, scope)

@@ -75,7 +75,7 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("UPDATE t SET v = 1 WHERE c = 1 AND d = 1", InvalidRequest, "Missing mandatory PRIMARY KEY part p"),
     ("UPDATE t SET p = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "PRIMARY KEY part p found in SET part"),
     ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d = 1 AND v = 1", InvalidRequest, "non PRIMARY KEY columns: v"),
-    ("UPDATE t SET v = 1, v = 2 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "Multiple incompatible setting"),
+    ("UPDATE t SET v = 1, v = 2 WHERE p = 1 AND c = 1 AND d = 1", SyntaxException, "Multiple incompatible setting"),
     ("UPDATE t SET s = 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "modifies only static columns"),
     ("UPDATE t SET v = v + 1 WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "non counter column v"),
     ("UPDATE t SET f = f + [1] WHERE p = 1 AND c = 1 AND d = 1", InvalidRequest, "frozen collection column f"),

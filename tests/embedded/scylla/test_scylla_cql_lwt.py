@@ -125,3 +125,13 @@ def test_refused(cql: CqlSession, statement: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         cql.execute(statement)
     assert cql.rows("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize(("kind", "value"), [("duration", "1h"), ("list<duration>", "[1h]")])
+def test_durations_are_equal_or_not_but_never_less(kind: str, value: str) -> None:
+    cql = CqlSession()
+    cql.execute(f"CREATE TABLE k (p int PRIMARY KEY, v {kind})")
+    cql.execute(f"INSERT INTO k (p, v) VALUES (1, {value})")
+    assert cql.rows(f"UPDATE k SET v = null WHERE p = 1 IF v != {value}")[0][0] is False
+    with pytest.raises(InvalidRequest, match="Slice conditions are not supported"):
+        cql.execute(f"UPDATE k SET v = null WHERE p = 1 IF v <= {value}")

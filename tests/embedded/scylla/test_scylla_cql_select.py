@@ -176,6 +176,26 @@ def test_values_of_every_type_as_literal_and_as_json(kind: str, literal: str, js
     assert values[0] == values[1] == values[2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "json"),
+    [("boolean", '"yes"'), ("boolean", "1"), ("date", "3"), ("time", "3"), ("inet", "1"), ("text", "1")],
+)
+def test_json_of_the_wrong_kind_is_refused(kind: str, json: str) -> None:
+    cql = CqlSession()
+    cql.execute(f"CREATE TABLE k (p int PRIMARY KEY, v {kind})")
+    with pytest.raises(InvalidRequest, match="Error decoding JSON value"):
+        cql.execute(f'INSERT INTO k JSON \'{{"p": 1, "v": {json}}}\'')
+
+
+@pytest.mark.parametrize("kind", ["inet", "timestamp"])
+def test_an_empty_text_is_a_value_without_bytes(kind: str) -> None:
+    cql = CqlSession()
+    cql.execute(f"CREATE TABLE k (p int PRIMARY KEY, v {kind})")
+    cql.execute("INSERT INTO k (p, v) VALUES (1, '')")
+    answer = cql.execute("SELECT v FROM k")
+    assert isinstance(answer, Rows) and [tuple(row) for row in answer.rows] == [(b"",)]
+
+
 def test_json_insert_writes_null_unless_told_to_leave_columns_alone(cql: CqlSession) -> None:
     cql.execute('INSERT INTO t JSON \'{"p": 1, "c": 1, "s": 5}\' DEFAULT UNSET')
     assert cql.rows("SELECT v, s FROM t WHERE p = 1 AND c = 1") == [(11, None)]
