@@ -1,6 +1,6 @@
 """Renders a recorded terminal session as `docs/demo.svg`: what stands on the terminal when the session has ended.
 
-In: a recording made by `script -q -c 'scylla-cdc demo' demo.typescript`, in a terminal of 72 columns. Out: an SVG.
+In: a recording made by `script -q -c 'scylla-cdc demo' demo.typescript`, in a terminal of 60 columns. Out: an SVG.
 `python docs/picture.py demo.typescript docs/demo.svg`
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-WIDTH = 72
+WIDTH = 66
 _PIECE = re.compile(r"\x1b\[(?P<value>[?\d;]*)(?P<kind>[A-Za-z])|(?P<plain>\r|\n|[^\x1b\r\n]+)")
 
 
