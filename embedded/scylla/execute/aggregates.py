@@ -6,7 +6,7 @@ In: serialised, non-null values one by one. Out: one serialised value; null for 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DecimalException, Inexact, Rounded
 from typing import Any, Final, Protocol
 
 from connector.values.binary import decode, encode
@@ -16,6 +16,10 @@ from embedded.scylla.errors import InvalidRequest
 
 _NUMBERS: Final = frozenset(("tinyint", "smallint", "int", "bigint", "varint", "float", "double", "decimal", "counter"))
 _WIDTHS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "counter": 64}
+#: A decimal's exponent takes four bytes: exact sums must end somewhere.
+_DIGITS: Final = 20_000
+_WIDE: Final = Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+_EXACT: Final = Context(prec=_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, Rounded])
 
 
 class Accumulator(Protocol):
@@ -50,6 +54,14 @@ class _Extreme:
         return self._best[1] if self._best is not None else None
 
 
+def _added(total: Decimal, value: Decimal) -> Decimal:
+    """The exact sum; the last digit of each is kept, however far apart they are, within reason."""
+    try:
+        return _EXACT.add(total, value)
+    except DecimalException:
+        raise InvalidRequest(f"a sum of decimals may not have more than {_DIGITS} digits") from None
+
+
 class _Sum:
     def __init__(self, type_: CqlType, mean: bool) -> None:
         assert isinstance(type_, NativeType)
@@ -61,7 +73,7 @@ class _Sum:
     def add(self, raw: bytes) -> None:
         value = decode(self._type, raw)
         if value is not None:
-            self._total += value
+            self._total = _added(self._total, value) if isinstance(value, Decimal) else self._total + value
             self._count += 1
 
     def result(self) -> bytes | None:
@@ -70,9 +82,8 @@ class _Sum:
             if name in ("float", "double"):
                 total = total / self._count
             elif name == "decimal":
-                digits = Context(prec=60)
                 exponent = total.as_tuple().exponent
-                total = digits.divide(total, Decimal(self._count)).quantize(Decimal((0, (1,), exponent)))
+                total = _WIDE.quantize(_WIDE.divide(total, Decimal(self._count)), Decimal((0, (1,), exponent)))
             else:
                 total = abs(total) // self._count * (1 if total >= 0 else -1)
         if name in _WIDTHS and not -(1 << _WIDTHS[name] - 1) <= total < 1 << _WIDTHS[name] - 1:

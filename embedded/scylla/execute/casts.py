@@ -20,6 +20,8 @@ from embedded.scylla.execute.run import time_uuid_ticks
 Convert = Callable[[bytes], bytes | None]
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "counter": 64}
 _NUMBERS: Final = frozenset((*_INTEGERS, "varint", "float", "double", "decimal"))
+#: A few bytes of decimal can be a whole number that no memory holds.
+_MOST_DIGITS: Final = 100_000
 
 
 def cast_function(given: CqlType, target: CqlType) -> Convert:
@@ -54,6 +56,8 @@ def _number(value: Any, target: NativeType) -> bytes:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         whole = 0 if value != value else (1 << 63) - 1 if value > 0 else -(1 << 63)
     else:
+        if isinstance(value, Decimal) and value.adjusted() > _MOST_DIGITS:
+            raise InvalidRequest(f"a decimal of {value.adjusted() + 1} digits cannot be cast to {name}")
         whole = int(value)
     if name == "varint":
         return encode(target, whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -194,6 +195,30 @@ def test_an_empty_text_is_a_value_without_bytes(kind: str) -> None:
     cql.execute("INSERT INTO k (p, v) VALUES (1, '')")
     answer = cql.execute("SELECT v FROM k")
     assert isinstance(answer, Rows) and [tuple(row) for row in answer.rows] == [(b"",)]
+
+
+def test_a_decimal_with_a_huge_exponent_costs_no_more_than_its_statement(cql: CqlSession) -> None:
+    cql.execute("CREATE TABLE k (p int, d decimal, PRIMARY KEY (p, d))")
+    cql.execute("INSERT INTO k (p, d) VALUES (1, 1e999999999)")
+    cql.execute("INSERT INTO k (p, d) VALUES (1, 1e-999999999)")
+    for kind in ("varint", "bigint"):
+        with pytest.raises(InvalidRequest, match="cannot be cast"):
+            cql.execute(f"SELECT cast(d AS {kind}) FROM k")
+    assert len(cql.rows("SELECT d, toJson(d) FROM k WHERE p = 1 AND d > 0")) == 2
+    assert len(cql.rows("SELECT min(d), max(d) FROM k")) == 1
+    with pytest.raises(InvalidRequest, match="a sum of decimals may not have more than"):
+        cql.execute("SELECT sum(d) FROM k")
+
+
+def test_sums_of_decimals_are_exact(cql: CqlSession) -> None:
+    cql.execute("CREATE TABLE k (p int, d decimal, PRIMARY KEY (p, d))")
+    many = "9" * 40
+    cql.execute(f"INSERT INTO k (p, d) VALUES (1, {many})")
+    cql.execute("INSERT INTO k (p, d) VALUES (1, 0.25)")
+    total = Decimal(f"{many}.25")
+    assert cql.rows("SELECT sum(d) FROM k") == [(total,)]
+    # Half to even, as many digits after the point as the sum has.
+    assert cql.rows("SELECT avg(d) FROM k") == [(Decimal("4" + "9" * 39 + ".62"),)]
 
 
 def test_json_insert_writes_null_unless_told_to_leave_columns_alone(cql: CqlSession) -> None:
