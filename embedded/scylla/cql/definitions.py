@@ -68,7 +68,9 @@ def create(cursor: Cursor) -> Statement:
         absent = _if_not_exists(cursor)
         type_name = cursor.name()
         cursor.expect_mark("(")
-        return CreateType(type_name, absent, cursor.listed(lambda: _field(cursor), ")"))
+        fields = cursor.several(lambda: _field(cursor))
+        cursor.expect_mark(")")
+        return CreateType(type_name, absent, fields)
     return _refused(cursor) or cursor.fail()
 
 
@@ -125,7 +127,7 @@ def _create_table(cursor: Cursor) -> CreateTable:
         if cursor.accept("primary", "key"):
             keys.append(_primary_key(cursor))
         else:
-            column = _column(cursor)
+            column = _column(cursor, True)
             if column.primary_key:
                 keys.append(((column.name,), ()))
             columns.append(column)
@@ -157,11 +159,11 @@ def _ordering(cursor: Cursor) -> tuple[str, bool]:
     return name, False
 
 
-def _column(cursor: Cursor) -> RawColumn:
+def _column(cursor: Cursor, may_be_key: bool) -> RawColumn:
     name = cursor.identifier()
     type_ = cursor.raw_type()
     static = cursor.accept("static")
-    return RawColumn(name, type_, static, cursor.accept("primary", "key"))
+    return RawColumn(name, type_, static, may_be_key and cursor.accept("primary", "key"))
 
 
 def _primary_key(cursor: Cursor) -> PrimaryKey:
@@ -181,8 +183,8 @@ def _alter_table(cursor: Cursor) -> AlterTable:
     name = cursor.name()
     if cursor.accept("add"):
         if cursor.accept_mark("("):
-            return AlterTable(name, add=cursor.listed(lambda: _column(cursor), ")"))
-        return AlterTable(name, add=cursor.several(lambda: _column(cursor)))
+            return AlterTable(name, add=cursor.listed(lambda: _column(cursor, False), ")"))
+        return AlterTable(name, add=cursor.several(lambda: _column(cursor, False)))
     if cursor.accept("drop"):
         if cursor.accept_mark("("):
             dropped = cursor.listed(cursor.identifier, ")")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from connector.values.types import native
-from embedded.scylla.cql.tree import Select, Term
+from embedded.scylla.cql.tree import Relation, Select, Term, TokenRelation
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.json_values import json_text, shown_name
 from embedded.scylla.execute.paging import NO_LIMIT, Position, pack_position, unpack_position
@@ -124,7 +124,12 @@ def _reversed(statement: Select, table: Table, restrictions: Restrictions) -> bo
         raise InvalidRequest("ORDER BY is only supported when the partition key is restricted by an EQ or an IN.")
     directions: set[bool] = set()
     at = 0
-    fixed = {column.name for column in table.clustering[: restrictions.prefix_columns]}
+    fixed = {
+        name
+        for relation in statement.where
+        if not isinstance(relation, TokenRelation) and relation.operator == "="
+        for name in ((relation.column,) if isinstance(relation, Relation) else relation.columns)
+    }
     for name, descending in statement.order:
         column = table.by_name.get(name)
         if column is None:
@@ -135,6 +140,11 @@ def _reversed(statement: Select, table: Table, restrictions: Restrictions) -> bo
             )
         while at < column.position and table.clustering[at].name in fixed:
             at += 1
+        if column.position > at:
+            raise InvalidRequest(
+                f"Unsupported order by relation - column {table.clustering[at].name} doesn't have an ordering "
+                "or EQ relation."
+            )
         if column.position != at:
             raise InvalidRequest(
                 "Order by currently only supports the ordering of columns following their declared order in "
