@@ -87,7 +87,8 @@ def _clock(milliseconds: int) -> str:
 
 def _java_date_text(days: int, milliseconds: int) -> str:
     year, month, day = java_date(days)
-    return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {year}"
+    of_era = year if year > 0 else 1 - year  # Java's text leaves out which era
+    return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {of_era}"
 
 
 def _java_day(days: int) -> str:

@@ -67,6 +67,8 @@ def test_years_that_do_not_have_four_digits() -> None:
     assert iso_date(-719529) == "-0001-12-31"
     assert iso_timestamp(-62135596800001) == "0000-12-31T23:59:59.999Z"
     assert java_timestamp(0) == "Thu Jan 01 00:00:00 UTC 1970"
+    assert java_timestamp(-62198755200000) == "Fri Jan 03 00:00:00 UTC 2"
+    assert java_timestamp(-(2**63)) == "Sun Dec 02 16:47:04 UTC 292269055"
 
 
 def test_java_texts_of_structs() -> None:
