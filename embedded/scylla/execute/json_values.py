@@ -25,7 +25,7 @@ from connector.values.types import (
     VectorType,
 )
 from embedded.scylla.cql.tree import Constant, ConstantKind
-from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.errors import FunctionFailure, InvalidRequest
 from embedded.scylla.execute.literals import constant_bytes, show_date
 from embedded.scylla.execute.validation import checker, pack_cells, pack_collection
 
@@ -49,7 +49,13 @@ def parse_json(text: str) -> Any:
 
 
 def bytes_from_json_text(text: str, type_: CqlType) -> bytes | None:
-    return bytes_from_json(parse_json(text), type_)
+    """What `fromJson` makes of a text; one that is no JSON is the function's failure, not the statement's."""
+    try:
+        value = parse_json(text)
+    except InvalidRequest as error:
+        message = f"execution of fromJson failed: Failed parsing fromJson parameter: {error}"
+        raise FunctionFailure(message, "system", "fromJson", (type_.cql(),)) from None
+    return bytes_from_json(value, type_)
 
 
 def bytes_from_json(value: Any, type_: CqlType) -> bytes | None:
