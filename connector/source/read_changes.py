@@ -125,6 +125,11 @@ class ChangeReader:
     ) -> None:
         self.close()
 
+    @property
+    def queries(self) -> int:
+        """How many queries were sent so far."""
+        return self._connection.queries
+
     # -- reading ---------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Batch]:

@@ -1,0 +1,85 @@
+"""Connecting as existing configurations say: TLS with stores and names, client certificates, the server's clock."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from connector.config import load
+from connector.errors import RetriableSourceError, TableMissing
+from connector.source.connection import ServerClock
+from connector.source.descriptions import cdc_options
+from connector.source.from_config import connection_settings, reading_settings
+from connector.source.read_changes import ChangeReader
+from embedded.scylla.process import EmbeddedScylla
+from tests.embedded.scylla.certificates import certificate
+
+
+def settings(address: str, **options: str) -> ChangeReader:
+    config = {
+        "scylla.cluster.ip.addresses": address,
+        "scylla.table.names": "ks.t",
+        "topic.prefix": "p",
+        "scylla.ssl.enabled": "true",
+        **options,
+    }
+    loaded = load({"name": "c", "config": config}, {"bootstrap.servers": "unused:1"}, {}).connector
+    return ChangeReader(connection_settings(loaded.connection), ["ks.t"], reading=reading_settings(loaded.reading))
+
+
+@pytest.mark.scylla
+def test_tls_trusts_the_store_and_nobody_else(tmp_path: Path) -> None:
+    server, key = certificate(tmp_path, "server")
+    stranger, _ = certificate(tmp_path, "stranger")
+    with EmbeddedScylla(tls_cert=server, tls_key=key) as scylla:
+        # Connected, and then the table is looked for: TLS worked, host name included.
+        trusted = {"scylla.ssl.truststore.path": str(server), "scylla.ssl.hostname.verification": "true"}
+        with pytest.raises(TableMissing):
+            settings(scylla.address, **trusted).open()
+        with pytest.raises(RetriableSourceError, match=r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"):
+            settings(scylla.address, **{"scylla.ssl.truststore.path": str(stranger)}).open()
+        with pytest.raises(RetriableSourceError):
+            settings(scylla.address, **{"scylla.ssl.enabled": "false"}).open()
+
+
+@pytest.mark.scylla
+def test_client_certificates(tmp_path: Path) -> None:
+    server, server_key = certificate(tmp_path, "server")
+    client, client_key = certificate(tmp_path, "client")
+    with EmbeddedScylla(tls_cert=server, tls_key=server_key, tls_client_ca=client) as scylla:
+        trust = {"scylla.ssl.truststore.path": str(server)}
+        own = {"scylla.ssl.openssl.keyCertChain": str(client), "scylla.ssl.openssl.privateKey": str(client_key)}
+        with pytest.raises(TableMissing):
+            settings(scylla.address, **trust, **own).open()
+        with pytest.raises(RetriableSourceError):
+            settings(scylla.address, **trust).open()
+
+
+def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCaptureFixture) -> None:
+    monotonic, wall = [100.0], [1_000.0]
+    clock = ServerClock(lambda: monotonic[0], lambda: wall[0])
+    assert clock.now_ms() == 1_000_000, "without a sample, the local clock"
+    with caplog.at_level(logging.WARNING):
+        clock.sampled("a", 1_005_000)
+        clock.sampled("b", 1_003_000)
+    assert clock.now_ms() == 1_003_000
+    assert len([record for record in caplog.records if "clock" in record.message]) == 1, "said once"
+    monotonic[0] += 2.5
+    wall[0] -= 500  # the local clock steps; the servers' does not
+    assert clock.now_ms() == 1_005_500
+
+
+def test_cdc_options_of_the_schema_tables() -> None:
+    def blob(**values: str) -> bytes:
+        parts = [text.encode() for pair in values.items() for text in pair]
+        packed = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+        return len(values).to_bytes(4, "little") + packed
+
+    options = cdc_options(blob(enabled="true", preimage="full", postimage="true", delta="keys", ttl="60"))
+    assert (options.enabled, options.preimage, options.postimage, options.delta, options.ttl) == (
+        *(True, "full", True, "keys", 60),
+    )
+    assert not cdc_options(None).enabled
+    assert cdc_options(blob(enabled="1")).preimage == "false"
