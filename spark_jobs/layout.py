@@ -272,18 +272,18 @@ def shape(
     for column in current.columns:
         if column.kind not in ("static", "regular"):
             continue
-        static, not_before = column.kind == "static", dropped.get(column.name)
+        static, dropped_at = column.kind == "static", dropped.get(column.name)
         stored, older = catalogue.versions(column.name, column.type, _role(column.type, whole))
         if stored.role == "fields":
             user_types.append((column.name, stored))
             for name, kind in _fields_apart(column.type, whole):
                 part, before = catalogue.versions(f"{column.name}.{name}", kind, "cell")
-                cells.append(Cell(column.name, name, part, before, static, not_before, stored.tombstone))
+                cells.append(Cell(column.name, name, part, before, static, dropped_at, stored.tombstone))
         elif stored.role == "elements":
             assert isinstance(column.type, ListType | SetType | MapType)
-            elements.append(Elements(column.name, column.type, stored, older, static, not_before))
+            elements.append(Elements(column.name, column.type, stored, older, static, dropped_at))
         else:
-            cells.append(Cell(column.name, None, stored, older, static, not_before, None))
+            cells.append(Cell(column.name, None, stored, older, static, dropped_at, None))
     return Layout(
         definition=current,
         keys=_keys(definitions),

@@ -37,7 +37,9 @@ def rebuild(session: SparkSession, settings: Settings, table: TableName, truncat
         # Changes and positions go first: a rebuild that ends here reads everything again, into what the state holds.
         landed.forget()
         not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
-        landed.prepare(replace(known, not_before=not_before, sequence=known.sequence + 1))
+        layout = landed.prepare(replace(known, not_before=not_before, sequence=known.sequence + 1))
+        # The view says what does not exist any more; one made before would go on to show it.
+        landed.register(layout)
 
 
 def _require_beginnings(settings: Settings, table: TableName, topics: Topics) -> None:
