@@ -308,11 +308,13 @@ class Workload(threading.Thread):
         self._session.execute(statement)
 
 
-def create_table(session: Session, keyspace: str, *, tablets: bool, cdc: str = "{'enabled': true}") -> str:
+def create_table(
+    session: Session, keyspace: str, *, tablets: bool, cdc: str = "{'enabled': true}", columns: str = "v text"
+) -> str:
     session.execute(
         f"CREATE KEYSPACE {keyspace} WITH replication = "
         "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
         f"AND tablets = {{'enabled': {str(tablets).lower()}}}"
     )
-    session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
+    session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, {columns}, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
     return f"{keyspace}.t"

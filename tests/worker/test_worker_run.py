@@ -128,6 +128,25 @@ def test_workers_without_their_supervisor_end_by_themselves(service: Make, sessi
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 20, "the end of the workers")
 
 
+def test_static_members_keep_their_names(service: Make, session: Session, unique: Unique) -> None:
+    """With `group.instance.id` a worker is the same at every start: what its killed predecessor left open it ends."""
+    table = create_table(session, keyspace(unique), tablets=True)
+    connector = service([table], worker={"group.instance.id": "one"}, connector={"tasks.max": "1"})
+    run = connector.start()
+    insert(session, table, range(20))
+    exactly_once(connector, session, table)
+    owners = {row["owner or after"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)}
+    assert f"{connector.name}-one-0" in owners
+    for pid in [*connector.workers(), run.pid]:
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+    connector.runs.remove(run)
+    insert(session, table, range(20, 40))
+    again = connector.start()
+    assert exactly_once(connector, session, table) == 40
+    assert connector.stop(again) == 0
+
+
 def test_it_stops_in_time_although_the_broker_is_gone(
     service: Make, session: Session, unique: Unique, own_kafka: EmbeddedKafka
 ) -> None:
