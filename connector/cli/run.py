@@ -38,7 +38,7 @@ class RunCommand:
         configuration = load_configuration(args)
         if args.tasks is not None and args.tasks < 1:
             raise ConfigurationError(f"--tasks must be at least 1, not {args.tasks}")
-        tasks = args.tasks or configuration.connector.tasks_max
+        tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
         _announce(configuration, tasks)
         orders = [WorkerOrder(configuration, index, args.log_format, args.debug) for index in range(tasks)]
         supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders)
@@ -52,6 +52,19 @@ class RunCommand:
             if problems:
                 raise ConfigurationError(problems)
             return supervisor.run(stop)
+
+
+def _useful(tasks: int, configuration: Configuration) -> int:
+    """A worker without a slot has nothing to do: more workers than slots would only cost memory."""
+    from connector.worker.settings import offsets_spec
+
+    slots = offsets_spec(configuration).partitions
+    if 0 < slots < tasks:
+        log.warning(
+            "%d workers were asked for, %d can have work (offset.storage.partitions): so many are started", tasks, slots
+        )
+        return slots
+    return tasks
 
 
 @contextlib.contextmanager
