@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -36,3 +37,13 @@ def scylla() -> Iterator[EmbeddedScylla]:
 def unique() -> Callable[[str], str]:
     """Makes a name that nothing else on a shared server has."""
     return lambda name: f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(autouse=True)
+def _no_handler_outlives_its_test() -> Iterator[None]:
+    """A test that sets up logging leaves a handler on a stream that pytest closes, and drivers' threads log to it."""
+    yield
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if type(handler.formatter).__module__ == "connector.cli.logs":
+            root.removeHandler(handler)

@@ -27,6 +27,8 @@ def set_up_logging(log_format: str = "human", *, debug: bool = False, stream: IO
     root.setLevel(logging.WARNING)
     for name in _OUR_LOGGERS:
         logging.getLogger(name).setLevel(logging.DEBUG if debug else logging.INFO)
+    # What the CQL driver sees of nodes that come and go is told by our own reads, with what is done about it.
+    logging.getLogger("cassandra").setLevel(logging.WARNING if debug else logging.CRITICAL)
     logging.captureWarnings(True)
 
 
