@@ -11,6 +11,10 @@ import pytest
 from embedded.kafka import EmbeddedKafka
 from embedded.scylla.process import EmbeddedScylla
 
+# The driver tells of every node that a test takes away, from threads of its own and with tracebacks. Formatting those
+# while pytest formats a failure makes the two meet in Python's parser (until 3.11.8), which ends the whole run.
+logging.getLogger("cassandra").setLevel(logging.CRITICAL)
+
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[EmbeddedKafka]:
