@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 # One call into librdkafka never blocks the owner thread for longer than this; the call is repeated instead, so that
 # signals and shutdown are noticed.
 CALL_SECONDS = 2.0
+
+# A call that is still under way so long after its own timeout hangs.
+HANG_SECONDS = CALL_SECONDS + 8.0
 
 # Between two attempts of a call that failed retriably.
 RETRY_PAUSE_SECONDS = 0.05
@@ -240,7 +244,7 @@ class TransactionalProducer(ReportingProducer):
     def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
         while True:
             try:
-                call(CALL_SECONDS)
+                _bounded(call, doing)
                 return
             except KafkaException as caught:
                 error = translated(caught.args[0], doing)
@@ -248,6 +252,29 @@ class TransactionalProducer(ReportingProducer):
                     raise error from None
                 log.debug("%s, trying again", error)
             time.sleep(RETRY_PAUSE_SECONDS)
+
+
+def _bounded(call: Callable[[float], Any], doing: str) -> None:
+    """``call`` with its timeout, and without it: after a broker's restart librdkafka has been seen to stay for ever in
+    `send_offsets_to_transaction`. Such a producer is of no use any more; a new one with its id ends what it left open.
+    """
+    answers: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            call(CALL_SECONDS)
+        except BaseException as error:
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    threading.Thread(target=run, daemon=True, name="transaction").start()
+    try:
+        error = answers.get(timeout=HANG_SECONDS)
+    except queue.Empty:
+        raise UnknownOutcome(f"{doing}: the Kafka client does not come back") from None
+    if error is not None:
+        raise error
 
 
 def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> None:
