@@ -127,7 +127,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(tmp_path: Path, 
                 wait(chaos.random.uniform(0.5, 4))
                 chaos.step(session)
             written = workload.finish()
-            delivered = [exactly_once(service, session, table, seconds=90) for table in tables]
+            delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
             assert sum(delivered) >= written
             assert service.stop(service.runs[-1]) == 0
         except BaseException:
