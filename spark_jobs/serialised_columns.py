@@ -62,7 +62,7 @@ def register_functions(session: SparkSession, layout: Layout) -> None:
     for stored in layout.physical:
         if stored.role == "elements" and not _plain(stored):
             kind = f"array<{stored.element_type(timed=False)}>"
-            session.udf.register(_name("elements", stored.type), _OnWorker(_elements, stored), kind)
+            session.udf.register(_name("elements", stored.type), _OnWorker(element_rows, stored), kind)
 
 
 class _OnWorker:
@@ -81,7 +81,7 @@ class _OnWorker:
         return _OnWorker, (self.maker, self.argument)
 
 
-def _elements(stored: Stored) -> Callable[[Any], list[tuple[Any, ...]] | None]:
+def element_rows(stored: Stored) -> Callable[[Any], list[tuple[Any, ...]] | None]:
     key, value = stored.element_key, stored.element_value
     order = order_bytes(key) if order_is_stored(key) else None
     tie = tie_bytes(value) if value is not None and tie_is_stored(value) else None

@@ -20,6 +20,7 @@ from connector.config.names import Names
 from connector.config.property import Property
 from connector.config.secret import MASK, is_secret_name
 from connector.errors import ConfigurationError, Problem
+from spark_jobs.source_settings import SOURCE_PROPERTIES, source_problems
 
 _MS = integer(0, LONG_MAX)
 
@@ -70,7 +71,8 @@ PROPERTIES: tuple[Property, ...] = (
 )
 # fmt: on
 PREFIXES = ("kafka.", "spark.", "schema.registry.")
-_BY_NAME = {name: declared for declared in PROPERTIES for name in (declared.name, *declared.aliases)}
+ALL_PROPERTIES = (*PROPERTIES, *SOURCE_PROPERTIES)
+_BY_NAME = {name: declared for declared in ALL_PROPERTIES for name in (declared.name, *declared.aliases)}
 
 
 @dataclass(frozen=True)
@@ -148,12 +150,12 @@ def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Setting
         raise ConfigurationError([Problem("JSON", "Must be an object of properties", file=file)])
     document = _document(content, file)
     values: dict[str, Any] = {}
-    for declared in PROPERTIES:
+    for declared in ALL_PROPERTIES:
         values[declared.name] = _value(declared, content, document)
     passed_on = {name: text for name, text in document.texts.items() if name not in _BY_NAME}
     _unknown(document)
     if not document.problems:
-        document.problems += _contradictions(values, file)
+        document.problems += [*_contradictions(values, file), *source_problems(document, values)]
     if document.problems:
         raise ConfigurationError(document.problems)
     return Settings(values, passed_on, file)

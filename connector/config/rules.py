@@ -23,12 +23,19 @@ Values = Mapping[str, Any]
 
 def check(connector: Document, worker: Document, values: Values, worker_values: Values, findings: Findings) -> None:
     """Every rule, over both documents."""
-    _pairs(connector, values, findings)
-    _stores(connector, values, findings)
+    check_connection(connector, values, findings)
+    if values["worker.maximum.backoff"] < values["worker.retry.backoff.base"]:
+        findings.problem(connector, "worker.maximum.backoff", "Must be at least worker.retry.backoff.base")
     _format(connector, values, findings)
     _queues(connector, values, findings)
     _errors(connector, values, findings)
     _storage(connector, worker, values, worker_values, findings)
+
+
+def check_connection(document: Document, values: Values, findings: Findings) -> None:
+    """The rules between the properties that tell how ScyllaDB is reached."""
+    _pairs(document, values, findings)
+    _stores(document, values, findings)
 
 
 def _pairs(document: Document, values: Values, findings: Findings) -> None:
@@ -44,8 +51,6 @@ def _pairs(document: Document, values: Values, findings: Findings) -> None:
                 missing,
                 f"{present} cannot be set without {missing} and vice-versa: {missing} is not set",
             )
-    if values["worker.maximum.backoff"] < values["worker.retry.backoff.base"]:
-        findings.problem(document, "worker.maximum.backoff", "Must be at least worker.retry.backoff.base")
 
 
 def _stores(document: Document, values: Values, findings: Findings) -> None:

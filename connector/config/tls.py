@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+from dataclasses import dataclass
 
 from connector.config.connector_config import TlsConfig
 from connector.config.converters import RegistryConfig
@@ -57,8 +58,21 @@ def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
         os.unlink(path)
 
 
-def scylla_context(tls: TlsConfig) -> ssl.SSLContext | None:
-    """The context for connections to ScyllaDB, None where TLS is off."""
+@dataclass(frozen=True, slots=True, repr=False)
+class TlsMaterial:
+    """What TLS to ScyllaDB needs, read from its files: a process elsewhere can make a context of it."""
+
+    certificates: str | None
+    identity: Identity | None
+    check_host: bool
+    ciphers: tuple[str, ...]
+
+    def context(self) -> ssl.SSLContext:
+        return tls_context(self.certificates, self.identity, check_host=self.check_host, ciphers=self.ciphers)
+
+
+def scylla_material(tls: TlsConfig) -> TlsMaterial | None:
+    """The contents of the configured stores, None where TLS is off."""
     if not tls.enabled:
         return None
     certificates = read_certificates(tls.truststore, tls.truststore_password) if tls.truststore else None
@@ -67,7 +81,13 @@ def scylla_context(tls: TlsConfig) -> ssl.SSLContext | None:
         identity = read_identity(tls.keystore, tls.keystore_password)
     elif tls.certificate_chain and tls.private_key:
         identity = read_pem_identity(tls.certificate_chain, tls.private_key)
-    return tls_context(certificates, identity, check_host=tls.check_host, ciphers=tls.cipher_suites)
+    return TlsMaterial(certificates, identity, tls.check_host, tls.cipher_suites)
+
+
+def scylla_context(tls: TlsConfig) -> ssl.SSLContext | None:
+    """The context for connections to ScyllaDB, None where TLS is off."""
+    material = scylla_material(tls)
+    return material.context() if material else None
 
 
 def registry_context(registry: RegistryConfig) -> ssl.SSLContext:

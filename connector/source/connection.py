@@ -118,6 +118,16 @@ class Connection:
         self, query: str, values: Sequence[Any], consistency: str | None = None, fetch_size: int | None = None
     ) -> Any:
         """``query`` prepared (once per process) and bound. ``fetch_size`` 0 asks for everything in one page."""
+        bound = self._prepare(query, consistency).bind(list(values))
+        return self._sized(bound, fetch_size)
+
+    def raw_statement(self, query: str, cells: Sequence[bytes], fetch_size: int | None = None) -> Any:
+        """As `statement`, with values that are serialised already."""
+        bound = self._prepare(query, None).bind(None)
+        bound.values = list(cells)
+        return self._sized(bound, fetch_size)
+
+    def _prepare(self, query: str, consistency: str | None) -> Any:
         level = consistency or self.settings.consistency
         key = (query, level)
         prepared = self._prepared.get(key)
@@ -129,7 +139,9 @@ class Connection:
             prepared.consistency_level = getattr(ConsistencyLevel, level.upper())
             with self._lock:
                 self._prepared[key] = prepared
-        bound = prepared.bind(list(values))
+        return prepared
+
+    def _sized(self, bound: Any, fetch_size: int | None) -> Any:
         size = self.settings.fetch_size if fetch_size is None else fetch_size
         bound.fetch_size = size or None
         bound.is_idempotent = True

@@ -48,6 +48,25 @@ class DescribedTable:
 
 def describe_table(connection: Connection, table: TableName) -> DescribedTable:
     """The table as it is now. Raises TableMissing, CdcDisabled (there is no log), or what the connection raises."""
+    description, default_ttl = describe_base(connection, table.keyspace, table.name)
+    log = TableName(table.keyspace, log_name(table.name))
+    if _table_row(connection, log) is None:
+        raise CdcDisabled(
+            f"table {table} has no change log; enable it with ALTER TABLE … WITH cdc = {{'enabled': true}}"
+        )
+    log_columns = tuple(sorted((row["column_name"], row["type"]) for row in _column_rows(connection, log)))
+    return DescribedTable(
+        description,
+        has_tablets(connection, table.keyspace),
+        LogTable(log.keyspace, log.name),
+        log_columns,
+        default_ttl,
+    )
+
+
+def describe_base(connection: Connection, keyspace: str, name: str) -> tuple[TableDescription, int]:
+    """The table itself, whether or not it has a log, and its default time to live. Raises TableMissing."""
+    table = TableName(keyspace, name)
     if not connection.query(
         "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", [table.keyspace]
     ):
@@ -55,11 +74,6 @@ def describe_table(connection: Connection, table: TableName) -> DescribedTable:
     base = _table_row(connection, table)
     if base is None:
         raise TableMissing(f"table {table} does not exist")
-    log = TableName(table.keyspace, log_name(table.name))
-    if _table_row(connection, log) is None:
-        raise CdcDisabled(
-            f"table {table} has no change log; enable it with ALTER TABLE … WITH cdc = {{'enabled': true}}"
-        )
     types = user_types(connection, table.keyspace)
     columns = tuple(sorted(_columns(connection, table, types), key=lambda column: column.name.encode()))
     description = TableDescription(
@@ -71,14 +85,7 @@ def describe_table(connection: Connection, table: TableName) -> DescribedTable:
         user_types=_used(columns, types),
         dropped=tuple(_dropped(connection, table, types)),
     )
-    log_columns = tuple(sorted((row["column_name"], row["type"]) for row in _column_rows(connection, log)))
-    return DescribedTable(
-        description,
-        has_tablets(connection, table.keyspace),
-        LogTable(log.keyspace, log.name),
-        log_columns,
-        int(base.get("default_time_to_live") or 0),
-    )
+    return description, int(base.get("default_time_to_live") or 0)
 
 
 def has_tablets(connection: Connection, keyspace: str) -> bool:

@@ -1,0 +1,151 @@
+"""Rows of a base table by token ranges or by partition keys, as raw pages with write times.
+
+In: a description and an open connection. Out: ranges that together hold every token once; the texts of the queries;
+pages, the next one asked for while the last is worked on. What may be tried again is, from the page it failed at.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+from connector.changes.description import TableDescription
+from connector.errors import RetriableSourceError
+from connector.source.connection import Connection
+from connector.source.pages import RawPage
+from connector.values.types import is_multi_cell, quote_identifier
+
+FIRST_TOKEN, LAST_TOKEN = -(2**63), 2**63 - 1
+"""No key has the first: a range begins behind its first token and ends with its last."""
+
+ATTEMPTS = 9
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
+
+TokenRange = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseQuery:
+    """What is selected, in order: ``columns``, then the write times of ``timed``."""
+
+    keyspace: str
+    table: str
+    partition_key: tuple[str, ...]
+    columns: tuple[str, ...]
+    timed: tuple[str, ...]
+
+    def by_token(self) -> str:
+        token = f"token({', '.join(map(quote_identifier, self.partition_key))})"
+        return f"{self._select()} WHERE {token} > ? AND {token} <= ?"
+
+    def by_key(self) -> str:
+        return f"{self._select()} WHERE {' AND '.join(f'{quote_identifier(name)} = ?' for name in self.partition_key)}"
+
+    def _select(self) -> str:
+        names = [quote_identifier(name) for name in self.columns]
+        names += [f"WRITETIME({quote_identifier(name)})" for name in self.timed]
+        return f"SELECT {', '.join(names)} FROM {quote_identifier(self.keyspace)}.{quote_identifier(self.table)}"
+
+
+def base_query(description: TableDescription, wanted: Iterable[str]) -> BaseQuery:
+    """The key columns and the wanted ones; write times of those that are one cell."""
+    partition = sorted((c for c in description.columns if c.kind == "partition_key"), key=lambda c: c.position)
+    clustering = sorted((c for c in description.columns if c.kind == "clustering"), key=lambda c: c.position)
+    chosen = set(wanted)
+    others = [column for column in description.columns if not column.is_key and column.name in chosen]
+    return BaseQuery(
+        description.keyspace,
+        description.name,
+        tuple(column.name for column in partition),
+        tuple(column.name for column in (*partition, *clustering, *others)),
+        tuple(column.name for column in others if not is_multi_cell(column.type)),
+    )
+
+
+def ring_tokens(connection: Connection) -> list[int]:
+    """The tokens of all nodes, as the node that answers knows them."""
+    rows = connection.query("SELECT tokens FROM system.local") + connection.query("SELECT tokens FROM system.peers")
+    return sorted({int(token) for row in rows for token in row["tokens"] or ()})
+
+
+def token_ranges(tokens: Iterable[int], least: int) -> list[TokenRange]:
+    """Ranges that hold every token exactly once, cut at the given tokens, and evenly so that there are enough.
+
+    >>> token_ranges([0], 1)
+    [(-9223372036854775808, 0), (0, 9223372036854775807)]
+    """
+    even = {FIRST_TOKEN + (2**64 * at) // least for at in range(1, least)}
+    cuts = sorted({token for token in (*tokens, *even) if FIRST_TOKEN < token < LAST_TOKEN})
+    return list(zip([FIRST_TOKEN, *cuts], [*cuts, LAST_TOKEN], strict=True))
+
+
+def dealt(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
+    """The ranges in ``hands`` runs of neighbours, about equally wide."""
+    runs: list[list[TokenRange]] = [[] for _ in range(hands)]
+    for low, high in ranges:
+        runs[min((high - 1 - FIRST_TOKEN) * hands >> 64, hands - 1)].append((low, high))
+    return [run for run in runs if run]
+
+
+def read_pages(connection: Connection, bind: Callable[[], object]) -> Iterator[RawPage]:
+    """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again."""
+    yield from _pages(connection, bind, _ask(connection, bind(), None))
+
+
+def read_keys(
+    connection: Connection, query: str, keys: Iterable[Sequence[bytes]], together: int = 32
+) -> Iterator[RawPage]:
+    """The pages of one query per key, some of them asked at once."""
+    waiting: deque[tuple[Callable[[], object], Future[Answer]]] = deque()
+    left = iter(keys)
+    while True:
+        while len(waiting) < together and (key := next(left, None)) is not None:
+            bind = partial(connection.raw_statement, query, key)
+            waiting.append((bind, _ask(connection, bind(), None)))
+        if not waiting:
+            return
+        yield from _pages(connection, *waiting.popleft())
+
+
+Answer = tuple[RawPage, bytes | None]
+
+
+def _pages(connection: Connection, bind: Callable[[], object], waiting: Future[Answer]) -> Iterator[RawPage]:
+    state: bytes | None = None
+    while True:
+        page, state = _answered(connection, bind, state, waiting)
+        if state:
+            waiting = _ask(connection, bind(), state)
+        if page.rows:
+            yield page
+        if not state:
+            return
+
+
+def _ask(connection: Connection, statement: object, state: bytes | None) -> Future[Answer]:
+    answer: Future[Answer] = Future()
+    connection.page_async(
+        statement, lambda page, after: answer.set_result((page, after)), answer.set_exception, paging_state=state
+    )
+    return answer
+
+
+def _answered(
+    connection: Connection, bind: Callable[[], object], state: bytes | None, waiting: Future[Answer]
+) -> Answer:
+    pause = _FIRST_PAUSE_S
+    for left in range(ATTEMPTS - 1, -1, -1):
+        try:
+            return waiting.result()
+        except RetriableSourceError:
+            if not left:
+                raise
+            threading.Event().wait(pause * random.uniform(0.8, 1.2))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            waiting = _ask(connection, bind(), state)
+    raise AssertionError("unreachable")
