@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 log = logging.getLogger("connector.kafka")
@@ -26,6 +26,7 @@ LINGER_MS = 50
 SAME_KIND_SECONDS = 30.0
 
 Properties = Mapping[str, Any]
+DeliveryCallback = Callable[[KafkaError, Message], None]
 
 CALL_SECONDS = 10.0
 
@@ -86,8 +87,10 @@ class KafkaClients:
     admin_properties: Properties = field(default_factory=dict)
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
 
-    def producer(self, **own: Any) -> Producer:
+    def producer(self, on_delivery: DeliveryCallback | None = None, **own: Any) -> Producer:
         properties = self._merged(self.producer_properties, own)
+        if on_delivery is not None:
+            properties["on_delivery"] = on_delivery
         properties.setdefault("linger.ms", LINGER_MS)
         return Producer(properties)
 

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
-from connector.delivery.records import Headers, KafkaRecord
+from connector.delivery.records import KafkaRecord, OutgoingRecord
 from connector.errors import (
     DeliveryError,
     FatalDeliveryError,
@@ -42,14 +42,19 @@ HANG_SECONDS = CALL_SECONDS + 8.0
 # Between two attempts of a call that failed retriably.
 RETRY_PAUSE_SECONDS = 0.05
 
+# Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
+# be free.
+RECORDS_PER_POLL = 256
+
 
 @dataclass(frozen=True, slots=True)
 class FailedRecord:
-    """A record whose delivery report was an error."""
+    """A record that was not delivered. ``record`` is given where the client itself refused it, before it was sent."""
 
     topic: str
     key: bytes | None
     error: KafkaError
+    record: KafkaRecord | None = None
 
     def __str__(self) -> str:
         return f"topic {self.topic}: {describe(self.error)}"
@@ -61,17 +66,39 @@ class ReportingProducer:
     def __init__(self, clients: KafkaClients, **own: Any) -> None:
         # murmur2 over the key, and random for null keys, is what Java producers do: records of both connectors
         # must land in the same partitions. `acks=all` and idempotence are what the promises stand on.
-        self._producer = clients.producer(**own, enable_idempotence=True, acks="all", partitioner="murmur2_random")
+        self._producer = clients.producer(
+            **own,
+            enable_idempotence=True,
+            acks="all",
+            partitioner="murmur2_random",
+            on_delivery=self._reported,
+            # `flush` counts the good reports; only the others are worth a call of ours.
+            delivery_report_only_error=True,
+        )
         self.failure: FailedRecord | None = None
-        self.acknowledged = 0
         self._topics: set[str] = set()
 
+    def produce_all(self, records: Sequence[KafkaRecord]) -> None:
+        """All of ``records``, in order; waits while our own queue is full."""
+        produce = self._producer.produce
+        for at, record in enumerate(records, 1):
+            topic, headers, partition = record.topic, record.headers, record.partition
+            self._topics.add(topic)
+            try:
+                if headers or partition is not None:
+                    self._produce_with(record)
+                else:
+                    produce(topic, record.value, record.key)
+            except (BufferError, KafkaException) as caught:
+                self._produce_again(record, caught)
+            if not at % RECORDS_PER_POLL:
+                self.poll()
+
     def produce(self, record: KafkaRecord) -> None:
-        partition = -1 if record.partition is None else record.partition
-        self._produce(record.topic, partition, record.key, record.value, record.headers)
+        self.produce_all((record,))
 
     def produce_to(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        self._produce(topic, partition, key, value, ())
+        self.produce(OutgoingRecord(topic, key, value, partition=partition))
 
     def poll(self) -> None:
         """Let delivery reports in; cheap, called with every handful of records."""
@@ -127,30 +154,28 @@ class ReportingProducer:
 
         threading.Thread(target=end, daemon=True, name="closing").start()
 
-    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        self._topics.add(topic)
+    def _produce_with(self, record: KafkaRecord) -> None:
+        partition = -1 if record.partition is None else record.partition
+        self._producer.produce(
+            record.topic, record.value, record.key, partition, headers=list(record.headers) if record.headers else None
+        )
+
+    def _produce_again(self, record: KafkaRecord, caught: BufferError | KafkaException) -> None:
+        """Until the record is taken, or refused for good."""
         while True:
-            try:
-                self._producer.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    on_delivery=self._reported,
-                    headers=list(headers) if headers else None,
-                )
-                return
-            except BufferError:
-                # Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down.
-                self._served(self._producer.poll, 0.1)
-            except KafkaException as caught:
+            if isinstance(caught, KafkaException):
                 error: KafkaError = caught.args[0]
-                if error.code() == BACKPRESSURE:
-                    self._served(self._producer.poll, 0.1)
-                    continue
-                self._remember(FailedRecord(topic, key, error))
-                raise translated(error, f"producing to {topic}") from None
+                if error.code() != BACKPRESSURE:
+                    self._remember(FailedRecord(record.topic, record.key, error, record))
+                    raise translated(error, f"producing to {record.topic}") from None
+            # Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down.
+            self._served(self._producer.poll, 0.1)
             self.check()
+            try:
+                self._produce_with(record)
+                return
+            except (BufferError, KafkaException) as again:
+                caught = again
 
     @staticmethod
     def _served(call: Callable[[float], int], timeout: float) -> int:
@@ -165,10 +190,7 @@ class ReportingProducer:
                 raise translated(cause.args[0], "delivering") from None
             raise UnknownOutcome(f"delivering: the client failed: {caught}") from None
 
-    def _reported(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.acknowledged += 1
-            return
+    def _reported(self, error: KafkaError, message: Message) -> None:
         # A purged record is the echo of an abort, never its cause.
         if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             self._remember(FailedRecord(message.topic() or "", message.key(), error))

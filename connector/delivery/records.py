@@ -46,9 +46,10 @@ class OutgoingRecord:
 
 def record_size(record: KafkaRecord) -> int:
     """Bytes it takes in a record batch, rounded up; compared with limits before it is sent."""
-    size = len(record.key or b"") + len(record.value or b"") + 70
-    for name, value in record.headers:
-        size += len(name) + len(value or b"") + 10
+    key, value, headers = record.key, record.value, record.headers
+    size = 70 + (len(key) if key else 0) + (len(value) if value else 0)
+    if headers:
+        size += sum(len(name) + len(text or b"") + 10 for name, text in headers)
     return size
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,10 +28,6 @@ from connector.errors import (
 )
 
 log = logging.getLogger(__name__)
-
-# Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
-# be free.
-RECORDS_PER_POLL = 256
 
 
 class Membership(Protocol):
@@ -124,17 +120,19 @@ class Delivery:
     def age(self) -> float:
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
-    def add(self, slot: int, records: Iterable[KafkaRecord]) -> None:
-        """Records of one whole batch: a transaction is never cut inside it."""
+    @property
+    def room(self) -> int:
+        """Bytes until the transaction has to be cut."""
+        return self.byte_limit - self.bytes
+
+    def add(self, slot: int, records: Sequence[KafkaRecord], size: int | None = None) -> None:
+        """Records of whole batches: a transaction is never cut inside one. ``size``: of all of them, if known."""
         producer = self._opened() if self._plain is None else self._plain_opened()
         self._touched.add(slot)
+        self.bytes += sum(map(record_size, records)) if size is None else size
+        self.records += len(records)
         try:
-            for record in records:
-                producer.produce(record)
-                self.bytes += record_size(record)
-                self.records += 1
-                if self.records % RECORDS_PER_POLL == 0:
-                    producer.poll()
+            producer.produce_all(records)
             producer.check()
         except DeliveryError:
             self.last_failure = producer.failure

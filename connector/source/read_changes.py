@@ -16,7 +16,7 @@ import json
 import logging
 import queue
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -172,10 +172,11 @@ class ChangeReader:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def batch(self, read: Read, batch: Batch) -> None:
+    def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
         """Called by `Reading`."""
-        if self._until_ms is None or micros_of(batch.time) < self._until_ms * 1000:
-            self._ready.append(batch)
+        until = self._until_ms
+        self._ready.extend(batch for batch in batches if until is None or micros_of(batch.time) < until * 1000)
+        return len(batches)
 
     def _described(self, table: TableName, found: DescribedTable | None) -> None:
         self._reading.described(table, found)

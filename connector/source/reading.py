@@ -1,7 +1,7 @@
 """The reading loop's middle: permissions of the planner become queries, pages become batches, batches go to a consumer.
 
-In: a `Planner`, descriptions of its tables, events of the `LogReader`. Out: calls of `Consumer.batch` for each complete
-batch, in each stream's order, followed by the planner being told. Owned by one thread; never waits.
+In: a `Planner`, descriptions of its tables, events of the `LogReader`. Out: calls of `Consumer.deliver` with complete
+batches, in each stream's order, followed by the planner being told. Owned by one thread; never waits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import heapq
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -44,11 +44,12 @@ DESCRIBING_SECONDS = 0.05
 class Consumer(Protocol):
     """Whoever delivers."""
 
-    def batch(self, read: Read, batch: Batch) -> None:
-        """Called with each complete batch, in its stream's order; when it returns, the batch counts as produced.
+    def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
+        """Called with complete batches, in each stream's order. How many of them, from the first, now count as
+        produced: at least one.
 
-        Raises PoisonRow for a batch that can never be delivered: its group is failed. Any other exception goes
-        through to the caller of `Reading.handle`, and the batch does not count.
+        Raises PoisonRow if the first can never be delivered: its group is failed. Any other exception goes through to
+        the caller of `Reading.handle`, and none of the batches counts.
         """
 
 
@@ -223,15 +224,16 @@ class Reading:
                 self._deliver(active, active.assembler.finish())
                 self._end(active)
 
-    def _deliver(self, active: _Active, batches: Iterable[Batch]) -> None:
+    def _deliver(self, active: _Active, batches: Sequence[Batch]) -> None:
         read = active.read
-        for batch in batches:
-            if not self._planner.is_current(read):
-                return
-            self._consumer.batch(read, batch)
-            self.counters.batches += 1
+        while batches and self._planner.is_current(read):
+            count = self._consumer.deliver(read, batches)
+            self.counters.batches += count
             # After, never before: a commit that came in between would promise what was not produced.
-            self._planner.advance(read, batch.stream_id, batch.time)
+            newest = {batch.stream_id: batch.time for batch in batches[:count]}
+            for stream in newest:
+                self._planner.advance(read, stream, newest[stream])
+            batches = batches[count:]
 
     def _end(self, active: _Active) -> None:
         read = active.read

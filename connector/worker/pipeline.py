@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from connector.changes import Batch, changes_of
 from connector.config import Configuration
@@ -23,6 +25,18 @@ log = logging.getLogger(__name__)
 
 # What the broker adds to a record beside its bytes, generously.
 RECORD_OVERHEAD = 128
+
+# Records that are made before somebody looks at the time again.
+RECORDS_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Encoded:
+    """The records of some batches, in order. ``ends``: where in ``records`` each batch ends."""
+
+    records: list[KafkaRecord] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    bytes: int = 0
 
 
 class Pipeline:
@@ -47,39 +61,69 @@ class Pipeline:
         self._tolerant = configuration.connector["errors.tolerance"] == "all"
         self.failed_topics: dict[str, str] = {}
         self.poison: dict[tuple[bytes, bytes], str] = {}
+        # Bytes that a record of a topic that is known to be there may have.
+        self._limits: dict[str, int] = {}
         self.records: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
         self.last_dead_letter: str | None = None
 
-    def records_of(self, batch: Batch) -> list[KafkaRecord]:
-        """All records of a batch, in order. Raises PoisonRow if it can have none."""
-        table = batch.layout.description.full_name
-        try:
-            records: list[KafkaRecord] = self._encoded(batch)
-        except PoisonRow as poison:
-            return self._dead_letter(batch, table, poison)
-        self.records[table] += len(records)
-        return records
+    def encode(self, batches: Iterable[Batch], room: int) -> Encoded:
+        """All records of the first batches, at least of one, until ``room`` bytes are filled.
 
-    def _encoded(self, batch: Batch) -> list[KafkaRecord]:
-        remembered = self.poison.get((batch.stream_id, batch.time))
-        if remembered is not None:
-            raise PoisonRow(remembered)
-        encode = self.encoder.encode
-        records: list[KafkaRecord] = []
+        Stops in front of a batch that can have none; raises PoisonRow if that is the first.
+        """
+        done = Encoded()
+        for batch in batches:
+            before, bytes_before = len(done.records), done.bytes
+            try:
+                self._add_batch(done, batch)
+            except PoisonRow as poison:
+                del done.records[before:]
+                done.bytes = bytes_before
+                if not self._tolerant:
+                    if done.ends:
+                        break
+                    raise
+                letters = self._dead_letter(batch, poison)
+                done.records += letters
+                done.bytes += sum(map(record_size, letters))
+            else:
+                self.records[batch.layout.description.full_name] += len(done.records) - before
+            done.ends.append(len(done.records))
+            if done.bytes >= room or len(done.records) >= RECORDS_AT_ONCE:
+                break
+        return done
+
+    def _add_batch(self, done: Encoded, batch: Batch) -> None:
+        if self.poison:
+            remembered = self.poison.get((batch.stream_id, batch.time))
+            if remembered is not None:
+                raise PoisonRow(remembered)
+        encode, limits = self.encoder.encode, self._limits
         for change in changes_of(batch):
-            records += encode(change)
-        for record in records:
-            if not self.has_topic(record.topic):
-                raise PoisonRow(f"topic {record.topic}: {self.failed_topics[record.topic]}")
-            facts = self._topics.get(record.topic)
-            if facts is not None and record_size(record) + RECORD_OVERHEAD > facts.max_message_bytes:
-                # Found out before it is sent: the broker would refuse it together with its neighbours.
-                raise PoisonRow(
-                    f"a record of {record_size(record)} bytes is larger than topic {record.topic} takes "
-                    f"(max.message.bytes is {facts.max_message_bytes})"
-                )
-        return records
+            for record in encode(change):
+                size = record_size(record)
+                limit = limits.get(record.topic)
+                if size > (self._limit(record.topic) if limit is None else limit):
+                    # Found out before it is sent: the broker would refuse it together with its neighbours.
+                    raise PoisonRow(
+                        f"a record of {size} bytes is larger than topic {record.topic} takes "
+                        f"(max.message.bytes is {self._topics[record.topic].max_message_bytes})"
+                    )
+                done.records.append(record)
+                done.bytes += size
+
+    def _limit(self, topic: str) -> int:
+        if not self.has_topic(topic):
+            raise PoisonRow(f"topic {topic}: {self.failed_topics[topic]}")
+        facts = self._topics.get(topic)
+        self._limits[topic] = sys.maxsize if facts is None else facts.max_message_bytes - RECORD_OVERHEAD
+        return self._limits[topic]
+
+    def fail_topic(self, topic: str, why: str) -> None:
+        """Nothing can be sent to ``topic`` any more."""
+        self.failed_topics[topic] = why
+        self._limits.pop(topic, None)
 
     def has_topic(self, topic: str) -> bool:
         """Whether records may go there. One that a transform sends records to, and that no table's name foretold, is
@@ -90,14 +134,12 @@ class Pipeline:
             try:
                 self._topics[topic] = self._create_topic(topic)
             except ConfigurationError as error:
-                self.failed_topics[topic] = "; ".join(problem.problem for problem in error.problems)
+                self.fail_topic(topic, "; ".join(problem.problem for problem in error.problems))
                 return False
         return True
 
-    def _dead_letter(self, batch: Batch, table: str, poison: PoisonRow) -> list[KafkaRecord]:
-        if not self._tolerant:
-            raise poison
-        topic = self._dead_letter_topic
+    def _dead_letter(self, batch: Batch, poison: PoisonRow) -> list[KafkaRecord]:
+        table, topic = batch.layout.description.full_name, self._dead_letter_topic
         self.dead_letters[table] += 1
         self.last_dead_letter = str(poison)
         log.warning("%s: dead letter: %s", table, poison)

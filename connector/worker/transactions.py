@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 
 from connector.changes import Batch
 from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS
@@ -27,7 +28,7 @@ from connector.source.chores import Chores
 from connector.source.connection import ServerClock
 from connector.source.descriptions import DescribedTable
 from connector.topology import Planner
-from connector.worker.pipeline import Pipeline
+from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.schemas import SchemasTopic
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Transactions:
         self._quiet_until = 0.0
         self._renewing = False
         self._renew_pause = RENEW_PAUSE[0]
-        self._batch: Batch | None = None
+        self._refused: Batch | None = None
         self.last_error: str | None = None
         self.fatal: CdcError | None = None
 
@@ -92,12 +93,22 @@ class Transactions:
 
     # -- filling ---------------------------------------------------------------------------------------------
 
-    def add(self, slot: int, batch: Batch) -> None:
-        """All records of a batch, or the exception that says why not."""
-        records = self._pipeline.records_of(batch)
-        self._batch = batch
-        self.delivery.add(slot, records)
-        self._batch = None
+    def add(self, slot: int, batches: Sequence[Batch]) -> int:
+        """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
+        encoded = self._pipeline.encode(batches, self.delivery.room)
+        try:
+            self.delivery.add(slot, encoded.records, encoded.bytes)
+        except CdcError:
+            self._blame(batches, encoded)
+            raise
+        return len(encoded.ends)
+
+    def _blame(self, batches: Sequence[Batch], encoded: Encoded) -> None:
+        """Find the batch whose record the client itself refused."""
+        failure = self.delivery.last_failure
+        if failure is not None and failure.record is not None:
+            place = next(at for at, record in enumerate(encoded.records) if record is failure.record)
+            self._refused = batches[bisect_right(encoded.ends, place)]
 
     def add_schemas(self, tables: Iterable[DescribedTable], slot: int) -> None:
         records = self._schemas.missing(table.description for table in tables)
@@ -181,13 +192,13 @@ class Transactions:
     def _learn(self) -> None:
         """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
         failure, self.delivery.last_failure = self.delivery.last_failure, None
-        batch, self._batch = self._batch, None
+        batch, self._refused = self._refused, None
         if failure is None:
             return
         if failure.error.code() in RECORD_ERRORS and batch is not None:
             self._pipeline.poison[(batch.stream_id, batch.time)] = str(failure)
         elif failure.error.code() in TOPIC_ERRORS or failure.error.code() in RECORD_ERRORS:
-            self._pipeline.failed_topics[failure.topic] = str(failure)
+            self._pipeline.fail_topic(failure.topic, str(failure))
 
     def start_over(self, error: CdcError) -> None:
         """No position in memory is valid: a new producer, and every slot of ours restored."""

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from connector.changes import Batch
 from connector.config import Configuration
@@ -209,11 +209,11 @@ class Worker:
 
     # -- delivering ------------------------------------------------------------------------------------------
 
-    def batch(self, read: Read, batch: Batch) -> None:
-        """`Reading` has a complete batch: a transaction is cut in front of it, never inside."""
+    def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
+        """`Reading` has complete batches: a transaction is cut in front of one, never inside."""
         if self.delivery.should_commit:
             self.transactions.commit()
-        self.transactions.add(read.slot, batch)
+        return self.transactions.add(read.slot, batches)
 
     def _described(self, table: TableName, found: DescribedTable | None) -> None:
         if found is None:
