@@ -93,7 +93,12 @@ class Encoder:
             key, value = plan.key(change), plan.value(change, self._clock())
             headers = plan.headers(change) if plan.headers is not None else []
             if self._transform is None:
-                return self._records(bound, change, key, value, headers)
+                key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
+                encoded = [(name, text.encode()) for name, text in headers] if headers else []
+                records = [Record(plan.topic, key_bytes, value_bytes, encoded)]
+                if kind == "d" and self.options.tombstones:
+                    records.append(Record(plan.topic, key_bytes, None, encoded, "tombstone"))
+                return records
             records = self._converted(self._decoded(plan, key, value, headers, "data"))
             if kind == "d" and self.options.tombstones:
                 records += self._converted(self._decoded(plan, key, None, headers, "tombstone"))
@@ -102,17 +107,6 @@ class Encoder:
             raise
         except _BAD_RECORD as error:
             raise _explained(change, error) from error
-
-    def _records(
-        self, bound: _Bound, change: Change, key: Any, value: Any, headers: list[tuple[str, Any]]
-    ) -> list[Record]:
-        topic = bound.plan.topic
-        key_bytes = bound.serialize_key(key)
-        encoded = [(name, text.encode()) for name, text in headers] if headers else []
-        records = [Record(topic, key_bytes, bound.serialize_value(value), encoded)]
-        if change.kind == "d" and self.options.tombstones:
-            records.append(Record(topic, key_bytes, None, encoded, "tombstone"))
-        return records
 
     def _encode_range(self, change: Change) -> list[Record]:
         if self.options.range_deletes == "skip":

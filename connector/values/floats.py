@@ -40,6 +40,12 @@ def java_double(value: float) -> str:
     """
     if is_plain(value):
         return repr(float(value))
+    if 1e7 < abs(value) < 1e16:
+        # repr has no exponent yet: the usual case.
+        whole, _, fraction = repr(abs(float(value))).partition(".")
+        digits = (whole + fraction).rstrip("0")
+        if len(digits) > 1:
+            return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:]}E{len(whole) - 1}"
     word = _word(value)
     if word:
         return word

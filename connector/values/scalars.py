@@ -75,8 +75,7 @@ def encode_text(value: Any) -> bytes:
     return value.encode()
 
 
-def decode_text(raw: bytes) -> Any:
-    return raw.decode()
+decode_text: Final[Decode] = bytes.decode
 
 
 def encode_ascii(value: Any) -> bytes:
