@@ -11,6 +11,7 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.names import quoted
+from spark_jobs.sink import TableFormat
 
 Result = TypeVar("Result")
 
@@ -99,3 +100,17 @@ def _is_conflict(error: Exception) -> bool:
     return any(
         mark in text for mark in ("DELTA_CONCURRENT", "ConcurrentAppend", "ConcurrentModification", "MetadataChanged")
     )
+
+
+FORMAT = TableFormat(
+    name="delta",
+    jar_sets=("spark",),
+    settings={
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    },
+    needs_class="org.apache.spark.sql.delta.DeltaLog",
+    coordinate="io.delta:delta-spark_4.0_2.13:4.4.0",
+    open=DeltaSink,
+)

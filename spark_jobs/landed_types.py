@@ -7,6 +7,8 @@ Stored values hold no maps, since Spark cannot compare maps: a map is stored as 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from connector.values.types import (
     CqlType,
     ListType,
@@ -17,7 +19,7 @@ from connector.values.types import (
     UserType,
     VectorType,
 )
-from spark_jobs.names import literal, quoted, struct_of
+from spark_jobs.names import literal, physical, quoted, struct_of
 
 _STORED = {
     "ascii": "string",
@@ -46,6 +48,8 @@ _FLOATING = frozenset({"float", "double"})
 _OWN_ORDER = frozenset(
     ["tinyint", "smallint", "int", "bigint", "counter", "date", "time", "timestamp", "boolean", "text", "ascii", "blob"]
 )
+# Not every table format has integers of less than 32 bits.
+_SHORT = frozenset({"tinyint", "smallint"})
 _NO_SQL = frozenset({"decimal", "varint", "duration", "inet"})
 
 # TIMESTAMP counts microseconds in 64 bits; a CQL timestamp counts milliseconds in 64 bits.
@@ -60,16 +64,36 @@ def fields_of(type_: TupleType | UserType) -> list[tuple[str, CqlType]]:
     return [(f"field_{index}", element) for index, element in enumerate(type_.elements)]
 
 
+def stored_fields(type_: TupleType | UserType) -> list[tuple[str, CqlType]]:
+    """The fields with the names that they have in changelog and state: table formats refuse some characters."""
+    return [(physical(name), kind) for name, kind in fields_of(type_)]
+
+
 def stored_type(type_: CqlType) -> str:
-    """The Spark type of a value in changelog and state, which is also how it is parsed from a record."""
+    """The Spark type of a value in changelog and state."""
+    return _spark_type(type_, stored_fields)
+
+
+def recorded_type(type_: CqlType) -> str:
+    """The Spark type that parses a value of a record: fields have the names that records give them."""
+    return _spark_type(type_, fields_of)
+
+
+def as_stored(type_: CqlType, sql: str) -> str:
+    """A record's value with the stored type's names of fields."""
+    stored = stored_type(type_)
+    return sql if stored == recorded_type(type_) else f"CAST({sql} AS {stored})"
+
+
+def _spark_type(type_: CqlType, fields: Callable[[TupleType | UserType], list[tuple[str, CqlType]]]) -> str:
     if isinstance(type_, NativeType):
         return _STORED[type_.name]
     if isinstance(type_, ListType | SetType | VectorType):
-        return f"array<{stored_type(type_.element)}>"
+        return f"array<{_spark_type(type_.element, fields)}>"
     if isinstance(type_, MapType):
-        return f"array<struct<key:{stored_type(type_.key)},value:{stored_type(type_.value)}>>"
+        return f"array<struct<key:{_spark_type(type_.key, fields)},value:{_spark_type(type_.value, fields)}>>"
     if isinstance(type_, TupleType | UserType):
-        inner = ",".join(f"{quoted(name)}:{stored_type(field)}" for name, field in fields_of(type_))
+        inner = ",".join(f"{quoted(name)}:{_spark_type(kind, fields)}" for name, kind in fields(type_))
         return f"struct<{inner}>"
     raise TypeError(f"{type_!r} is not a CQL type")
 
@@ -93,6 +117,8 @@ def present(type_: CqlType, sql: str, as_type: str | None = None, depth: int = 0
             return f"date_from_unix_date({sql})"
         if type_.name == "timestamp":
             return f"timestamp_millis({sql})"
+        if type_.name in _SHORT:
+            return f"CAST({sql} AS {_STORED[type_.name]})"
         return sql
     name = f"x{depth}"
     if isinstance(type_, ListType | SetType | VectorType):
@@ -101,9 +127,10 @@ def present(type_: CqlType, sql: str, as_type: str | None = None, depth: int = 0
     if isinstance(type_, MapType):
         return present_entries(type_, sql, f"{name}.key", f"{name}.value", name, as_type, depth + 1)
     if isinstance(type_, TupleType | UserType):
-        plain = [(field, f"{sql}.{quoted(field)}") for field, _ in fields_of(type_)]
+        plain = [(field, f"{sql}.{quoted(field)}") for field, _ in stored_fields(type_)]
         shown = [
-            (field, present(kind, f"{sql}.{quoted(field)}", as_type, depth + 1)) for field, kind in fields_of(type_)
+            (field, present(kind, f"{sql}.{quoted(stored)}", as_type, depth + 1))
+            for (field, _), (stored, kind) in zip(fields_of(type_), stored_fields(type_))
         ]
         if plain == shown:
             return sql
@@ -233,7 +260,7 @@ def text_value(type_: CqlType, sql: str) -> str:
         stored = _STORED[type_.name]
         return sql if stored == "string" else f"CAST({sql} AS {stored})"
     wrapped = f"concat('{{\"v\":', {sql}, '}}')"
-    return f"from_json({wrapped}, {literal('v ' + stored_type(type_))}).v"
+    return f"from_json({wrapped}, {literal('v ' + recorded_type(type_))}).v"
 
 
 _WIDER = {
@@ -265,9 +292,9 @@ def adapted(old: CqlType, new: CqlType, sql: str, depth: int = 0) -> str | None:
             return None
         return f"transform({sql}, {name} -> {struct_of([('key', key), ('value', value)])})"
     if isinstance(old, TupleType | UserType) and isinstance(new, TupleType | UserType):
-        before = dict(fields_of(old))
+        before = dict(stored_fields(old))
         parts: list[tuple[str, str]] = []
-        for field, kind in fields_of(new):
+        for field, kind in stored_fields(new):
             part: str | None = f"CAST(NULL AS {stored_type(kind)})"
             if field in before:
                 part = adapted(before[field], kind, f"{sql}.{quoted(field)}", depth)

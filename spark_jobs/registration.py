@@ -11,15 +11,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_sink import DeltaSink
 from spark_jobs.landed_table import LandedTable
 from spark_jobs.settings import folder
 from spark_jobs.sink import Sink
+from spark_jobs.table_formats import table_format
 
 
 def open_sink(session: SparkSession, config: Mapping[str, Any]) -> Sink:
     """The sink of the configured warehouse."""
-    return DeltaSink(session, folder(str(config["warehouse"])))
+    return table_format(config).open(session, folder(str(config["warehouse"])))
 
 
 def register_landed(session: SparkSession, config: Mapping[str, Any]) -> list[str]:

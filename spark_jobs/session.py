@@ -20,12 +20,13 @@ from pyspark.sql import SparkSession
 
 from connector.errors import ConfigurationError, LandingError, Problem
 from spark_jobs.settings import folder
+from spark_jobs.table_formats import table_format
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
 
 # What set-up leaves in a clone; an installed package has neither.
 _CLONE = Path(__file__).resolve().parent.parent
-CLONE_JARS = _CLONE / ".cache" / "jars" / "spark"
+CLONE_JARS = _CLONE / ".cache" / "jars"
 CLONE_JAVA = _CLONE / ".cache" / "java" / "spark"
 
 VALUES = {
@@ -37,6 +38,9 @@ VALUES = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Columns v and V are two, and so are tables; a name that contains ${...} means just that.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.variable.substitute": "false",
 }
 """Settings that decide what a landed value is: they hold in every session, the user's settings cannot change them."""
 
@@ -44,7 +48,6 @@ DEFAULTS = {
     "spark.app.name": "scylla-cdc-landing",
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
     # Batches are short and cores few: parallel collection costs less than G1's concurrent threads.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UsePerfData",
     # Listing files for a vacuum otherwise takes 10,000 tasks, however few the files are.
@@ -64,16 +67,11 @@ DEFAULTS = {
 
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-
 
 def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
     """Every Spark setting of a session for this configuration; values that landed data depends on win."""
     given = {name: str(value) for name, value in config.items() if name.startswith("spark.")}
-    settings = {**DEFAULTS, **DELTA, **given}
+    settings = {**DEFAULTS, **table_format(config).settings, **given}
     master = settings.setdefault("spark.master", os.environ.get("MASTER", "local[*]"))
     if master.startswith("local"):
         settings = {**LOCAL, **settings}
@@ -81,10 +79,11 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
     settings.setdefault("spark.sql.warehouse.dir", f"{warehouse}/_catalog")
     if "spark.jars" not in settings and "spark.jars.packages" not in settings:
         # Under spark-submit the jars are its business.
-        ours = CLONE_JARS.is_dir() and "PYSPARK_GATEWAY_PORT" not in os.environ
-        jars = os.environ.get(JARS_VARIABLE) or (str(CLONE_JARS) if ours else "")
+        folders = [CLONE_JARS / name for name in table_format(config).jar_sets]
+        ours = [] if "PYSPARK_GATEWAY_PORT" in os.environ else [str(path) for path in folders if path.is_dir()]
+        jars = [named] if (named := os.environ.get(JARS_VARIABLE)) else ours
         if jars:
-            settings["spark.jars"] = _jar_list(jars)
+            settings["spark.jars"] = ",".join(map(_jar_list, jars))
     return {**settings, **VALUES}
 
 
@@ -135,7 +134,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         # PySpark's own loggers repeat what is raised anyway, with every stack there is.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    require_class(session, "org.apache.spark.sql.delta.DeltaLog", "io.delta:delta-spark_4.0_2.13:4.4.0")
+    form = table_format(config)
+    require_class(session, form.needs_class, form.coordinate)
     return session
 
 
@@ -148,7 +148,8 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
     except Exception as error:
         raise LandingError(
             f"Spark has no {name.rsplit('.', 1)[-1]}: the jar of {coordinate} is missing; "
-            f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}"
+            f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}; "
+            "in a clone, `make extras` fetches all"
         ) from error
 
 

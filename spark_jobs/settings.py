@@ -21,6 +21,7 @@ from connector.config.property import Property
 from connector.config.secret import MASK, is_secret_name
 from connector.errors import ConfigurationError, Problem
 from spark_jobs.source_settings import SOURCE_PROPERTIES, source_problems
+from spark_jobs.table_formats import DEFAULT, FORMATS
 
 _MS = integer(0, LONG_MAX)
 
@@ -39,6 +40,7 @@ PROPERTIES: tuple[Property, ...] = (
              required=_required("a folder")),
     Property("checkpoint", STRING, "Folder for Spark's own bookkeeping; may be deleted at any time.",
              default_text="`_checkpoint` in the warehouse"),
+    Property("sink", one_of(*FORMATS), "The landed tables' format.", DEFAULT),
     Property("value.converter", STRING, "The connector's `value.converter`.", "JsonConverter"),
     Property("value.converter.schemas.enable", BOOLEAN, "The connector's setting of the same name.", True),
     Property("schema.registry.url", LIST, "The Schema Registry, for Avro.", (),
@@ -129,7 +131,7 @@ class Settings:
     def session_config(self) -> dict[str, Any]:
         """What ``open_session`` needs."""
         spark = {name: value for name, value in self.passed_on.items() if name.startswith("spark.")}
-        parts = {"warehouse": self.warehouse, "log.level": self["log.level"]}
+        parts = {"warehouse": self.warehouse, "sink": self["sink"], "log.level": self["log.level"]}
         return {**spark, **parts, "tables": [str(table) for table in self.tables]}
 
 

@@ -1,16 +1,17 @@
 """The contract between landing and a table format, in few verbs.
 
 In: folders and frames. Out: tables that readers see whole commits of. ``append`` and ``replace_buckets`` each are one
-atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. ``delta_sink`` is the
-implementation.
+atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. ``delta_sink`` and
+``iceberg_sink`` are the implementations; ``table_formats`` knows them by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 
 class Sink(Protocol):
@@ -42,3 +43,18 @@ class Sink(Protocol):
 
     def files(self, table: str) -> tuple[int, int]:
         """Number and bytes of the files that the current snapshot consists of."""
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a session must have for a sink, and how the sink of a warehouse is opened in it.
+
+    ``jar_sets`` are the pinned sets of jars that land with this format, by the names that set-up fetches them by.
+    """
+
+    name: str
+    jar_sets: tuple[str, ...]
+    settings: Mapping[str, str]
+    needs_class: str
+    coordinate: str
+    open: Callable[[SparkSession, str], Sink]

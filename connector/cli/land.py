@@ -79,9 +79,11 @@ def with_jars(settings: Settings) -> Settings:
         return settings
     from embedded.jars import resolve
     from embedded.java import find_java
+    from spark_jobs.table_formats import table_format
 
     os.environ.update(find_java().spark_environment())
-    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, resolve("spark")))})
+    jars = [jar for name in table_format(settings.session_config()).jar_sets for jar in resolve(name)]
+    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, jars))})
 
 
 @contextlib.contextmanager

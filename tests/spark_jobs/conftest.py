@@ -21,7 +21,7 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark.driver.memory": "1500m",
         # Plans are many and small here: compiling them well costs more than they do.
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
-        "spark.jars": ",".join(map(str, resolve("spark"))),
+        "spark.jars": ",".join(map(str, [*resolve("spark"), *resolve("iceberg")])),
         "warehouse": str(tmp_path_factory.mktemp("session")),
     }
 

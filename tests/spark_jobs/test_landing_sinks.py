@@ -1,0 +1,187 @@
+"""The contract of sinks, tried with every implementation; what differs between them is not a test here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from connector.errors import ConfigurationError, LandingError
+from embedded.jars import jar_set
+from spark_jobs.session import require_class, session_settings
+from spark_jobs.sink import Sink
+from spark_jobs.table_formats import FORMATS, table_format
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = {"bucket": "int", "kind": "int", "mark": "int", "v_$45": "struct<v:string,x:binary>"}
+TABLE = "k$53/t/state"
+
+
+@pytest.fixture(params=sorted(FORMATS))
+def sink(request: pytest.FixtureRequest, spark: SparkSession, warehouse: str) -> Sink:
+    opened = FORMATS[request.param].open(spark, warehouse)
+    assert not opened.exists(TABLE)
+    opened.prepare(TABLE, COLUMNS, "bucket")
+    assert opened.exists(TABLE)
+    return opened
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> Callable[..., DataFrame]:
+    """Rows of (bucket, mark), in so many files at most."""
+
+    def made(*values: tuple[int, int], files: int = 1) -> DataFrame:
+        shown = ", ".join(f"({bucket}, {mark})" for bucket, mark in values)
+        return spark.sql(f"SELECT * FROM VALUES {shown} AS v(bucket, mark)").repartition(files)
+
+    return made
+
+
+def content(spark: SparkSession, sink: Sink) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in spark.sql(f"SELECT bucket, mark FROM {sink.relation(TABLE)}").collect())
+
+
+def test_appends_add_and_buckets_are_replaced_whole(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    sink.append(TABLE, rows((1, 1), (2, 1)))
+    sink.append(TABLE, rows((1, 2)))
+    assert content(spark, sink) == [(1, 1), (1, 2), (2, 1)]
+    sink.replace_buckets(TABLE, rows((1, 9), (3, 9)))
+    assert content(spark, sink) == [(1, 9), (2, 1), (3, 9)]
+    before = spark.sql(f"SELECT bucket, mark + 1 AS mark FROM {sink.relation(TABLE)} WHERE bucket = 2")
+    sink.replace_buckets(TABLE, before.unionByName(rows((4, 4))))
+    assert content(spark, sink) == [(1, 9), (2, 2), (3, 9), (4, 4)]
+
+
+def test_deletes_remove_what_meets_the_condition(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    sink.append(TABLE, rows((1, 1), (1, 2), (2, 1), (3, 1)))
+    sink.delete(TABLE, "bucket IN (2, 3)")
+    assert content(spark, sink) == [(1, 1), (1, 2)]
+    sink.delete(TABLE, "bucket = 1 AND (mark < 2 OR mark = 7)")
+    assert content(spark, sink) == [(1, 2)]
+    sink.delete(TABLE, "true")
+    assert content(spark, sink) == []
+
+
+def test_columns_are_added_and_rows_before_them_have_none(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    sink.append(TABLE, rows((1, 1)))
+    wider = {**COLUMNS, "n$20m": "bigint", "e_x": "array<struct<k:tinyint,t:bigint,v:float>>"}
+    sink.prepare(TABLE, wider, "bucket")
+    sink.prepare(TABLE, wider, "bucket")
+    added = "array(named_struct('k', 3Y, 't', 1L, 'v', float('-0.0')))"
+    sink.append(TABLE, spark.sql(f"SELECT 2 AS bucket, 5L AS `n$20m`, {added} AS e_x"))
+    found = spark.sql(f"SELECT bucket, mark, `n$20m`, e_x[0].k, string(e_x[0].v) FROM {sink.relation(TABLE)}").collect()
+    assert sorted(map(tuple, found)) == [(1, 1, None, None, None), (2, None, 5, 3, "-0.0")]
+    assert set(spark.table(sink.relation(TABLE)).columns) == set(wider)
+
+
+def test_a_view_over_a_table_shows_every_commit(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    mark = f"(SELECT max(mark) FROM {sink.relation(TABLE)} WHERE bucket = -1)"
+    spark.sql("CREATE DATABASE IF NOT EXISTS contract")
+    spark.sql(f"CREATE OR REPLACE VIEW contract.v AS SELECT *, {mark} AS m FROM {sink.relation(TABLE)}")
+    for at in (1, 2):
+        sink.replace_buckets(TABLE, rows((-1, at), (1, at)))
+        assert spark.table("contract.v").select("bucket", "m").orderBy("bucket").collect() == [(-1, at), (1, at)]
+
+
+def test_readers_never_see_a_mark_that_is_newer_than_the_rows(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    """The text of the landed view reads a table twice: its mark, and its rows."""
+    sink.replace_buckets(TABLE, rows((-1, 0), (1, 0)))
+    relation = sink.relation(TABLE)
+    text = (
+        f"SELECT mark, (SELECT coalesce(max(mark), 0) FROM {relation} WHERE bucket = -1) AS m "
+        f"FROM {relation} WHERE bucket = 1"
+    )
+    failed: list[BaseException] = []
+    ended = threading.Event()
+
+    def write() -> None:
+        try:
+            for at in range(1, 5):
+                sink.replace_buckets(TABLE, rows((-1, at), (1, at)))
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = []
+    while not ended.is_set():
+        seen += spark.sql(text).collect()
+    writer.join()
+    assert not failed and seen
+    assert all(row["mark"] >= row["m"] for row in seen), seen
+    assert [tuple(row) for row in spark.sql(text).collect()] == [(4, 4)]
+
+
+def test_writers_at_the_same_time_lose_nothing(spark: SparkSession, sink: Sink, warehouse: str, rows: Any) -> None:
+    """As landing and maintenance are: one appends, the other deletes and compacts."""
+    sink.append(TABLE, rows(*[(-5, at) for at in range(4)]))
+    other = FORMATS[_name_of(sink)].open(spark, warehouse)
+    failed: list[BaseException] = []
+
+    def keep_house() -> None:
+        try:
+            other.delete(TABLE, "bucket = -5 AND mark < 2")
+            other.compact(TABLE)
+            other.delete(TABLE, "bucket = -5 AND mark < 3")
+        except BaseException as error:
+            failed.append(error)
+
+    keeper = threading.Thread(target=keep_house)
+    keeper.start()
+    for at in range(3):
+        sink.append(TABLE, rows((at, at), (-5, 10 + at)))
+    keeper.join()
+    assert not failed, failed
+    expected = [(-5, 3), *((-5, 10 + at) for at in range(3)), *((at, at) for at in range(3))]
+    assert content(spark, sink) == expected
+
+
+def test_compaction_and_vacuum_change_no_row(spark: SparkSession, sink: Sink, warehouse: str, rows: Any) -> None:
+    for at in range(3):
+        sink.append(TABLE, rows(*[(1, at * 10 + n) for n in range(4)], (2, at), files=2))
+    before, (many, size) = content(spark, sink), sink.files(TABLE)
+    assert many >= 6 and size > 0
+    sink.compact(TABLE, "bucket = 1")
+    some = sink.files(TABLE)[0]
+    sink.compact(TABLE)
+    few, _ = sink.files(TABLE)
+    assert many > some >= few == 2
+    stored = _data_files(warehouse)
+    sink.vacuum(TABLE, 0)
+    assert _data_files(warehouse) == few < stored
+    assert content(spark, sink) == before
+
+
+def test_what_a_table_does_not_have_is_refused(spark: SparkSession, sink: Sink) -> None:
+    sink.append(TABLE, spark.sql("SELECT 1 AS bucket, 1 AS mark"))
+    with pytest.raises(Exception, match="unheard"):
+        sink.append(TABLE, spark.sql("SELECT 1 AS bucket, 1 AS mark, 1 AS unheard"))
+    assert content(spark, sink) == [(1, 1)]
+
+
+def test_sessions_have_what_their_format_needs(spark: SparkSession) -> None:
+    for name, form in FORMATS.items():
+        settings = session_settings({"sink": name, "spark.jars": "mine.jar"})
+        assert form.settings.items() <= settings.items()
+        roots = [str(root) for jars in form.jar_sets for root in jar_set(jars).roots]
+        assert form.coordinate in roots, "set-up fetches another jar than the remedy names"
+        require_class(spark, form.needs_class, form.coordinate)
+    with pytest.raises(LandingError, match=r"no Missing: the jar of a:b:1 is missing; .*--packages a:b:1"):
+        require_class(spark, "org.example.Missing", "a:b:1")
+    with pytest.raises(ConfigurationError, match="Must be one of delta, iceberg"):
+        table_format({"sink": "hudi"})
+
+
+def _name_of(sink: Sink) -> str:
+    return next(name for name, form in FORMATS.items() if isinstance(sink, form.open))  # type: ignore[arg-type]
+
+
+def _data_files(warehouse: str) -> int:
+    return sum(1 for _ in Path(warehouse).rglob("*.parquet") if "_delta_log" not in str(_))
