@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from connector.values.types import CqlType
 from spark_jobs.avro_records import Registry, with_avro_text
 from spark_jobs.changelog import NUMBERED, changelog_columns
-from spark_jobs.landed_types import order_key, out_of_range, text_value
+from spark_jobs.landed_types import as_stored, order_key, out_of_range, text_value
 from spark_jobs.layout import DEAD, Key, Layout, Stored
 from spark_jobs.names import literal, quoted, struct_of
 from spark_jobs.patches import PARTITION, ROW
@@ -96,10 +96,9 @@ def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
 
 
 def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
-    partition = ", ".join(quoted(key.identity) for key in layout.partition)
     made = {
         "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
-        "bucket": f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)",
+        "bucket": bucket(layout),
         "landed_at": "current_timestamp()",
         "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
         "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
@@ -109,6 +108,12 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     if name in NUMBERED or name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
+
+
+def bucket(layout: Layout) -> str:
+    """The part of the table that a partition's rows are in."""
+    partition = ", ".join(quoted(key.identity) for key in layout.partition)
+    return f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)"
 
 
 def _no_longer_written(layout: Layout) -> set[str]:
@@ -137,7 +142,7 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
             fields.append(f"CASE WHEN {ranged} AND e.kind = 'range' THEN {bound} END AS {side}_bound")
     fields.append(f"{has_row} AS has_row")
     for key in layout.keys:
-        fields.append(f"{_key_value(layout, key, ranged)} AS {quoted(key.value)}")
+        fields.append(f"{as_stored(key.type, _key_value(layout, key, ranged))} AS {quoted(key.value)}")
     no_clustering = " AND ".join(f"{_key_value(layout, key, ranged)} IS NULL" for key in layout.clustering)
     kind = str(ROW)
     if layout.clustering:
@@ -150,7 +155,7 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         value = source if layout.images else f"{source}.value"
         ranges += _cannot_show(layout, column.name, stored, value)
     for key in layout.keys:
-        ranges += _not_fitting(key.type, _key_value(layout, key, ranged), layout.declared.get(key.name))
+        ranges += not_fitting(key.type, _key_value(layout, key, ranged), layout.declared.get(key.name))
     fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
     return fields
 
@@ -158,19 +163,20 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
 def _cannot_show(layout: Layout, column: str, stored: Stored, value: str) -> list[str]:
     """Conditions under which a reader's type cannot hold what a record writes to a column."""
     if stored.role == "cell":
-        return _not_fitting(stored.type, value, layout.declared.get(column))
+        return not_fitting(stored.type, value, layout.declared.get(column))
     if stored.role == "fields":
         return [
             text
             for name, part in layout.field_cells(stored)
-            for text in _not_fitting(part.type, f"{value}.elements.{quoted(name)}.value", None)
+            for text in not_fitting(part.type, f"{value}.elements.{quoted(name)}.value", None)
         ]
     parts = [(stored.element_key, "e.key"), (stored.element_value, "e.value")]
-    found = [text for kind, sql in parts if kind is not None for text in _not_fitting(kind, sql, None)]
+    found = [text for kind, sql in parts if kind is not None for text in not_fitting(kind, sql, None)]
     return [f"exists({value}.elements, e -> {' OR '.join(found)})"] if found else []
 
 
-def _not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
+def not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
+    """Conditions under which a reader's type cannot hold a value."""
     if declared is None:
         return [text for text in [out_of_range(type_, value, 1)] if text]
     if declared == "bigint":
@@ -228,7 +234,7 @@ def _column(layout: Layout, stored: Stored, source: str, always_row: bool, stati
 
 
 def _cell(stored: Stored, value: str) -> str:
-    fields = [("v", value)]
+    fields = [("v", as_stored(stored.type, value))]
     if stored.tie:
         fields.append(("x", tie_sql(stored.type, value)))
     return struct_of(fields)

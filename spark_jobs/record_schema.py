@@ -7,7 +7,7 @@ deletes), so that a batch is parsed once.
 from __future__ import annotations
 
 from connector.values.types import CqlType, UserType
-from spark_jobs.landed_types import stored_type
+from spark_jobs.landed_types import recorded_type
 from spark_jobs.layout import Key, Layout, Stored
 from spark_jobs.names import quoted
 
@@ -41,23 +41,23 @@ def known_fields(layout: Layout) -> list[str]:
 
 
 def _key_fields(keys: tuple[Key, ...]) -> list[str]:
-    return [f"{quoted(name)}:{stored_type(key.type)}" for key in keys for name in key.names]
+    return [f"{quoted(name)}:{recorded_type(key.type)}" for key in keys for name in key.names]
 
 
 def _cell_type(layout: Layout, stored: Stored) -> str:
     if layout.images:
-        return stored_type(stored.type)
+        return recorded_type(stored.type)
     if stored.role == "cell":
-        return f"struct<value:{stored_type(stored.type)}>"
+        return f"struct<value:{recorded_type(stored.type)}>"
     if stored.role == "fields":
         assert isinstance(stored.type, UserType)
         fields = ",".join(
-            f"{quoted(name)}:struct<value:{stored_type(kind)}>" for name, kind in _all_fields(layout, stored)
+            f"{quoted(name)}:struct<value:{recorded_type(kind)}>" for name, kind in _all_fields(layout, stored)
         )
         return f"struct<value:struct<mode:string,elements:struct<{fields}>>>"
     value = stored.element_value
-    shown = "boolean" if value is None else stored_type(value)
-    element = f"struct<key:{stored_type(stored.element_key)},value:{shown}>"
+    shown = "boolean" if value is None else recorded_type(value)
+    element = f"struct<key:{recorded_type(stored.element_key)},value:{shown}>"
     return f"struct<value:struct<mode:string,elements:array<{element}>>>"
 
 

@@ -14,10 +14,11 @@ from connector.config.address import TableName
 from connector.errors import ConfigurationError, LandingError
 from connector.values.binary import encode
 from connector.values.ordering import order_key
-from connector.values.types import CqlType, parse_type
+from connector.values.types import CqlType, UserType, native, parse_type
 from spark_jobs.changelog import changelog_columns, state_columns
 from spark_jobs.cql_definitions import carried, read_definitions
 from spark_jobs.definitions import TableDefinition, parse_definition
+from spark_jobs.landed_types import as_stored, present, stored_type
 from spark_jobs.landing_plan import plan_table
 from spark_jobs.layout import shape
 from spark_jobs.serialised import duration_of, order_bytes, plain_value, tie_bytes
@@ -184,3 +185,10 @@ def test_durations_are_read_from_their_text() -> None:
     assert duration_of("-1y2mo3d4h5m6s7ms8us9ns") == (-14, -3, -14706007008009)
     assert duration_of("") == (0, 0, 0)
     assert plain_value(parse_type("decimal"))("1E+3") == Decimal("1E+3")
+
+
+def test_fields_of_user_types_have_names_that_every_table_format_takes() -> None:
+    kind = parse_type('frozen<"odd">', {"odd": UserType("ks", "odd", (("a b", native("int")), ("A", native("text"))))})
+    assert stored_type(kind) == "struct<`a$20b`:int,`$41`:string>"
+    assert as_stored(kind, "x") == "CAST(x AS struct<`a$20b`:int,`$41`:string>)"
+    assert present(kind, "x").startswith("CASE WHEN x IS NOT NULL THEN named_struct('a b', x.`a$20b`, 'A', x.`$41`)")
