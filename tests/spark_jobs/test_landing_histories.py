@@ -14,9 +14,9 @@ from connector.values.binary import encode
 from connector.values.types import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType
 from spark_jobs.decode import decoded_json
 from spark_jobs.definitions import parse_definition
-from spark_jobs.delta_sink import DeltaSink
 from spark_jobs.landed_table import Known, LandedTable
 from spark_jobs.serialised_columns import register_functions
+from spark_jobs.table_formats import FORMATS
 from tests.spark_jobs.history_records import CLUSTERING, COLUMNS, RANGES, Histories, as_json, definition
 
 pytestmark = pytest.mark.spark
@@ -87,16 +87,16 @@ def _landed(session: SparkSession, landed: LandedTable, layout: Any) -> dict[Any
     return found
 
 
-@pytest.mark.parametrize("seed", [20261121])
+@pytest.mark.parametrize(("seed", "sink", "count"), [(20261121, "delta", 2000), (20261122, "iceberg", 200)])
 def test_landed_view_equals_the_model_however_the_histories_arrive(
-    spark: SparkSession, warehouse: str, seed: int
+    spark: SparkSession, warehouse: str, seed: int, sink: str, count: int
 ) -> None:
-    histories = Histories(seed, 2000, 14)
+    histories = Histories(seed, count, 14)
     rnd = random.Random(seed)
     feed = histories.records + rnd.sample(histories.records, len(histories.records) // 5)
     rnd.shuffle(feed)
     cuts = sorted(rnd.sample(range(len(feed)), 2))
-    landed = LandedTable(spark, DeltaSink(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[sink].open(spark, warehouse), "ks", "t")
     layout = landed.prepare(Known((parse_definition(definition()),)))
     register_functions(spark, layout)
     schema = "key binary, value binary, topic string, partition int, offset bigint"

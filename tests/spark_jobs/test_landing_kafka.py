@@ -24,6 +24,7 @@ from spark_jobs.progress import Progress
 from spark_jobs.rebuild import rebuild
 from spark_jobs.registration import register_landed
 from spark_jobs.settings import Settings, load_settings
+from spark_jobs.table_formats import FORMATS
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 
 pytestmark = [
@@ -112,7 +113,9 @@ def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spa
     assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
 
 
-def test_upkeep_removes_merged_changes_and_changes_no_row(spark: SparkSession, way: Way) -> None:
+@pytest.mark.parametrize("sink", sorted(FORMATS))
+def test_upkeep_removes_merged_changes_and_changes_no_row(spark: SparkSession, way: Way, sink: str) -> None:
+    way.config["sink"] = sink
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
     way.land(spark, **{"merge.every.rows": 1})
     produce(way.servers, [(way.data, change("u", 1001, {"pk": 1, "ck": 1, "v": cell("b")})), (way.data, b"bad")])
