@@ -43,16 +43,15 @@ class LogTable:
         return f"{quoted(self.keyspace)}.{quoted(self.name)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReadRequest:
     """Everything in ``streams`` from ``lower_ms`` (or, inside a read, behind ``after``) and before ``upper_ms``.
 
-    ``epoch`` lets the owner drop pages of a read that it no longer wants; ``urgency`` orders waiting reads, least
-    first (the position: the most behind goes first).
+    ``group`` is what the requests of one read share: the owner recognises by it pages of a read that it no longer
+    wants. ``urgency`` orders waiting reads, least first (the position: the most behind goes first).
     """
 
     group: Hashable
-    epoch: int
     table: LogTable
     streams: tuple[bytes, ...]
     lower_ms: int
@@ -110,7 +109,7 @@ class LogReader:
         self._clock = clock
         self._bucket = TokenBucket(settings.max_queries_per_second, clock())
         self._waiting: list[tuple[int, int, ReadRequest]] = []
-        self._running: dict[tuple[Hashable, int, int], _Running] = {}
+        self._running: dict[ReadRequest, _Running] = {}
         self._order = itertools.count()
         self._rows_per_page = 1.0
         self._rows_lock = threading.Lock()
@@ -134,10 +133,9 @@ class LogReader:
         """The owner is done with a page (or a failure): let the next one come, or the read end."""
         if isinstance(event, PageRead):
             self._count_rows(-len(event.page.rows))
-        key = _key(event.request)
-        running = self._running.get(key)
+        running = self._running.get(event.request)
         if isinstance(event, ReadFailed) or event.last:
-            self._running.pop(key, None)
+            self._running.pop(event.request, None)
             return
         if running is not None:
             with running.lock:
@@ -148,14 +146,14 @@ class LogReader:
                 self._ask(running)
 
     def cancel(self, group: Hashable) -> None:
-        """Forget a group's reads; pages that still arrive are recognised by their epoch and dropped by the owner."""
+        """Forget a group's reads; pages that still arrive are recognised by it and dropped by the owner."""
         self._waiting = [waiting for waiting in self._waiting if waiting[2].group != group]
         heapq.heapify(self._waiting)
-        for key, running in list(self._running.items()):
-            if running.request.group == group:
+        for request, running in list(self._running.items()):
+            if request.group == group:
                 with running.lock:
                     running.ended = True
-                del self._running[key]
+                del self._running[request]
 
     @property
     def _room(self) -> int:
@@ -188,7 +186,7 @@ class LogReader:
             self._sink(ReadFailed(request, error, 0))
             return
         running = _Running(request, statement, asking=True)
-        self._running[_key(request)] = running
+        self._running[request] = running
         self._ask(running)
 
     def _statement(self, request: ReadRequest) -> Any:
@@ -248,7 +246,3 @@ class LogReader:
 
 def _uuid(raw: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=raw)
-
-
-def _key(request: ReadRequest) -> tuple[Hashable, int, int]:
-    return (request.group, request.epoch, request.lower_ms)

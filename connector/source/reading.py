@@ -53,14 +53,6 @@ class Consumer(Protocol):
         """
 
 
-# Each table counts its reads for itself.
-Key = tuple[TableName, int]
-
-
-def _key(read: Read) -> Key:
-    return read.table, read.epoch
-
-
 @dataclass(slots=True)
 class _Active:
     """A permission that is being used: one query, or one per stream."""
@@ -111,7 +103,7 @@ class Reading:
         self._described_for: dict[TableName, tuple[str, ...]] = {}
         self._awaiting: set[TableName] = set()
         self._widths: dict[GroupState, WindowWidth] = {}
-        self._active: dict[Key, _Active] = {}
+        self._active: dict[Read, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
         self._order = itertools.count()
 
@@ -162,12 +154,11 @@ class Reading:
         upper = read.limit if width is None else width.upper(read.read_to, read.limit)
         width_of_query = LARGEST_IN_LIST if self._together(read) else 1
         parts = [read.streams[at : at + width_of_query] for at in range(0, len(read.streams), width_of_query)]
-        self._active[_key(read)] = _Active(read, upper, len(parts), len(parts))
-        for number, streams in enumerate(parts):
+        self._active[read] = _Active(read, upper, len(parts), len(parts))
+        for streams in parts:
             self.log.submit(
                 ReadRequest(
-                    group=_key(read),
-                    epoch=number,
+                    group=read,
                     table=self.tables[read.table].log,
                     streams=streams,
                     lower_ms=read.read_to,
@@ -187,7 +178,7 @@ class Reading:
 
     def handle(self, event: ReadEvent) -> None:
         """Take in what the log reader says. Exceptions of the consumer go through; then call `interrupt_all`."""
-        active = self._active.get(cast(Key, event.request.group))
+        active = self._active.get(cast(Read, event.request.group))
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
             self.log.consumed(event)
@@ -239,7 +230,7 @@ class Reading:
         read = active.read
         if not self._planner.is_current(read):
             return
-        del self._active[_key(read)]
+        del self._active[read]
         self.retries.succeeded(read.state)
         self._learn_width(active)
         self._planner.finish(read, active.upper_ms)
@@ -311,8 +302,8 @@ class Reading:
         self._planner.fail(read, reason)
 
     def _drop(self, active: _Active) -> None:
-        self._active.pop(_key(active.read), None)
-        self.log.cancel(_key(active.read))
+        self._active.pop(active.read, None)
+        self.log.cancel(active.read)
 
     # -- interruptions ---------------------------------------------------------------------------------------
 
@@ -326,7 +317,7 @@ class Reading:
 
     def interrupt(self, read: Read) -> None:
         """Break one read off; it will be planned again from where it stands."""
-        active = self._active.get(_key(read))
+        active = self._active.get(read)
         if active is not None:
             self._drop(active)
         self._planner.interrupt(read)
