@@ -18,7 +18,7 @@ from spark_jobs.definitions import TableDefinition, parse_definition
 from spark_jobs.fold import compacted, folded
 from spark_jobs.layout import DEAD, DEFINITIONS, POSITIONS, Layout, shape
 from spark_jobs.names import literal, physical, quoted
-from spark_jobs.patches import changes_patch, state_patch
+from spark_jobs.patches import changes_patch, identities, state_patch
 from spark_jobs.sink import Sink
 from spark_jobs.view import partition_columns, visible_rows
 
@@ -35,6 +35,8 @@ class Known:
     buckets: int = 4
     not_before: int | None = None
     sequence: int = 0
+    backfilled: tuple[str, ...] | None = None
+    """The columns that a backfill left out; None if there never was one."""
 
     def layout(self) -> Layout:
         return shape(self.definitions, self.declared, self.buckets, self.not_before)
@@ -46,6 +48,7 @@ class Known:
                 "declared": dict(self.declared),
                 "buckets": self.buckets,
                 "not_before": self.not_before,
+                "backfilled": self.backfilled,
             }
         )
 
@@ -64,12 +67,14 @@ class Restored:
 
 def _known(note: str, sequence: int) -> Known:
     parsed = json.loads(note)
+    backfilled = parsed.get("backfilled")
     return Known(
         definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
         declared=parsed["declared"],
         buckets=parsed["buckets"],
         not_before=parsed["not_before"],
         sequence=sequence,
+        backfilled=None if backfilled is None else tuple(backfilled),
     )
 
 
@@ -215,10 +220,21 @@ class LandedTable:
         self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
         self.sink.delete(self.state, "true")
 
-    def folded_text(self, layout: Layout) -> str:
-        """Patches of everything landed: the state, and the changes after the mark that this very state carries."""
+    def folded_text(self, layout: Layout, among: str | None = None) -> str:
+        """Patches of everything landed: the state, and the changes after the mark that this very state carries.
+
+        ``among`` is a relation with the partition keys' identities: only these partitions are looked at.
+        """
+        kept = f"SELECT * FROM {self._rows}"
         tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
-        patches = [state_patch(layout, f"SELECT * FROM {self._rows}"), changes_patch(layout, tail)]
+        if among is not None:
+            same = " AND ".join(
+                f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True))
+            )
+            kept, tail = (
+                f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN {among} AS a ON {same}" for rows in (kept, tail)
+            )
+        patches = [state_patch(layout, kept), changes_patch(layout, tail)]
         return folded(layout, patches, partition_columns(layout))
 
     def view_text(self, layout: Layout) -> str:

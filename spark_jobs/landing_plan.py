@@ -50,7 +50,7 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         # The warehouse may know versions that compaction has removed from the topic.
         texts = {version.text for version in together}
         together = [version for version in noted.definitions if version.text not in texts] + together
-    if noted is not None and not recreated and _frozen(settings, table):
+    if noted is not None and not recreated and settings.frozen(table):
         return Plan(noted, changed=False)
     check_output(current)
     declared = settings.declared_types(table)
@@ -61,6 +61,7 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         buckets=noted.buckets if noted else settings["state.buckets"],
         not_before=noted.not_before if noted and not recreated else None,
         sequence=noted.sequence + 1 if noted else 1,
+        backfilled=noted.backfilled if noted and not recreated else None,
     )
     if (
         noted is not None
@@ -135,10 +136,6 @@ def notices(definition: TableDefinition) -> list[str]:
             f"{definition.name}: range and partition deletes are not in the records; set cdc.range.deletes=topic"
         )
     return found
-
-
-def _frozen(settings: Settings, table: TableName) -> bool:
-    return settings["schema.evolution"] == "freeze" or str(table) in settings["schema.evolution.freeze"]
 
 
 def _is_plain(type_: CqlType) -> bool:

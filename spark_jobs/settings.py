@@ -67,6 +67,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("schema.evolution.freeze", LIST, "Tables that do not follow, whatever schema.evolution says.", ()),
     Property("lease.timeout.ms", integer(1000, LONG_MAX), "A holder that is silent for so long has lost its lease.",
              60_000),
+    Property("source.tasks", integer(0), "How many tasks of `verify` and `backfill` read the source at once; 0 means "
+             "two per core.", 0),
     Property("retry.backoff.max.ms", integer(1, LONG_MAX), "Longest pause before a failed table is tried again.",
              30_000),
     Property("log.level", one_of("OFF", "ERROR", "WARN", "INFO"), "Spark's own log.", "OFF"),
@@ -122,6 +124,10 @@ class Settings:
         prefix = f"{table}."
         types: Mapping[str, str] = self.values["column.types"]
         return {name.removeprefix(prefix): kind for name, kind in types.items() if name.startswith(prefix)}
+
+    def frozen(self, table: TableName) -> bool:
+        """Whether the landed table keeps the columns it began with."""
+        return self["schema.evolution"] == "freeze" or str(table) in self["schema.evolution.freeze"]
 
     def kafka(self) -> dict[str, str]:
         """Properties of Kafka's Java client."""

@@ -15,11 +15,21 @@ from connector.config.connector_config import ConnectionConfig
 from connector.config.keystores import KeystoreError
 from connector.config.secret import Secret
 from connector.config.tls import TlsMaterial, scylla_material
-from connector.errors import AccessDenied, ConfigurationError, LandingError, Problem, RetriableSourceError, SourceError
+from connector.errors import (
+    AccessDenied,
+    ConfigurationError,
+    LandingError,
+    Problem,
+    RetriableSourceError,
+    SourceError,
+    TableMissing,
+)
 from connector.source.base_rows import TokenRange, ring_tokens, token_ranges
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_base
 from connector.source.settings import ConnectionSettings
+
+SourceTable = TableDescription
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ class SourceAccess:
             ) from None
         try:
             yield connection
+        except TableMissing as error:
+            raise LandingError(f"{error} in the source") from None
         except SourceError as error:
             raise LandingError(f"reading the source failed: {error}") from None
         finally:

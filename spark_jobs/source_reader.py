@@ -128,6 +128,18 @@ def read_partitions(frame: DataFrame, access: SourceAccess, layout: Layout, plan
     return wanted.mapInArrow(reader.by_key, _schema(plan))
 
 
+def source_keys(layout: Layout) -> list[str]:
+    """The key columns of the reader's frame, with the identities that SQL makes."""
+    columns: list[str] = []
+    for key in layout.keys:
+        columns.append(quoted(key.value))
+        if key.identity_kind == "text":
+            columns.append(f"CAST({quoted(key.value)} AS string) AS {quoted(key.identity)}")
+        elif key.identity != key.value:
+            columns.append(quoted(key.identity))
+    return columns
+
+
 def _schema(plan: ReadPlan) -> StructType:
     return StructType.fromDDL(plan.ddl)
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from connector.config.address import ContactPoint
 from connector.config.connection_properties import CONNECTION, READING
 from connector.config.connector_config import ConnectionConfig, connection_config
 from connector.config.document import Document
@@ -35,12 +34,7 @@ def source_connection(values: Mapping[str, Any]) -> ConnectionConfig | None:
     """How the source is reached; None if the configuration does not say where it is."""
     if not values[ADDRESSES]:
         return None
-    return connection_config({**values, "scylla.consistency.level": str(values["scylla.consistency.level"])})
-
-
-def connection_at(values: Mapping[str, Any], points: tuple[ContactPoint, ...]) -> dict[str, Any]:
-    """The values with another address."""
-    return {**values, ADDRESSES: points}
+    return connection_config(values)
 
 
 def source_problems(document: Document, values: Mapping[str, Any]) -> list[Problem]:

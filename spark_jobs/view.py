@@ -17,26 +17,43 @@ from spark_jobs.patches import PARTITION, ROW, element_key, identities
 
 def visible_rows(layout: Layout, patch: str) -> str:
     """The view's text over folded patches."""
+    rows = living_rows(layout, patch)
     if not layout.clustering:
-        rows = _with_values(layout, patch, static=False, cover="deleted")
         return _shown(layout, f"SELECT * FROM ({rows}) AS rows WHERE visible")
-    statics = _with_values(layout, patch, static=True, cover=f"CASE WHEN kind = {PARTITION} THEN deleted END")
-    over = f"OVER (PARTITION BY {', '.join(map(quoted, partition_columns(layout)))})"
-    carried = struct_of(
-        [("d", "deleted"), ("r", "ranges"), *((name, quoted(name)) for name in _value_names(layout, True))]
-    )
-    spread = f"SELECT *, max(CASE WHEN kind = {PARTITION} THEN {carried} END) {over} AS p FROM ({statics}) AS statics"
-    cover = f"greatest(deleted, p.d, {range_cover(layout)})"
-    rows = _with_values(
-        layout, f"SELECT *, {cover} AS covered FROM ({spread}) AS spread", static=False, cover="covered"
-    )
     if layout.has_statics:
+        over = f"OVER (PARTITION BY {', '.join(map(quoted, partition_columns(layout)))})"
         rows = f"SELECT *, bool_or(kind = {ROW} AND visible) {over} AS peopled FROM ({rows}) AS rows"
-        alone = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in _value_names(layout, True)) or "false"
+        alone = any_value(layout, static=True)
         where = f"(kind = {ROW} AND visible) OR (kind = {PARTITION} AND NOT peopled AND ({alone}))"
     else:
         where = f"kind = {ROW} AND visible"
     return _shown(layout, f"SELECT * FROM ({rows}) AS rows WHERE {where}")
+
+
+def living_rows(layout: Layout, patch: str, so_far: str | None = None) -> str:
+    """Rows and partitions with what lives of each cell as ``w_…``: statics in the partitions' rows, and in ``p``.
+
+    With patches of many times, ``so_far`` is the window of what a partition's rows have before them.
+    """
+    if not layout.clustering:
+        return _with_values(layout, patch, static=False, cover="deleted")
+    statics = _with_values(layout, patch, static=True, cover=f"CASE WHEN kind = {PARTITION} THEN deleted END")
+    over = f"OVER (PARTITION BY {', '.join(map(quoted, partition_columns(layout)))})"
+    carried = struct_of(
+        [("d", "deleted"), ("r", "ranges"), *((name, quoted(name)) for name in value_names(layout, True))]
+    )
+    own = f"CASE WHEN kind = {PARTITION} THEN {carried} END"
+    newest = f"max({own}) {over}" if so_far is None else f"last({own}, true) OVER {so_far}"
+    spread = f"SELECT *, {newest} AS p FROM ({statics}) AS statics"
+    cover = f"greatest(deleted, p.d, {range_cover(layout)})"
+    return _with_values(
+        layout, f"SELECT *, {cover} AS covered FROM ({spread}) AS spread", static=False, cover="covered"
+    )
+
+
+def any_value(layout: Layout, static: bool, prefix: str = "") -> str:
+    """Whether any cell of a kind lives."""
+    return " OR ".join(f"{prefix}{quoted(name)} IS NOT NULL" for name in value_names(layout, static)) or "false"
 
 
 def partition_columns(layout: Layout) -> list[str]:
@@ -67,7 +84,7 @@ def _inside(layout: Layout, bound: str, start: bool) -> str:
     return condition
 
 
-def _value_names(layout: Layout, static: bool) -> list[str]:
+def value_names(layout: Layout, static: bool) -> list[str]:
     names = [f"w_{cell.stored.physical}" for cell in layout.cells if cell.static == static]
     return names + [f"w_{part.stored.physical}" for part in layout.elements if part.static == static]
 
@@ -84,7 +101,7 @@ def _with_values(layout: Layout, patch: str, static: bool, cover: str) -> str:
     inner = f"SELECT {', '.join(['*', *added])} FROM ({patch}) AS patch"
     if static:
         return inner
-    alive = [f"{quoted(name)} IS NOT NULL" for name in _value_names(layout, False)]
+    alive = [f"{quoted(name)} IS NOT NULL" for name in value_names(layout, False)]
     visible = " OR ".join([f"coalesce(marker > coalesce({cover}, {NEVER}), false)", *alive])
     return f"SELECT *, ({visible}) AS visible FROM ({inner}) AS valued"
 
@@ -104,12 +121,17 @@ def living_elements(part: Elements, cover: str) -> str:
 
 
 def _shown(layout: Layout, rows: str) -> str:
+    return f"SELECT {', '.join(shown_columns(layout))} FROM ({rows}) AS shown"
+
+
+def shown_columns(layout: Layout) -> list[str]:
+    """What a reader sees of living rows, each column by its name."""
     columns = [f"{_key_value(layout, key)} AS {quoted(key.name)}" for key in layout.keys]
     for kind in ("static", "regular"):
         for column in layout.definition.of_kind(kind):
             prefix = "p." if kind == "static" else ""
             columns.append(f"{_column_value(layout, column, prefix)} AS {quoted(column.name)}")
-    return f"SELECT {', '.join(columns)} FROM ({rows}) AS shown"
+    return columns
 
 
 def _key_value(layout: Layout, key: Key) -> str:

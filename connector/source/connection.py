@@ -22,6 +22,7 @@ from cassandra.policies import (
     FallthroughRetryPolicy,
     RoundRobinPolicy,
 )
+from cassandra.query import BoundStatement
 
 from connector.errors import SourceError
 from connector.source.failures import translated
@@ -123,7 +124,7 @@ class Connection:
 
     def raw_statement(self, query: str, cells: Sequence[bytes], fetch_size: int | None = None) -> Any:
         """As `statement`, with values that are serialised already."""
-        bound = self._prepare(query, None).bind(None)
+        bound = BoundStatement(self._prepare(query, None))
         bound.values = list(cells)
         return self._sized(bound, fetch_size)
 

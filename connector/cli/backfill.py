@@ -1,0 +1,45 @@
+"""`backfill`: lands the rows that the tables had before their logs.
+
+In: a landing configuration, and where the source is. Out: how many rows were read and landed.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from connector.cli.land import with_jars
+from connector.cli.output import Output
+from connector.cli.source_options import add_source_arguments, chosen_tables, source_of
+
+
+class Backfill:
+    name = "backfill"
+    help = "land the rows a table had before its log"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
+        add_source_arguments(parser)
+        parser.add_argument(
+            "--lists",
+            choices=("refuse", "skip"),
+            default="refuse",
+            help="what to do with lists, whose keys SELECT hides",
+        )
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.backfill import backfill
+        from spark_jobs.session import start_session
+        from spark_jobs.settings import load_settings
+
+        settings = with_jars(load_settings(args.config))
+        source, tables = source_of(args, settings), chosen_tables(args, settings)
+        output.say("Starting Spark …")
+        session = start_session(settings.session_config())
+        done = backfill(session, settings, source.access, tables, args.lists == "skip", output.say)
+        output.result(
+            {"tables": {filled.table: filled.as_json() for filled in done}}, "\n".join(filled.text() for filled in done)
+        )
+        return 0
+
+
+COMMAND = Backfill()

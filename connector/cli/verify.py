@@ -1,0 +1,71 @@
+"""`verify`: compares the landed tables with their source, cell by cell.
+
+In: a landing configuration, and where the source is. Out: the differences, with both values and write times; status 0
+exactly when there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from connector.cli.land import with_jars
+from connector.cli.output import Output
+from connector.cli.source_options import add_source_arguments, chosen_tables, source_of
+
+
+class Verify:
+    name = "verify"
+    help = "compare landed tables with their source"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
+        add_source_arguments(parser)
+        parser.add_argument(
+            "--rounds", type=_positive, default=5, metavar="N", help="look at differing rows so often (5)"
+        )
+        parser.add_argument(
+            "--wait", type=_seconds, default=30.0, metavar="S", help="give up on landing that stands still so long (30)"
+        )
+        parser.add_argument(
+            "--limit", type=_count, default=100, metavar="N", help="list so many differences a table (100)"
+        )
+
+    def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.session import start_session
+        from spark_jobs.settings import load_settings
+        from spark_jobs.verify import Limits, verify
+        from spark_jobs.verify_report import as_json, as_text, total
+
+        settings = with_jars(load_settings(args.config))
+        source, tables = source_of(args, settings), chosen_tables(args, settings)
+        output.say("Starting Spark …")
+        session = start_session(settings.session_config())
+        limits = Limits(args.rounds, args.wait, source.confidence_ms, args.limit)
+        verdicts = verify(session, settings, source.access, tables, limits, output.say)
+        output.result(as_json(verdicts), as_text(verdicts))
+        return 1 if total(verdicts) else 0
+
+
+def _positive(given: str) -> int:
+    if not given.isdecimal() or int(given) < 1:
+        raise argparse.ArgumentTypeError(f"{given} is not a number of 1 or more")
+    return int(given)
+
+
+def _count(given: str) -> int:
+    if not given.isdecimal():
+        raise argparse.ArgumentTypeError(f"{given} is not a number of 0 or more")
+    return int(given)
+
+
+def _seconds(given: str) -> float:
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{given} is not a number of seconds")
+    return seconds
+
+
+COMMAND = Verify()

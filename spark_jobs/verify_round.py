@@ -1,0 +1,169 @@
+"""One reading of both sides of a table, and what they do not agree about.
+
+In: a table, access to the source, and perhaps the rows that differed before. Out: a ``Round``: the differing rows, kept
+by Spark, and their counts. Only these rows are read again, with their partitions.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from connector.config.address import TableName
+from connector.errors import LandingError
+from connector.values.types import NativeType
+from spark_jobs.landed_table import Known, LandedTable
+from spark_jobs.layout import Layout
+from spark_jobs.names import quoted
+from spark_jobs.patches import ROW, identities, key_columns
+from spark_jobs.settings import Settings
+from spark_jobs.source_access import SourceAccess, SourceTable, described, ranges_of
+from spark_jobs.source_reader import ReadPlan, read_partitions, read_plan, read_source
+from spark_jobs.verify_report import Difference, shown_difference
+from spark_jobs.verify_sql import join_condition, joined_columns, landed_side, shown_key, signed, source_side
+
+_BY_KEY = 100_000
+"""Up to so many partitions are read one by one; the whole table is read again for more."""
+_KEPT = ["s_sig", "l_sig", "found", "stable"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """``rows`` are those that differ; ``moving`` of them changed since the round before. ``found`` counts the
+    differences of the others, ``columns`` are differences of the tables themselves."""
+
+    layout: Layout
+    rows: DataFrame
+    columns: list[Difference]
+    skipped: tuple[str, ...]
+    differing: int
+    moving: int
+    found: int
+    source_rows: int = 0
+    landed_rows: int = 0
+
+    @property
+    def equal(self) -> bool:
+        return not self.differing and not self.columns
+
+    def first(self, limit: int) -> list[Difference]:
+        """Some of the differences."""
+        chosen = self.rows.where("stable").selectExpr(f"{shown_key(self.layout)} AS key", "inline(found)")
+        types = {key.name: key.type for key in self.layout.keys}
+        types.update({column.name: column.type for column in self.layout.definition.columns})
+        return [shown_difference(self.layout.definition.name, row, types) for row in chosen.limit(limit).collect()]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Where rounds of one table take place. ``tasks`` read the source at once."""
+
+    session: SparkSession
+    settings: Settings
+    access: SourceAccess
+    table: TableName
+    landed: LandedTable
+    tasks: int
+
+    def read(self, before: Round | None) -> Round:
+        """Both sides as they are now: all rows, or those that differed before."""
+        known = self.landed.known()
+        if known is None:
+            raise LandingError("nothing of it has been landed yet; start with scylla-cdc land")
+        source, layout = described(self.access, self.table), known.layout()
+        created = known.definitions[-1].table_id
+        if created is not None and created != source.table_id:
+            raise LandingError("the source's table was created again, and landing has not followed yet")
+        columns, left_out = self._columns(known, source)
+        skipped = tuple(known.backfilled or ())
+        plan = read_plan(layout, source, skipped)
+        wanted = None if before is None else before.rows
+        counts = [Observation(), Observation()]
+        sides = [
+            self._source(layout, plan, wanted).selectExpr(*source_side(layout, plan)),
+            self._landed(layout, plan, wanted),
+        ]
+        if wanted is None:
+            rows = F.count_if(F.col("kind") == ROW).alias("rows")
+            sides = [side.observe(count, rows) for side, count in zip(sides, counts)]
+        left = sides[0].selectExpr("*", signed(plan)).alias("s")
+        right = sides[1].selectExpr("*", signed(plan, ("marker",))).alias("l")
+        joined = left.join(right, F.expr(join_condition(layout, "s", "l")), "full_outer")
+        differing = joined.selectExpr(*joined_columns(layout, plan)).where("size(found) > 0")
+        rows_now = _compared(layout, differing, wanted).localCheckpoint()
+        counted = rows_now.selectExpr(
+            "count(*) AS differing",
+            "count_if(NOT stable) AS moving",
+            "coalesce(sum(CASE WHEN stable THEN size(found) END), 0) AS found",
+        ).first()
+        assert counted is not None
+        seen = [count.get["rows"] for count in counts] if wanted is None else [0, 0]
+        return Round(
+            layout,
+            rows_now,
+            columns,
+            tuple(sorted({*skipped, *left_out})),
+            counted["differing"],
+            counted["moving"],
+            counted["found"],
+            *seen,
+        )
+
+    def _source(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None) -> DataFrame:
+        if wanted is not None:
+            keys = wanted.select(*_partition(layout)).distinct()
+            if keys.count() <= _BY_KEY:
+                return read_partitions(keys, self.access, layout, plan)
+        ranges = ranges_of(self.access, self.tasks)
+        return read_source(self.session, self.access, plan, ranges, self.tasks)
+
+    def _landed(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None) -> DataFrame:
+        if wanted is None:
+            return self.session.sql(landed_side(layout, plan, self.landed.folded_text(layout)))
+        name = f"scylla_cdc_verify_{uuid.uuid4().hex}"
+        wanted.select(*_quoted(identities(layout, partition_only=True))).distinct().createOrReplaceTempView(name)
+        try:
+            return self.session.sql(landed_side(layout, plan, self.landed.folded_text(layout, name)))
+        finally:
+            self.session.catalog.dropTempView(name)
+
+    def _columns(self, known: Known, source: SourceTable) -> tuple[list[Difference], list[str]]:
+        """Columns that only one side has, and those that never can be on both."""
+        mine = {c.name: c.type for c in known.definitions[-1].columns if c.kind in ("static", "regular")}
+        theirs = {column.name: column.type for column in source.columns if not column.is_key}
+        differences, left_out = [], []
+        frozen = self.settings.frozen(self.table)
+        carried = known.definitions[-1].output.collections == "delta" or known.layout().images
+        for name in sorted(mine.keys() | theirs.keys()):
+            if mine.get(name) == theirs.get(name):
+                continue
+            if frozen or (name not in mine and not carried and not isinstance(theirs[name], NativeType)):
+                left_out.append(name)
+                continue
+            shown = [kinds[name].cql() if name in kinds else None for kinds in (theirs, mine)]
+            differences.append(Difference(str(self.table), "column", {}, name, shown[0], shown[1], None, None))
+        return differences, left_out
+
+
+def _compared(layout: Layout, differing: DataFrame, before: DataFrame | None) -> DataFrame:
+    """With ``stable``: whether the row is as it was before, on both sides."""
+    names = ["kind", *_quoted(key_columns(layout)), *_KEPT]
+    if before is None:
+        return differing.selectExpr("*", "true AS stable").selectExpr(*names)
+    was = ["kind", *_quoted(identities(layout)), "s_sig AS s_before", "l_sig AS l_before"]
+    again = differing.alias("j").join(before.selectExpr(*was).alias("b"), F.expr(join_condition(layout, "j", "b")))
+    stable = "s_sig <=> s_before AND l_sig <=> l_before AS stable"
+    return again.selectExpr("j.*", stable).selectExpr(*names)
+
+
+def _partition(layout: Layout) -> list[str]:
+    """The partition key's values; each partition has one spelling."""
+    return _quoted(key.value for key in layout.partition)
+
+
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [quoted(name) for name in names]
