@@ -7,7 +7,7 @@ shown, only used to tell which columns it modified. The primary key stands where
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from connector.changes import Change, LogLayout, Row
 from connector.changes.change import TRUE
@@ -17,8 +17,10 @@ from connector.formats.headers import header_text
 from connector.formats.plan import Field, Headers, TablePlan, row_field, rules_of, source_of, struct_of
 from connector.formats.record import Schema
 from connector.formats.schemas import envelope_schema, schema_of, struct
-from connector.values.rendering import column_renderer
-from connector.values.types import freeze
+from connector.values.rendering import column_renderer, renderer
+from connector.values.types import freeze, native
+
+_DATE: Final = native("date")
 
 
 def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
@@ -157,7 +159,8 @@ def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -
     columns = [
         (
             f"{prefixes[place.column.kind]}.{place.name}",
-            read[place.name],
+            # Of dates the header shows what they are: in strict records their days have been counted Java's way.
+            row_field(place, renderer(_DATE)) if place.column.type == _DATE else read[place.name],
             header_text(place.column.type, options.strict),
         )
         for place in layout.places

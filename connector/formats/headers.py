@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connector.formats.json_converter import to_json
-from connector.values.calendar import gregorian_date, java_date
+from connector.values.calendar import days_as_julian, gregorian_date, java_date
 from connector.values.floats import Float32, java_double, java_float
 from connector.values.types import CqlType, NativeType
 
@@ -27,8 +27,7 @@ def header_text(type_: CqlType, strict: bool) -> Callable[[Any], str]:
         if type_.name == "timestamp":
             return java_timestamp if strict else iso_timestamp
         if type_.name == "date":
-            # The strict value counts days as Java does; Java's text of it gives year, month and day back.
-            return _java_day if strict else iso_date
+            return java_day if strict else iso_date
         if type_.name == "blob":
             return _java_buffer if strict else lambda value: b64encode(value).decode()
     return java_text if strict else _text
@@ -91,8 +90,13 @@ def _java_date_text(days: int, milliseconds: int) -> str:
     return f"{_WEEKDAYS[days % 7]} {_MONTHS[month - 1]} {day:02} {_clock(milliseconds)} UTC {of_era}"
 
 
-def _java_day(days: int) -> str:
-    return _java_date_text(days, 0)
+def java_day(days: int) -> str:
+    """``java.util.Date.toString`` of what the Java connector makes of a ``date``.
+
+    >>> java_day(19884), java_day(-141428)
+    ('Mon Jun 10 00:00:00 UTC 2024', 'Sun Oct 24 00:00:00 UTC 1582')
+    """
+    return _java_date_text(days_as_julian(days), 0)
 
 
 def _java_buffer(value: bytes) -> str:

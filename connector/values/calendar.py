@@ -54,10 +54,15 @@ def java_days(days: int) -> int:
     >>> java_days(-141427), java_days(-141428), java_days(-(2**31))
     (-141427, -141418, 2147439564)
     """
+    return (days_as_julian(days) + 2**31) % 2**32 - 2**31
+
+
+def days_as_julian(days: int) -> int:
+    """The days to the date of the same name in Java's legacy calendar, however many they are."""
     if days >= _CUTOVER:
         return days
     year, month, day = gregorian_date(days)
     past = (14 - month) // 12
     julian_year, julian_month = year + 4800 - past, month + 12 * past - 3
     julian_day = day + (153 * julian_month + 2) // 5 + 365 * julian_year + julian_year // 4 - 32_083
-    return (julian_day - _EPOCH_AS_JULIAN_DAY + 2**31) % 2**32 - 2**31
+    return julian_day - _EPOCH_AS_JULIAN_DAY

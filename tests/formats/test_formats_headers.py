@@ -37,6 +37,8 @@ UUID = uuid.UUID("453662fa-db4b-4938-9033-d8523c0a371c")
         ("timestamp", -1, "1969-12-31T23:59:59.999Z", "Wed Dec 31 23:59:59 UTC 1969"),
         ("date", 19884, "2024-06-10", "Mon Jun 10 00:00:00 UTC 2024"),
         ("date", -719162, "0001-01-01", "Sat Jan 01 00:00:00 UTC 1"),
+        # In the record its days go round to the far future, in Java's header they do not.
+        ("date", -(2**31), "-5877641-06-23", "Thu Jun 23 00:00:00 UTC 5877642"),
         ("frozen<list<text>>", ["a", "b"], '["a","b"]', "[a, b]"),
     ],
 )
