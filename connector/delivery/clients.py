@@ -62,10 +62,19 @@ class ConnectionHealth:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._error: str | None = None
+        self._outages = 0
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
             self._error = f"{error.name()}: {error.str()}"
+            if error.code() == KafkaError._ALL_BROKERS_DOWN:
+                self._outages += 1
+
+    @property
+    def outages(self) -> int:
+        """How often a client of this process lost all of its brokers."""
+        with self._lock:
+            return self._outages
 
     def succeeded(self) -> None:
         with self._lock:
@@ -117,14 +126,26 @@ class KafkaClients:
 
 
 def high_watermarks(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The offsets behind everything that was written, committed or not.
+    """The offsets behind everything that was written, committed or not."""
+    found = end_offsets(clients, ((topic, partition) for partition in partitions))
+    return {partition: offset for (_, partition), offset in found.items()}
 
-    Asked through the admin client: a read_committed consumer answers the same question with the last stable offset.
+
+def end_offsets(
+    clients: KafkaClients, places: Iterable[tuple[str, int]], isolation: str = READ_UNCOMMITTED
+) -> dict[tuple[str, int], int]:
+    """High watermarks, or (read_committed) last stable offsets, by topic and partition.
+
+    Asked through the admin client: a read_committed consumer answers both questions with the last stable offset.
     """
-    wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+    wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in places}
     if not wanted:
         return {}
+    level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
     # The client must outlive its futures, or they never complete.
     admin = clients.admin()
-    futures = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=CALL_SECONDS)
-    return {where.partition: int(future.result(timeout=CALL_SECONDS).offset) for where, future in futures.items()}
+    futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=CALL_SECONDS)
+    return {
+        (where.topic, where.partition): int(future.result(timeout=CALL_SECONDS).offset)
+        for where, future in futures.items()
+    }

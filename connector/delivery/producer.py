@@ -299,16 +299,20 @@ def _bounded(call: Callable[[float], Any], doing: str) -> None:
         raise error
 
 
-def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> None:
+def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> TransactionalProducer | None:
     """End what the process with this id left open, at once instead of after its transaction timeout.
 
-    The throw-away producer takes the id over: the former owner, if it is still alive, is fenced.
+    The producer takes the id over: the former owner, if it is still alive, is fenced. None if somebody else fences the
+    same dead owner at this moment: what it left open is ended either way.
     """
     producer = TransactionalProducer(clients, transactional_id, transaction_timeout_ms=15_000)
     try:
         producer.start(deadline)
     except ProducerFenced:
-        # Somebody else fences the same dead owner at this moment: what it left open is ended either way.
         log.debug("%s is being fenced by another worker", transactional_id)
-    finally:
         producer.close()
+        return None
+    except DeliveryError:
+        producer.close()
+        raise
+    return producer

@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
-from connector.delivery.producer import fence
+from connector.delivery.leftovers import Field, end_leftovers
+from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.records import OffsetsEntry, compact_json, decode_offsets_entry
-from connector.errors import RetriableDeliveryError
+from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ def restore(
     topic: str,
     group: str,
     slots: Iterable[int],
+    topics: Callable[[], Iterable[str]] = lambda: (),
     cancelled: Callable[[], bool] = lambda: False,
     patience: float = 60.0,
 ) -> dict[int, RestoredSlot]:
@@ -60,7 +62,8 @@ def restore(
     a. read each partition read_committed to its last stable offset, then read_uncommitted to its high watermark, and
        fence every owner named there that is no present member: what they left open is aborted at once, and a zombie
        that comes back finds its id taken. The owners of older marks were dealt with by whoever came after them; in the
-       uncommitted part *every* owner counts, for that is where a claim stands that never committed;
+       uncommitted part *every* owner counts, for that is where a claim stands that never committed. Where the broker
+       has forgotten to end a transaction in the slots or in ``topics``, it is ended once more (`leftovers`);
     b. wait until no commit of the group is pending for the slot: a dead owner's transaction that was already sent
        to the coordinator may still become committed, and must be seen by (c);
     c. only now take the high watermark and read read_committed until the end-of-partition event reaches it. That
@@ -78,7 +81,7 @@ def restore(
         owners = _newest_owners(result.values())
         owners |= _uncommitted_owners(clients, connector, topic, group, result, deadline, cancelled)
         present = _present_members(clients, group, deadline)
-        _fence_all(clients, owners - present, deadline)
+        _end_all(clients, Field(connector, topic, group, topics), owners - present, deadline, cancelled)
         _wait_for_pending_commits(clients, topic, group, wanted, deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)
         behind = {slot for slot in wanted if result[slot].end < ends[slot]}
@@ -191,13 +194,26 @@ def _present_members(clients: KafkaClients, group: str, deadline: float) -> set[
                 raise
 
 
-def _fence_all(clients: KafkaClients, owners: set[str], deadline: float) -> None:
+def _end_all(
+    clients: KafkaClients, where: Field, owners: set[str], deadline: float, cancelled: Callable[[], bool]
+) -> None:
     if not owners:
         return
     log.info("ending what %s left open", ", ".join(sorted(owners)))
-    with ThreadPoolExecutor(min(PARALLEL_FENCES, len(owners)), thread_name_prefix="fence") as pool:
-        for done in [pool.submit(fence, clients, owner, deadline) for owner in sorted(owners)]:
-            done.result()
+    producers: list[TransactionalProducer] = []
+    try:
+        with ThreadPoolExecutor(min(PARALLEL_FENCES, len(owners)), thread_name_prefix="fence") as pool:
+            for done in [pool.submit(fence, clients, owner, deadline) for owner in sorted(owners)]:
+                producer = done.result()
+                if producer is not None:
+                    producers.append(producer)
+        try:
+            end_leftovers(clients, where, producers, deadline, cancelled)
+        except (ProducerFenced, UnknownOutcome) as error:
+            raise RetriableDeliveryError(f"ending what others left open: {error}") from None
+    finally:
+        for producer in producers:
+            producer.close()
 
 
 def _wait_for_pending_commits(

@@ -22,6 +22,7 @@ class StoredRecord(NamedTuple):
     partition: int
     key: bytes | None
     value: bytes | None
+    timestamp: int
 
 
 def read_topic(
@@ -43,7 +44,7 @@ def read_topic(
             if message is None:
                 continue
             if message.error() is None:
-                yield StoredRecord(message.partition(), message.key(), message.value())
+                yield StoredRecord(message.partition(), message.key(), message.value(), message.timestamp()[1])
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 waiting.discard(message.partition())
             elif not isinstance(translated(message.error(), ""), RetriableDeliveryError):

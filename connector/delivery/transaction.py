@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from connector.delivery.clients import KafkaClients
+from connector.delivery.failures import translated
+from connector.delivery.leftovers import Field, end_leftovers
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
 from connector.delivery.records import KafkaRecord, OffsetsEntry, compact_json, encode_offsets_key, record_size
 from connector.errors import (
@@ -64,8 +66,11 @@ class Delivery:
         settings: DeliverySettings,
         membership: Membership,
         clock: Callable[[], float] = time.monotonic,
+        topics: Callable[[], Iterable[str]] = lambda: (),
+        group: str = "",
     ) -> None:
         self._clients = clients
+        self._field = Field(settings.connector, settings.offsets_topic, group, topics)
         self.settings = settings
         self._membership = membership
         self._clock = clock
@@ -83,16 +88,24 @@ class Delivery:
 
     # -- life ------------------------------------------------------------------------------------------------
 
-    def start(self, patience: float = 60.0) -> None:
-        """A producer that may begin transactions; replaces one that was fenced or whose outcome is unknown."""
+    def start(self, patience: float = 60.0, again: bool = False) -> None:
+        """A producer that may begin transactions; replaces one that was fenced or whose outcome is unknown.
+
+        ``again``: the id has been used before, and what it left open may need more than the coordinator's word.
+        """
         self.close()
         producer = TransactionalProducer(
             self._clients, self.settings.transactional_id, self.settings.transaction_timeout_ms, **self._own()
         )
         try:
-            producer.start(self._clock() + patience)
-        except DeliveryError:
+            deadline = self._clock() + patience
+            producer.start(deadline)
+            if again:
+                end_leftovers(self._clients, self._field, [producer], deadline)
+        except (DeliveryError, KafkaException, TimeoutError) as error:
             producer.close()
+            if isinstance(error, KafkaException):
+                raise translated(error.args[0], "starting a producer") from None
             raise
         self._producer = producer
         if not self.settings.exactly_once:

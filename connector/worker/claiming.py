@@ -35,6 +35,7 @@ class Claiming:
         connector: str,
         topic: str,
         group: str,
+        topics: Callable[[], Iterable[str]],
         restored: Callable[[Mapping[int, RestoredSlot], Any], None],
         beside: Callable[[], Any] = lambda: None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -44,6 +45,7 @@ class Claiming:
         self._connector = connector
         self._topic = topic
         self._group = group
+        self._topics = topics
         self._restored = restored
         self._beside = beside
         self._monotonic = monotonic
@@ -73,6 +75,7 @@ class Claiming:
             topic=self._topic,
             group=self._group,
             slots=wanted,
+            topics=self._topics,
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
         )
         self._chores.submit(

@@ -67,6 +67,11 @@ class Pipeline:
         self.dead_letters: Counter[str] = Counter()
         self.last_dead_letter: str | None = None
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Those that records go to, as far as they are known."""
+        return tuple(self._topics)
+
     def encode(self, batches: Iterable[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
 

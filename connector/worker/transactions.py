@@ -21,6 +21,7 @@ from connector.errors import (
     FatalDeliveryError,
     LostClaim,
     ProducerFenced,
+    RetriableDeliveryError,
     UnknownOutcome,
 )
 from connector.formats.encoder import Encoder
@@ -74,6 +75,7 @@ class Transactions:
         self._marks_due = monotonic() + MARKS_SECONDS
         self._quiet_until = 0.0
         self._renewing = False
+        self._outages = 0
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
         self.last_error: str | None = None
@@ -212,13 +214,23 @@ class Transactions:
         self.renew(self._renew_pause)
         self._restore_all()
 
-    def renew(self, pause: float = 0.0) -> None:
+    def after_outage(self, outages: int) -> None:
+        """Start over when no broker was there for a while (``outages`` counts how often).
+
+        A broker that comes back may have ended our transactions, even committed ones, without telling their
+        partitions (`leftovers`): nothing is produced behind such a transaction before it was looked for.
+        """
+        if outages != self._outages and self.delivery.ready and not self._renewing:
+            self.start_over(RetriableDeliveryError("Kafka was away"))
+        self._outages = outages
+
+    def renew(self, pause: float = 0.0, again: bool = True) -> None:
         """Start a producer, in a chore: it takes a second at best."""
         self._renewing = True
 
         def start() -> None:
             time.sleep(pause)
-            self.delivery.start()
+            self.delivery.start(again=again)
 
         self._chores.submit(start, self._renewed)
 

@@ -108,6 +108,7 @@ class Worker:
             connector=connector.name,
             topic=offsets,
             group=configuration.group,
+            topics=lambda: self.pipeline.topics,
             restored=self._restored,
             beside=self._look_again,
             monotonic=monotonic,
@@ -115,7 +116,11 @@ class Worker:
         self.follower = Follower(clients, connector.name, offsets, configuration.group, slots)
         smallest = min((facts.max_message_bytes for facts in topics.values()), default=1_048_588)
         self.delivery = Delivery(
-            clients, delivery_settings(configuration, who, max(16_384, min(1_000_000, smallest))), self.claims
+            clients,
+            delivery_settings(configuration, who, max(16_384, min(1_000_000, smallest))),
+            self.claims,
+            topics=lambda: self.pipeline.topics,
+            group=configuration.group,
         )
         self.transactions = Transactions(
             self.delivery,
@@ -146,7 +151,8 @@ class Worker:
         self.planner.follow([], self.follower.caught_up)
         self.watch.start(self.reading.tables.values())
         self.claims.join()
-        self.transactions.renew()
+        # An id that ends with the process has left nothing behind.
+        self.transactions.renew(again=self.who.instance_id is not None)
 
     def turn(self) -> None:
         """One round: events, group, followers, timers, commit, new reads."""
@@ -157,6 +163,7 @@ class Worker:
         self.claiming.tick()
         self.watch.tick()
         self._publish_descriptions()
+        self.transactions.after_outage(self.clients.health.outages)
         self.transactions.commit_if_due()
         now = self._monotonic()
         if self.transactions.ready:

@@ -20,9 +20,6 @@ from tests.worker.harness import Service, Workload, cql, create_table, exactly_o
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.timeout(600)]
 
 CHAOS_SECONDS = float(os.environ.get("SOAK_SECONDS", "45"))
-# A broker that is killed again and again can leave a slot that is not restored for minutes: known, and open. By hand
-# until then: SOAK_BROKER=1.
-BROKER_RESTARTS = int(os.environ.get("SOAK_BROKER", "0"))
 SEEDS = [int(seed) for seed in os.environ.get("SOAK_SEEDS", "1,2").split(",")]
 
 
@@ -43,7 +40,7 @@ class Chaos:
             (4, self.kill_worker),
             (2, self.kill_supervisor),
             (2, self.pause_worker),
-            (BROKER_RESTARTS, self.restart_broker),
+            (1, self.restart_broker),
             (1, self.second_container),
             (2, self.new_generation),
             (2, lambda: self.resize_tablets(session)),
