@@ -1,7 +1,8 @@
 """Connect schemas as Avro schemas, as Confluent's ``AvroData`` makes them.
 
 In: a Connect schema. Out: an Avro schema as plain JSON, with the ``connect.*`` properties by which Connect
-consumers get the original back. A named type that comes up again is only named, as Avro demands.
+consumers get the original back. A named type that comes up again is only named, as Avro demands. Namespaces stand where
+Avro's own ``toString`` has them, so that the text, too, is the one that a Java producer registers.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class _Mapping:
     def __init__(self, connect_meta_data: bool) -> None:
         self.meta_data = connect_meta_data
         self.defined: set[str] = set()
+        self.namespace = ""
 
     def schema(self, schema: Schema) -> Any:
         base = self.base(schema)
@@ -61,16 +63,18 @@ class _Mapping:
 
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
         full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
-        if full_name in self.defined:
-            return full_name
         namespace, _, name = full_name.rpartition(".")
+        if full_name in self.defined:
+            return name if namespace == self.namespace else full_name
         for part in full_name.split("."):
             _check_name(part, full_name)
         self.defined.add(full_name)
         record: dict[str, Any] = {"type": "record", "name": name}
-        if namespace:
+        around, self.namespace = self.namespace, namespace
+        if namespace != around:
             record["namespace"] = namespace
         record["fields"] = [self.field(field) for field in schema["fields"]]
+        self.namespace = around
         return record | properties
 
     def field(self, field: Schema) -> dict[str, Any]:

@@ -85,10 +85,8 @@ class Pipeline:
             except PoisonRow as poison:
                 del done.records[before:]
                 done.bytes = bytes_before
-                if not self._tolerant:
-                    if done.ends:
-                        break
-                    raise
+                if done.ends and not self._tolerates_poison:
+                    break
                 letters = self._dead_letter(batch, poison)
                 done.records += letters
                 done.bytes += sum(map(record_size, letters))
@@ -143,16 +141,22 @@ class Pipeline:
                 return False
         return True
 
+    @property
+    def _tolerates_poison(self) -> bool:
+        return self._tolerant and self._dead_letter_topic not in self.failed_topics
+
     def _dead_letter(self, batch: Batch, poison: PoisonRow) -> list[KafkaRecord]:
+        if not self._tolerant:
+            raise poison
         table, topic = batch.layout.description.full_name, self._dead_letter_topic
+        if topic in self.failed_topics:
+            raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the letter was: {poison}")
         self.dead_letters[table] += 1
         self.last_dead_letter = str(poison)
         log.warning("%s: dead letter: %s", table, poison)
         if not topic:
             # Tolerated without a topic to keep it in, as in Kafka Connect: counted and logged, nothing else.
             return []
-        if topic in self.failed_topics:
-            raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the letter was: {poison}")
         number = batch.rows[0][batch.layout.batch_seq_no] if batch.rows else None
         letter = DeadLetter(
             connector=self._connector.name,

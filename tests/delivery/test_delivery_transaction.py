@@ -118,8 +118,10 @@ def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
 def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> None:
     claims, _ = world.member("w")
     delivery = world.delivery(claims, "w")
+    large = OutgoingRecord(world.data, b"k", b"v" * 2_000_000)
     with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
-        delivery.add(0, [OutgoingRecord(world.data, b"k", b"v" * 2_000_000)])
+        delivery.add(0, [*records(world, "before"), large, *records(world, "after")])
+    assert delivery.last_failure is not None and delivery.last_failure.record is large
     delivery.abort()
     delivery.add(0, records(world, "small"))
     delivery.commit([mark(0, "w")])

@@ -1,0 +1,103 @@
+"""The pipeline makes records of whole batches, as many as there is room for, and stops before what can have none."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from connector.changes import Batch
+from connector.delivery.records import record_size
+from connector.delivery.topics import TopicFacts
+from connector.errors import PoisonRow
+from connector.formats.encoder import Encoder
+from connector.worker.pipeline import RECORDS_AT_ONCE, Pipeline
+from tests.config.files import loaded
+from tests.formats.options import output_options
+from tests.formats.rows import TIME, Log, table
+
+LOG = Log(table({"pk": "int", "v": "text"}))
+LETTERS: dict[str, Any] = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "letters"}
+PLENTY = 1_000_000
+
+
+def pipeline(connector: dict[str, Any] | None = None, max_bytes: int = PLENTY) -> Pipeline:
+    encoder = Encoder(output_options())
+    topic = encoder.options.names.data_topic("ks", "t")
+    return Pipeline(loaded(connector), encoder, {topic: TopicFacts(topic, 1, False, max_bytes)}, 0)
+
+
+def batches(*values: str, bad: Sequence[int] = ()) -> list[Batch]:
+    """One insert each; those in ``bad`` have an operation that nobody knows."""
+    return [
+        LOG.batch(LOG.row(99 if at in bad else 2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at, v=value))
+        for at, value in enumerate(values)
+    ]
+
+
+def test_all_batches_come_in_order_with_their_sizes() -> None:
+    done = pipeline().encode(batches("a", "b", "c"), PLENTY)
+    assert done.ends == [1, 2, 3]
+    assert [record.key for record in done.records] == [b'{"pk":0}', b'{"pk":1}', b'{"pk":2}']
+    assert done.bytes == sum(map(record_size, done.records))
+
+
+@pytest.mark.parametrize(("room", "taken"), [(0, 1), (1, 1), (500, 2), (PLENTY, 3)])
+def test_batches_are_taken_until_the_room_is_filled_and_at_least_one(room: int, taken: int) -> None:
+    assert len(pipeline().encode(batches("a", "b", "c"), room).ends) == taken
+
+
+def test_no_more_records_are_made_at_once_than_fit_between_two_looks_at_the_time() -> None:
+    done = pipeline().encode(batches(*["a"] * (RECORDS_AT_ONCE + 10)), PLENTY)
+    assert len(done.ends) == len(done.records) == RECORDS_AT_ONCE
+
+
+def test_poison_stops_the_batches_before_it_from_nothing() -> None:
+    found, given = pipeline(), batches("a", "b", "c", bad=[1])
+    done = found.encode(given, PLENTY)
+    assert done.ends == [1] and found.records["ks.t"] == 1
+    with pytest.raises(PoisonRow, match="operation 99"):
+        found.encode(given[1:], PLENTY)
+    assert found.encode(given[2:], PLENTY).ends == [1] and found.records["ks.t"] == 2
+
+
+def test_tolerated_poison_is_a_letter_in_its_place() -> None:
+    found = pipeline(LETTERS)
+    done = found.encode(batches("a", "b", "c", bad=[1]), PLENTY)
+    assert [record.topic.rpartition(".")[2] for record in done.records] == ["t", "letters", "t"]
+    assert done.ends == [1, 2, 3] and done.bytes == sum(map(record_size, done.records))
+    assert found.records["ks.t"] == 2 and found.dead_letters["ks.t"] == 1
+
+
+def test_a_letter_that_cannot_be_sent_is_poison_behind_what_can() -> None:
+    found, given = pipeline(LETTERS), batches("a", "b", bad=[1])
+    found.fail_topic("letters", "not allowed")
+    assert found.encode(given, PLENTY).ends == [1]
+    with pytest.raises(PoisonRow, match=r"not allowed; the letter was: .*operation 99"):
+        found.encode(given[1:], PLENTY)
+    assert not found.dead_letters["ks.t"]
+
+
+def test_a_record_that_its_topic_does_not_take_is_poison() -> None:
+    found = pipeline(max_bytes=2_000)
+    assert found.encode(batches("a", "b" * 3_000), PLENTY).ends == [1]
+    with pytest.raises(PoisonRow, match=r"larger than topic .* takes \(max.message.bytes is 2000\)"):
+        found.encode(batches("b" * 3_000), PLENTY)
+
+
+def test_a_topic_that_fails_later_takes_nothing_any_more() -> None:
+    found, given = pipeline(), batches("a", "b")
+    done = found.encode(given[:1], PLENTY)
+    found.fail_topic(done.records[0].topic, "gone")
+    with pytest.raises(PoisonRow, match="gone"):
+        found.encode(given[1:], PLENTY)
+
+
+def test_a_batch_that_was_found_out_once_is_poison_again() -> None:
+    found, given = pipeline(), batches("a", "b")
+    found.poison[given[1].stream_id, given[1].time] = "refused"
+    assert found.encode(given, PLENTY).ends == [1]
+    with pytest.raises(PoisonRow, match="refused"):
+        found.encode(given[1:], PLENTY)
