@@ -80,7 +80,7 @@ def restore(
         _read(reader, connector, result, set(wanted), {}, deadline, cancelled)
         owners = _newest_owners(result.values())
         owners |= _uncommitted_owners(clients, connector, topic, group, result, deadline, cancelled)
-        present = _present_members(clients, group, deadline)
+        present = present_members(clients, group, deadline)
         _end_all(clients, Field(connector, topic, group, topics), owners - present, deadline, cancelled)
         _wait_for_pending_commits(clients, topic, group, wanted, deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)
@@ -179,7 +179,7 @@ def _uncommitted_owners(
         reader.close()
 
 
-def _present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:
+def present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:
     """The client ids of the group's members: an owner that is still one has been, or will be, asked to let go."""
     admin = clients.admin()
     while True:

@@ -12,16 +12,16 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
 from connector.config import Configuration
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import OffsetsEntry, compact_json, encode_offsets_key
-from connector.delivery.restore import RestoredSlot, read_committed, restore
+from connector.delivery.restore import RestoredSlot, present_members, read_committed, restore
 from connector.delivery.topics import topic_partitions
-from connector.errors import CdcError
+from connector.errors import CdcError, RetriableDeliveryError
 from connector.topology import (
     Entry,
     Mark,
@@ -83,15 +83,13 @@ class Positions:
             )
 
     def members(self) -> set[str]:
-        admin = self._clients.admin()
         group = self._configuration.group
         try:
-            described = admin.describe_consumer_groups([group], request_timeout=CALL_SECONDS)
-            return {member.client_id for member in described[group].result(timeout=CALL_SECONDS).members}
+            return present_members(self._clients, group, time.monotonic() + CALL_SECONDS)
         except KafkaException as caught:
-            if caught.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return set()
             raise translated(caught.args[0], f"looking at group {group}") from None
+        except TimeoutError:
+            raise RetriableDeliveryError(f"looking at group {group}: the broker did not answer in time") from None
 
     # -- moving ----------------------------------------------------------------------------------------------
 
