@@ -218,6 +218,9 @@ def _nullable(cell: bytes | None, render: Render) -> Any:
 
 def _sequence(type_: ListType | SetType, rules: RenderingRules) -> Render:
     render = _renderer(type_.element, rules)
+    if isinstance(type_, SetType) and rules.strict and type_.element == native("inet"):
+        # In Java a version 4 address and its version 6 form are one and the same element.
+        return lambda raw: list(dict.fromkeys(_nullable(cell, render) for cell in split_cells(raw))) if raw else None
     return lambda raw: [_nullable(cell, render) for cell in split_cells(raw)] if raw else None
 
 

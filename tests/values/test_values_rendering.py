@@ -89,6 +89,9 @@ def test_numbers_too_long_for_python_to_write() -> None:
 
 def test_strict_values_are_the_java_connectors() -> None:
     assert rendered("inet", ipaddress.ip_address("::ffff:1.2.3.4"), STRICT) == "1.2.3.4"
+    both = [ipaddress.ip_address("1.2.3.4"), ipaddress.ip_address("::ffff:1.2.3.4")]
+    assert rendered("set<inet>", both, STRICT) == ["1.2.3.4"]
+    assert rendered("set<inet>", both) == ["1.2.3.4", "0:0:0:0:0:ffff:102:304"]
     assert rendered("date", -141428, STRICT) == -141418
     assert rendered("date", -719162, STRICT) == -719164
     assert rendered("date", 19884, STRICT) == 19884
