@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from connector.errors import LandingError
 from spark_jobs.names import literal, struct_of
 
-_ID = "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS bigint)"
-_FRAMED = "(length(value) > 5 AND substring(value, 1, 1) = X'00')"
+_ID = "CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS bigint)"
+_FRAMED = "(length({0}) > 5 AND substring({0}, 1, 1) = X'00')"
 _TIMEOUT_S = 20
 
 
@@ -70,15 +70,19 @@ def _plain(schema: Any) -> Any:
     return kept
 
 
-def with_avro_text(batch: DataFrame, registry: Registry) -> DataFrame:
-    """Adds ``text``; null where the bytes are not a record of a known schema."""
-    found = batch.where(f"value IS NOT NULL AND {_FRAMED}").selectExpr(f"{_ID} AS id").distinct().collect()
+def with_avro_text(batch: DataFrame, registry: Registry, column: str = "value") -> DataFrame:
+    """Adds ``text``, for a key ``key_text``; null where the bytes are not a record of a known schema."""
+    framed, number = _FRAMED.format(column), _ID.format(column)
+    found = batch.where(f"{column} IS NOT NULL AND {framed}").selectExpr(f"{number} AS id").distinct().collect()
     cases: list[str] = []
     for row in found:
         schema = registry.schema(row["id"])
         if schema is not None:
-            record = f"from_avro(substring(value, 6), {literal(schema)}, map('mode', 'PERMISSIVE'))"
-            cases.append(f"WHEN {_ID} = {row['id']} THEN to_json({record}, map('ignoreNullFields', 'false'))")
-    text = f"CASE WHEN NOT {_FRAMED} THEN NULL {' '.join(cases)} END"
+            record = f"from_avro(substring({column}, 6), {literal(schema)}, map('mode', 'PERMISSIVE'))"
+            cases.append(f"WHEN {number} = {row['id']} THEN to_json({record}, map('ignoreNullFields', 'false'))")
+    # A converter of keys may be another one.
+    other = "NULL" if column == "value" else f"CAST({column} AS string)"
+    text = f"CASE WHEN NOT {framed} THEN {other} {' '.join(cases)} END"
+    name = "text" if column == "value" else f"{column}_text"
     # The generator keeps Spark from decoding the record once for each use of its text.
-    return batch.selectExpr("*", f"inline_outer(array({struct_of([('text', text)])}))")
+    return batch.selectExpr("*", f"inline_outer(array({struct_of([(name, text)])}))")

@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame
 from connector.values.types import CqlType
 from spark_jobs.avro_records import Registry, with_avro_text
 from spark_jobs.changelog import NUMBERED, changelog_columns
-from spark_jobs.landed_types import as_stored, order_key, out_of_range, text_value
+from spark_jobs.landed_types import as_stored, order_is_stored, order_key, out_of_range, text_value, tie_is_stored
 from spark_jobs.layout import DEAD, Key, Layout, Stored
 from spark_jobs.names import literal, quoted, struct_of
 from spark_jobs.patches import PARTITION, ROW
-from spark_jobs.record_schema import known_fields, record_type
+from spark_jobs.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
 from spark_jobs.serialised_columns import DECIMAL, elements_sql, order_sql, tie_sql
+from spark_jobs.unknown_fields import unknown_inside
 
 _RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value"
 BATCH = "scylla_cdc_batch"
@@ -29,12 +30,16 @@ def decoded_json(
 ) -> DataFrame:
     """The changelog rows of a batch of JSON records."""
     text = batch.where("value IS NOT NULL").selectExpr("*", "CAST(value AS string) AS text")
+    if layout.images:
+        text = text.selectExpr("*", "CAST(key AS string) AS key_text")
     return _decoded(text, layout, segment, range_topic, with_schemas, struct_bounds=with_schemas)
 
 
 def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: str, registry: Registry) -> DataFrame:
     """The changelog rows of a batch of Avro records."""
     text = with_avro_text(batch.where("value IS NOT NULL"), registry)
+    if layout.images:
+        text = with_avro_text(text, registry, "key")
     return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True)
 
 
@@ -51,6 +56,8 @@ def _decoded(
     keys = f"json_object_keys(get_json_object(text, '{path}'))"
     known = ", ".join(literal(name) for name in known_fields(layout))
     unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
+    if (inside := unknown_inside(layout)) is not None:
+        unknown = f"({unknown} OR {inside})"
     e = "p.e.payload" if wrapped else "p.e"
     broken = (
         "CASE WHEN length(raw_value) = 0 THEN 'EMPTY' WHEN NOT is_valid_utf8(text) THEN 'NOT_UTF8' "
@@ -65,10 +72,15 @@ def _decoded(
         "key AS raw_key",
         "value AS raw_value",
         "text",
+        *(["key_text"] if layout.images else []),
     )
+    parsers = [("p", parser)]
+    if layout.images:
+        # Only the key says which row a delete without its image is about.
+        parsers.append(("k", f"from_json(key_text, {literal(record_key_type(layout))})"))
     parsed = (
-        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown "
-        f"FROM {BATCH} LATERAL VIEW inline_outer(array(named_struct('p', {parser}))) AS p"
+        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown{', k' if layout.images else ''} "
+        f"FROM {BATCH} LATERAL VIEW inline_outer(array({struct_of(parsers)})) AS {', '.join(n for n, _ in parsers)}"
     )
     return _changes(source, parsed, layout, segment, range_topic, struct_bounds)
 
@@ -82,7 +94,11 @@ def _changes(
     columns: list[str] = []
     for name, kind in changelog_columns(layout).items():
         columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
-    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed")
+    where = ""
+    if layout.older_tables and (created := layout.definition.created_ms) is not None:
+        # What cannot be read of an older table of this name is nobody's loss.
+        where = f" WHERE reason IS NULL OR kafka_ms >= {created}L"
+    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed{where}")
 
 
 def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
@@ -133,7 +149,8 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
         operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE e.op END"
     fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
-    has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
+    before = "(e.before IS NOT NULL OR k IS NOT NULL)" if layout.images else "e.before IS NOT NULL"
+    has_row = f"CASE e.op WHEN 'd' THEN {before} ELSE e.after IS NOT NULL END"
     if layout.clustering:
         bounded = "(e.kind = 'partition' OR (e.start IS NOT NULL AND e.end IS NOT NULL))"
         has_row = f"CASE WHEN {ranged} THEN e.partition IS NOT NULL AND {bounded} ELSE {has_row} END"
@@ -151,7 +168,7 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
     ranges: list[str] = []
     for column, stored in layout.recorded:
         source = f"e.after.{quoted(column.name)}"
-        fields += _column(layout, stored, source, kind == str(ROW), column.kind == "static")
+        fields += _column(layout, stored, source, no_clustering, column.kind == "static")
         value = source if layout.images else f"{source}.value"
         ranges += _cannot_show(layout, column.name, stored, value)
     for key in layout.keys:
@@ -188,6 +205,9 @@ def not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
 
 def _key_value(layout: Layout, key: Key, ranged: str) -> str:
     places = [f"e.{part}.{quoted(name)}" for name in key.names for part in ("after", "before")]
+    if layout.images:
+        roots = ["k.payload", "k"] if key_is_wrapped(layout) else ["k"]
+        places += [f"{root}.{quoted(name)}" for name in key.names for root in roots]
     if layout.clustering and not key.clustering:
         places += [f"e.partition.{quoted(name)}" for name in key.names]
     return f"coalesce({', '.join(places)})"
@@ -207,15 +227,11 @@ def _bound(layout: Layout, side: str, struct_bounds: bool) -> str:
     return struct_of([("o", struct_of(keys)), ("l", length), ("i", f"e.{side}.inclusive")])
 
 
-def _column(layout: Layout, stored: Stored, source: str, always_row: bool, static: bool) -> list[str]:
+def _column(layout: Layout, stored: Stored, source: str, no_clustering: str, static: bool) -> list[str]:
     """The changelog columns of one recorded column; null where the record does not touch it."""
     if layout.images:
         own = "e.after IS NOT NULL AND e.op <> 'd'"
-        if not always_row:
-            no_clustering = " AND ".join(
-                f"coalesce({', '.join(f'e.after.{quoted(name)}' for name in key.names)}) IS NULL"
-                for key in layout.clustering
-            )
+        if no_clustering:
             own += f" AND {'' if static else 'NOT '}({no_clustering})"
         return [f"CASE WHEN {own} THEN {_cell(stored, source)} END AS {quoted(stored.value)}"]
     if stored.role == "cell":
@@ -263,9 +279,43 @@ def _reason(layout: Layout) -> str:
         no_key += f" OR (kind = {ROW} AND {quoted(key.value)} IS NULL)"
     if layout.clustering and not layout.has_statics:
         no_key += f" OR (kind = {PARTITION} AND op IN ('c', 'u'))"
+    known_op = "op IN ('c', 'u', 'd')"
+    if layout.clustering:
+        known_op = f"({known_op} OR (op = 'r' AND start_bound IS NOT NULL))"
     return (
         "CASE WHEN broken IS NOT NULL THEN broken "
-        "WHEN op IS NULL OR op NOT IN ('c', 'u', 'd', 'r') THEN 'BAD_OP' WHEN ts IS NULL THEN 'NO_TS' "
+        f"WHEN op IS NULL OR NOT {known_op} THEN 'BAD_OP' WHEN ts IS NULL THEN 'NO_TS' "
         f"WHEN NOT has_row THEN 'NO_ROW' WHEN {no_key} THEN 'NO_KEY' "
+        f"WHEN {' OR '.join(_malformed(layout))} THEN 'CORRUPT' "
         "WHEN unknown THEN 'UNKNOWN_FIELD' WHEN out_of_range THEN 'OUT_OF_RANGE' END"
     )
+
+
+def _malformed(layout: Layout) -> list[str]:
+    """Conditions that find values whose text is none of their type: no key could be made of them, or no bound."""
+    found = ["false"]
+    for key in layout.keys:
+        if key.identity != key.value:
+            found.append(f"({quoted(key.value)} IS NOT NULL AND {quoted(key.identity)} IS NULL)")
+    written = [stored for _, stored in layout.recorded]
+    written += [part for kept in written if kept.role == "fields" for _, part in layout.field_cells(kept)]
+    for stored in written:
+        if stored.role == "cell" and stored.tie:
+            cell = quoted(stored.value)
+            found.append(f"({cell}.v IS NOT NULL AND {cell}.x IS NULL)")
+        elif stored.role == "elements":
+            wrong = ["e.k IS NULL"]
+            if order_is_stored(stored.element_key):
+                wrong.append("e.b IS NULL")
+            if stored.element_value is not None and tie_is_stored(stored.element_value):
+                wrong.append("(e.v IS NOT NULL AND e.x IS NULL)")
+            found.append(f"coalesce(exists({quoted(stored.elements)}.e, e -> {' OR '.join(wrong)}), false)")
+    for bound in ("start_bound", "end_bound") if layout.clustering else ():
+        count = len(layout.clustering)
+        found.append(
+            f"({bound} IS NOT NULL AND NOT coalesce({bound}.l BETWEEN 0 AND {count} AND {bound}.i IS NOT NULL, false))"
+        )
+        for index, key in enumerate(layout.clustering):
+            part = f"{bound}.o.o{index}" + (".v" if key.order_type.startswith("struct") else "")
+            found.append(f"coalesce({bound}.l > {index} AND {part} IS NULL, false)")
+    return found

@@ -256,9 +256,9 @@ def text_value(type_: CqlType, sql: str) -> str:
     """A stored value from the text it has inside an untyped array of a JSON record (range bounds)."""
     if isinstance(type_, NativeType):
         if type_.name == "blob":
-            return f"unbase64({sql})"
+            return f"try_to_binary({sql}, 'base64')"
         stored = _STORED[type_.name]
-        return sql if stored == "string" else f"CAST({sql} AS {stored})"
+        return sql if stored == "string" else f"try_cast({sql} AS {stored})"
     wrapped = f"concat('{{\"v\":', {sql}, '}}')"
     return f"from_json({wrapped}, {literal('v ' + recorded_type(type_))}).v"
 

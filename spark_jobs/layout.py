@@ -23,6 +23,7 @@ from spark_jobs.names import physical
 
 CHANGES, DEAD, POSITIONS, DEFINITIONS = 0, -1, -2, -3
 """Segments of the changelog: merges count up from 1; the negative ones are never merged or purged as a whole."""
+KEY_KINDS = ("partition_key", "clustering")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,10 @@ class Layout:
     """Ranges of an older table with other clustering types are in columns of their own."""
     not_before: int | None = None
     """Whatever is not newer than this does not exist: the table was truncated or rebuilt at that time."""
+    older_tables: bool = False
+    """Whether the topics may hold records of an older table of this name, with another id."""
+    history: bool = False
+    """Whether its readers may ask for the versions that its rows have had."""
 
     @property
     def partition(self) -> tuple[Key, ...]:
@@ -259,11 +264,14 @@ def shape(
     dropped = dict(current.dropped)
     catalogue = _Catalogue()
     recorded: dict[str, tuple[Column, Stored]] = {}
+    keys = _keys(definitions)
+    key_names = {name for key in keys for name in key.names}
     for version in definitions:
         for column in version.columns:
             if column.kind in ("static", "regular"):
                 stored = catalogue.stored(column.name, column.type, _role(column.type, whole))
-                recorded[column.name] = (column, stored)
+                if column.name not in key_names:
+                    recorded[column.name] = (column, stored)
                 for name, kind in _fields_apart(column.type, whole):
                     catalogue.stored(f"{column.name}.{name}", kind, "cell")
     cells: list[Cell] = []
@@ -286,7 +294,7 @@ def shape(
             cells.append(Cell(column.name, None, stored, older, static, dropped_at, None))
     return Layout(
         definition=current,
-        keys=_keys(definitions),
+        keys=keys,
         cells=tuple(cells),
         elements=tuple(elements),
         user_types=tuple(user_types),
@@ -296,6 +304,7 @@ def shape(
         buckets=buckets,
         range_generation=_generation([[c.type for c in version.of_kind("clustering")] for version in definitions]),
         not_before=not_before,
+        older_tables=any(version.table_id != current.table_id for version in definitions),
     )
 
 
@@ -344,18 +353,22 @@ def _generation(seen: Sequence[object]) -> str:
 
 
 def _keys(definitions: Sequence[TableDefinition]) -> tuple[Key, ...]:
+    """Key columns are found by their place, since CQL can rename them; an older table's are none of this one's."""
+    current = definitions[-1]
+    renamed = [version for version in definitions if version.table_id == current.table_id]
+    taken = {column.name for version in renamed for column in version.columns if column.kind not in KEY_KINDS}
     keys: list[Key] = []
-    for kind, letter in (("partition_key", "p"), ("clustering", "c")):
-        for index, column in enumerate(definitions[-1].of_kind(kind)):
+    for kind, letter in zip(KEY_KINDS, "pc"):
+        for index, column in enumerate(current.of_kind(kind)):
             names = {column.name: None}
-            for version in reversed(definitions):
+            for version in reversed(renamed):
                 before = version.of_kind(kind)
-                if index < len(before):
+                if index < len(before) and before[index].name not in taken:
                     names[before[index].name] = None
             place = f"{letter}{index}" + _generation(
                 [before[index].type for version in definitions if index < len(before := version.of_kind(kind))]
             )
             keys.append(Key(column.name, tuple(names), column.type, place, column.descending))
     if not keys:
-        raise LandingError(f"{definitions[-1].name}: its schema record names no key columns")
+        raise LandingError(f"{current.name}: its schema record names no key columns")
     return tuple(keys)

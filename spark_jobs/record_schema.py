@@ -34,6 +34,18 @@ def record_type(layout: Layout, with_schemas: bool) -> str:
     return f"struct<{','.join(fields)}>"
 
 
+def record_key_type(layout: Layout) -> str:
+    """The struct of a record's key: the key columns, bare or, with a schema, inside of a payload."""
+    keys = ",".join(_key_fields(layout.keys))
+    wrapped = f"payload:struct<{keys}>," if key_is_wrapped(layout) else ""
+    return f"struct<{wrapped}{keys}>"
+
+
+def key_is_wrapped(layout: Layout) -> bool:
+    """Whether a record's key may have a payload, rather than a column of that name."""
+    return not any(name == "payload" for key in layout.keys for name in key.names)
+
+
 def known_fields(layout: Layout) -> list[str]:
     """Every field that ``after`` may have in any known version of the table."""
     names = [name for key in layout.keys for name in key.names]

@@ -33,6 +33,7 @@ Plain = Callable[[Any], Any]
 ToBytes = Callable[[Any], bytes]
 
 _DURATION = re.compile(r"(\d+)(mo|ms|us|µs|ns|y|w|d|h|m|s)")
+_DURATIONS = re.compile(rf"-?(?:{_DURATION.pattern})*")
 _MONTHS = {"y": 12, "mo": 1}
 _DAYS = {"w": 7, "d": 1}
 _NANOS = {
@@ -52,6 +53,8 @@ def duration_of(text: str) -> Duration:
     >>> duration_of("1y2mo3d4h")
     Duration(months=14, days=3, nanoseconds=14400000000000)
     """
+    if not _DURATIONS.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration")
     sign = -1 if text.startswith("-") else 1
     months = days = nanos = 0
     for number, unit in _DURATION.findall(text):
@@ -101,15 +104,29 @@ _NATIVE_PLAIN: dict[str, Plain] = {
 
 
 def tie_bytes(type_: CqlType) -> Callable[[Any], bytes | None]:
-    """The serialisation of a stored value; null stays null."""
+    """The serialisation of a stored value; null stays null, and is the answer where the text is none of the type."""
     plain, encode = plain_value(type_), encoder(type_)
-    return lambda value: None if value is None else encode(plain(value))
+    return _or_none(lambda value: encode(plain(value)))
 
 
 def order_bytes(type_: CqlType) -> Callable[[Any], bytes | None]:
     """Bytes that sort as ScyllaDB's comparator sorts the stored values; null stays null."""
     plain, ordered = plain_value(type_), _ordered(type_)
-    return lambda value: None if value is None else ordered(plain(value))
+    return _or_none(lambda value: ordered(plain(value)))
+
+
+def _or_none(made: Callable[[Any], bytes]) -> Callable[[Any], bytes | None]:
+    """One record that says nonsense must not end the job: it becomes a dead letter."""
+
+    def checked(value: Any) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return made(value)
+        except (ArithmeticError, AttributeError, TypeError, ValueError, struct.error):
+            return None
+
+    return checked
 
 
 @lru_cache(maxsize=1024)

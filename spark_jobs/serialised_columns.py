@@ -18,6 +18,7 @@ from spark_jobs.landed_types import order_is_stored, tie_is_stored
 from spark_jobs.layout import Layout, Stored
 from spark_jobs.names import struct_of
 from spark_jobs.serialised import order_bytes, tie_bytes
+from spark_jobs.unknown_fields import function_name, has_unknown, looked_at
 
 DECIMAL = NativeType("decimal")
 """Its order key is also how two spellings of a number are compared."""
@@ -63,6 +64,8 @@ def register_functions(session: SparkSession, layout: Layout) -> None:
         if stored.role == "elements" and not _plain(stored):
             kind = f"array<{stored.element_type(timed=False)}>"
             session.udf.register(_name("elements", stored.type), _OnWorker(element_rows, stored), kind)
+    if columns := looked_at(layout):
+        session.udf.register(function_name(columns), _OnWorker(has_unknown, columns), "boolean")
 
 
 class _OnWorker:
@@ -91,6 +94,8 @@ def element_rows(stored: Stored) -> Callable[[Any], list[tuple[Any, ...]] | None
             return None
         rows: list[tuple[Any, ...]] = []
         for element in elements:
+            # A null among the elements is a defect of the record, which the decoder finds by its missing key.
+            element = (None, None) if element is None else element
             row = [element[0]]
             if order is not None:
                 row.append(order(element[0]))
