@@ -248,6 +248,10 @@ class Reading:
         table = active.read.table
         described = self.tables[table]
         shape = page.shape
+        if table in self._awaiting:
+            # Another read found the columns changed; this page may hold what only the new description knows.
+            self._again(active, shape)
+            return None
         if self._shapes.setdefault(table, shape) != shape and self._described_for.get(table) != shape:
             self._again(active, shape)
             return None
