@@ -149,8 +149,9 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
         operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE e.op END"
     fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
-    before = "(e.before IS NOT NULL OR k IS NOT NULL)" if layout.images else "e.before IS NOT NULL"
-    has_row = f"CASE e.op WHEN 'd' THEN {before} ELSE e.after IS NOT NULL END"
+    has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
+    if layout.images:
+        has_row = f"({has_row} OR k IS NOT NULL)"
     if layout.clustering:
         bounded = "(e.kind = 'partition' OR (e.start IS NOT NULL AND e.end IS NOT NULL))"
         has_row = f"CASE WHEN {ranged} THEN e.partition IS NOT NULL AND {bounded} ELSE {has_row} END"
@@ -230,7 +231,8 @@ def _bound(layout: Layout, side: str, struct_bounds: bool) -> str:
 def _column(layout: Layout, stored: Stored, source: str, no_clustering: str, static: bool) -> list[str]:
     """The changelog columns of one recorded column; null where the record does not touch it."""
     if layout.images:
-        own = "e.after IS NOT NULL AND e.op <> 'd'"
+        # Without an image a change has left nothing of the row.
+        own = "e.op <> 'd'"
         if no_clustering:
             own += f" AND {'' if static else 'NOT '}({no_clustering})"
         return [f"CASE WHEN {own} THEN {_cell(stored, source)} END AS {quoted(stored.value)}"]

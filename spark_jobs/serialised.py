@@ -73,15 +73,24 @@ def plain_value(type_: CqlType) -> Plain:
     if isinstance(type_, NativeType):
         return _NATIVE_PLAIN.get(type_.name, _same)
     if isinstance(type_, ListType | SetType | VectorType):
-        element = plain_value(type_.element)
-        return lambda items: [_optional(element, item) for item in items]
+        element = _inside(type_.element)
+        return lambda items: [element(item) for item in items]
     if isinstance(type_, MapType):
-        key, value = plain_value(type_.key), plain_value(type_.value)
-        return lambda items: [(_optional(key, item[0]), _optional(value, item[1])) for item in items]
+        key, value = _inside(type_.key), _inside(type_.value)
+        return lambda items: [(key(item[0]), value(item[1])) for item in items]
     if isinstance(type_, TupleType | UserType):
         fields = [plain_value(kind) for _, kind in fields_of(type_)]
         return lambda row: [_optional(field, part) for field, part in zip(fields, row)]
     raise TypeError(f"{type_!r} is not a CQL type")
+
+
+def _inside(type_: CqlType) -> Plain:
+    """Of a part of a collection, which is never null: full images say null for a user type without any value."""
+    plain = plain_value(type_)
+    if not isinstance(type_, UserType):
+        return plain
+    nothing = [None] * len(type_.fields)
+    return lambda value: nothing if value is None else plain(value)
 
 
 def _same(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Hand-written records, decoded and shown without Kafka: what lands, and what becomes a dead letter for which reason."""
+"""Hand-written records, decoded and shown without Kafka: what lands, and what becomes a dead letter and why."""
 
 from __future__ import annotations
 
@@ -109,6 +109,8 @@ def test_images_take_the_row_from_the_key_where_the_value_does_not_name_it(spark
     feed.add(gone, "nothing")
     feed.add({"source": {"ts_us": 12}, "before": None, "after": {"s": 7}, "op": "u"}, {"pk": 1, "ck": None})
     feed.add({"source": {"ts_us": 12}, "before": None, "after": {"v": [3]}, "op": "c"}, {"pk": 2, "ck": "z"})
+    feed.add({"source": {"ts_us": 10}, "after": {"v": [4]}, "op": "u"}, {"pk": 3, "ck": "y"})
+    feed.add({"source": {"ts_us": 11}, "after": None, "op": "u"}, {"pk": 3, "ck": "y"})
     rows, letters = feed.landed()
     assert rows == [(1, "d", 7, (1, 2)), (2, "z", None, (3,))]
     assert letters == {7: "NO_ROW", 8: "NO_KEY"}
