@@ -63,7 +63,6 @@ class Filling:
     settings: Settings
     access: SourceAccess
     skip_lists: bool
-    say: Callable[[str], None]
 
     def check(self, table: TableName, versions: Sequence[TableDefinition]) -> None:
         """Refuses what cannot be backfilled, before anything is changed."""
@@ -142,7 +141,7 @@ def backfill(
     chosen = list(tables) or list(settings.tables)
     sink = open_sink(session, settings.session_config())
     versions = known_versions(session, settings, say)
-    filling = Filling(session, sink, settings, access, skip_lists, say)
+    filling = Filling(session, sink, settings, access, skip_lists)
     folder = open_folder(session, f"{settings.warehouse}/_leases")
     with Lease(folder, settings.name, settings["lease.timeout.ms"], "backfill") as lease:
         for table in chosen:

@@ -1,53 +1,84 @@
-"""Making a landed table anew from what its topics still hold.
+"""Making a landed table anew: from what its topics hold, and from the source where that is not all there ever was.
 
-In: settings and a table. Out: an empty landed table without positions: the next landing reads from the beginning.
-Refused where the topics no longer hold the beginning: the table could not equal its source then.
+In: settings and a table, perhaps access to the source. Out: a landed table without positions: the next landing reads
+from the beginning. Refused where neither the topics nor the source have everything: it could not equal its source then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from connector.config.address import TableName
 from connector.errors import LandingError
+from spark_jobs.backfill import Filled, Filling, known_versions
 from spark_jobs.kafka_topics import Topics
-from spark_jobs.landed_table import LandedTable
+from spark_jobs.landed_table import Known, LandedTable
 from spark_jobs.lease import Lease, open_folder
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
+from spark_jobs.source_access import SourceAccess
 
 
-def rebuild(session: SparkSession, settings: Settings, table: TableName, truncated_at_ms: int | None = None) -> None:
-    """Empties the table. With ``truncated_at_ms`` nothing that was written up to then will exist in it."""
+def rebuild(
+    session: SparkSession,
+    settings: Settings,
+    table: TableName,
+    truncated_at_ms: int | None = None,
+    access: SourceAccess | None = None,
+    skip_lists: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Filled | None:
+    """Empties the table. With ``truncated_at_ms`` nothing that was written up to then will exist in it.
+
+    The source is read only where the topics alone do not do, and then the result says what came from it.
+    """
     if table not in settings.tables:
         raise LandingError(f"{table} is not one of the configured tables")
-    topics = Topics(session, settings.kafka())
-    try:
-        _require_beginnings(settings, table, topics)
-    finally:
-        topics.close()
-    landed = LandedTable(session, open_sink(session, settings.session_config()), table.keyspace, table.table)
+    sink = open_sink(session, settings.session_config())
+    landed = LandedTable(session, sink, table.keyspace, table.table)
     folder = open_folder(session, f"{settings.warehouse}/_leases")
     with Lease(folder, settings.name, settings["lease.timeout.ms"], "rebuild"):
         known = landed.known()
+        lacking = _lacking(session, settings, table, known)
+        if lacking is not None and access is None:
+            raise LandingError(
+                f"{table}: {lacking}; with scylla.cluster.ip.addresses in the configuration the rest is read from "
+                "the source"
+            )
         if known is None:
-            return
+            return None
+        filling = versions = None
+        if lacking is not None and access is not None:
+            filling = Filling(session, sink, settings, access, skip_lists)
+            versions = known_versions(session, settings, say).get(str(table), ())
+            filling.check(table, versions)
         # Changes and positions go first: a rebuild that ends here reads everything again, into what the state holds.
         landed.forget()
         not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
         layout = landed.prepare(replace(known, not_before=not_before, sequence=known.sequence + 1))
         # The view says what does not exist any more; one made before would go on to show it.
         landed.register(layout)
+        return None if filling is None or versions is None else filling.fill(table, versions)
 
 
-def _require_beginnings(settings: Settings, table: TableName, topics: Topics) -> None:
+def _lacking(session: SparkSession, settings: Settings, table: TableName, known: Known | None) -> str | None:
+    """Why the topics do not hold everything that the table had; None if they do."""
+    if known is not None and known.backfilled is not None:
+        return "it was backfilled, so it cannot be rebuilt from its topics alone"
     names = settings.names
     wanted = [names.data_topic(table.keyspace, table.table), names.range_deletes_topic(table.keyspace, table.table)]
-    for (topic, number), offset in sorted(topics.offsets(wanted, beginning=True).items()):
+    topics = Topics(session, settings.kafka())
+    try:
+        begins = topics.offsets(wanted, beginning=True)
+    finally:
+        topics.close()
+    for (topic, number), offset in sorted(begins.items()):
         if offset > 0:
-            raise LandingError(
-                f"{table}: {topic}, partition {number} begins at offset {offset}: its first records are gone, "
-                "so the table cannot be rebuilt from its topics"
+            return (
+                f"{topic}, partition {number} begins at offset {offset}: its first records are gone, "
+                "so the table cannot be rebuilt from its topics alone"
             )
+    return None

@@ -5,6 +5,7 @@ In: parsed values. Out: the connection's part as the connector has it, None wher
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.property import Property
 from connector.config.rules import check_connection
+from connector.config.secret import Secret
 from connector.errors import Problem
 
 ADDRESSES = "scylla.cluster.ip.addresses"
@@ -40,5 +42,7 @@ def source_connection(values: Mapping[str, Any]) -> ConnectionConfig | None:
 def source_problems(document: Document, values: Mapping[str, Any]) -> list[Problem]:
     """What contradicts, with key stores opened."""
     findings = Findings()
+    if values["scylla.user"] and not values["scylla.password"] and "SCYLLA_PASSWORD" in os.environ:
+        values = {**values, "scylla.password": Secret(os.environ["SCYLLA_PASSWORD"])}
     check_connection(document, values, findings)
     return findings.problems

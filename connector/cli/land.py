@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from connector.cli.output import Output
+from connector.cli.source_options import configured_access
 from connector.errors import Problem, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class Land:
         parser.add_argument(
             "--truncated-at", metavar="MS", type=int, help="with --rebuild: nothing written up to then exists"
         )
+        parser.add_argument(
+            "--lists", choices=("refuse", "skip"), help="with --rebuild: lists, where rows are read from the source"
+        )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.land import land
@@ -42,6 +46,8 @@ class Land:
         settings = with_jars(load_settings(args.config))
         if args.truncated_at is not None and not args.rebuild:
             raise UsageError([Problem("--truncated-at", "only goes with --rebuild", file="command line")])
+        if args.lists is not None and not args.rebuild:
+            raise UsageError([Problem("--lists", "only goes with --rebuild", file="command line")])
         progress = Progress(cast(TextIO, output.stderr), as_json=getattr(args, "json", False))
         output.say("Starting Spark …")
         if args.rebuild:
@@ -49,7 +55,10 @@ class Land:
             from spark_jobs.session import start_session
 
             session = start_session(settings.session_config())
-            rebuild(session, settings, one_table(args.rebuild), args.truncated_at)
+            table, skip = one_table(args.rebuild), args.lists == "skip"
+            filled = rebuild(session, settings, table, args.truncated_at, configured_access(settings), skip, output.say)
+            if filled is not None:
+                output.say(f"From the source: {filled.text()}")
         with stopped_by_signals() as stop:
             status = land(settings, args.once, progress, stop)
         output.result({"status": status, **progress.summary()}, progress.text())

@@ -37,6 +37,15 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", metavar="KS.T,…", help="only these of the configured tables")
 
 
+def configured_access(settings: Settings) -> SourceAccess | None:
+    """Access by the landing configuration alone; None if it does not say where the source is."""
+    from spark_jobs.source_access import source_access
+    from spark_jobs.source_settings import source_connection
+
+    connection = source_connection(settings.values)
+    return None if connection is None else source_access(_with_password(connection))
+
+
 def source_of(args: argparse.Namespace, settings: Settings) -> Source:
     """What the arguments say wins over the landing configuration; the password may be in ``SCYLLA_PASSWORD``."""
     from spark_jobs.source_access import source_access
@@ -55,13 +64,18 @@ def source_of(args: argparse.Namespace, settings: Settings) -> Source:
                 )
             ]
         )
-    password = os.environ.get("SCYLLA_PASSWORD")
-    if password is not None:
-        from connector.config.secret import Secret
+    return Source(source_access(_with_password(connection)), confidence_ms)
 
-        user = connection.user or os.environ.get("SCYLLA_USER", "cassandra")
-        connection = replace(connection, user=user, password=Secret(password))
-    return Source(source_access(connection), confidence_ms)
+
+def _with_password(connection: ConnectionConfig) -> ConnectionConfig:
+    from connector.config.secret import Secret
+
+    password = os.environ.get("SCYLLA_PASSWORD")
+    if password is None:
+        return connection
+    return replace(
+        connection, user=connection.user or os.environ.get("SCYLLA_USER", "cassandra"), password=Secret(password)
+    )
 
 
 def chosen_tables(args: argparse.Namespace, settings: Settings) -> Sequence[TableName]:
