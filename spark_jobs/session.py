@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from connector.errors import ConfigurationError, LandingError, Problem
@@ -47,7 +48,8 @@ VALUES = {
 DEFAULTS = {
     "spark.app.name": "scylla-cdc-landing",
     "spark.driver.memory": "2g",
-    "spark.sql.shuffle.partitions": "2",
+    # Merges and views of a cluster; on one machine there are as many as cores.
+    "spark.sql.shuffle.partitions": "32",
     # Batches are short and cores few: parallel collection costs less than G1's concurrent threads.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:-UsePerfData",
     # Listing files for a vacuum otherwise takes 10,000 tasks, however few the files are.
@@ -61,6 +63,8 @@ DEFAULTS = {
     # The text of a wide table's plan is megabytes, and nobody reads it.
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.codegen.logging.maxLines": "0",
+    # Every table has some twenty plans that come again with each batch: compiled code must outlive the other tables'.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
@@ -74,7 +78,7 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
     settings = {**DEFAULTS, **table_format(config).settings, **given}
     master = settings.setdefault("spark.master", os.environ.get("MASTER", "local[*]"))
     if master.startswith("local"):
-        settings = {**LOCAL, **settings}
+        settings = {**settings, **LOCAL, "spark.sql.shuffle.partitions": str(_local_cores(master)), **given}
     warehouse = folder(str(config.get("warehouse", "warehouse")))
     settings.setdefault("spark.sql.warehouse.dir", f"{warehouse}/_catalog")
     if "spark.jars" not in settings and "spark.jars.packages" not in settings:
@@ -85,6 +89,24 @@ def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
         if jars:
             settings["spark.jars"] = ",".join(map(_jar_list, jars))
     return {**settings, **VALUES}
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told, which counts for more than the defaults here; nothing when it is not used."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _local_cores(master: str) -> int:
+    """How many tasks a local master runs at once.
+
+    >>> _local_cores("local[2]"), _local_cores("local")
+    (2, 1)
+    """
+    named = master.partition("[")[2].partition("]")[0].partition(",")[0]
+    return int(named) if named.isdigit() else (os.cpu_count() or 1) if named else 1
 
 
 def _jar_list(text: str) -> str:
@@ -117,7 +139,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         raise ConfigurationError(
             [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
         )
-    settings = session_settings(config)
+    settings = session_settings({**_submitted(), **config})
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
