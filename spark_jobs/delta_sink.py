@@ -11,15 +11,13 @@ from typing import TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.names import quoted
-from spark_jobs.sink import TableFormat
+from spark_jobs.sink import LostRaceError, TableFormat
 
 Result = TypeVar("Result")
 
-_PROPERTIES = {
-    # Statistics on the columns that skip files; on hundreds of cells they would cost more than they save.
-    "delta.dataSkippingNumIndexedCols": "6",
-    "delta.checkpointInterval": "20",
-}
+_PROPERTIES = {"delta.checkpointInterval": "20"}
+_SKIPPED_BY = ("ts", "kafka_ms")
+"""Columns by whose range files can be skipped. Keys cannot: each file has one bucket's, of the whole range."""
 _ATTEMPTS = 8
 
 
@@ -44,7 +42,10 @@ class DeltaSink:
     def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
         if not self.exists(table):
             described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
-            properties = ", ".join(f"'{name}' = '{value}'" for name, value in _PROPERTIES.items())
+            indexed = ",".join(name for name in _SKIPPED_BY if name in columns)
+            statistics = "delta.dataSkippingStatsColumns" if indexed else "delta.dataSkippingNumIndexedCols"
+            chosen = {**_PROPERTIES, statistics: indexed or "0"}
+            properties = ", ".join(f"'{name}' = '{value}'" for name, value in chosen.items())
             self.session.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
                 f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
@@ -61,7 +62,12 @@ class DeltaSink:
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
-        writer.save(self.path(table))
+        try:
+            writer.save(self.path(table))
+        except Exception as error:
+            if _is_conflict(error):
+                raise LostRaceError(f"{table}: {str(error).splitlines()[0]}") from error
+            raise
 
     def delete(self, table: str, condition: str) -> None:
         self._retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"))

@@ -26,25 +26,44 @@ def folded(layout: Layout, patches: Sequence[str], distribute_by: Sequence[str] 
     if distribute_by:
         united = f"SELECT * FROM ({united}) AS spread DISTRIBUTE BY {', '.join(map(quoted, distribute_by))}"
     by = ["bucket", "kind", *map(quoted, identities(layout))]
-    columns = list(by)
+    columns = [*by, *_gathered(layout)]
+    grouped = f"SELECT {', '.join(columns)} FROM ({united}) AS united GROUP BY {', '.join(by)}"
+    return _normal(layout, grouped)
+
+
+def folded_so_far(layout: Layout, patch: str, over: str) -> str:
+    """Each patch together with those before it, as the window ``over`` says; it holds one key's patches."""
+    columns = ["bucket", "kind", *map(quoted, identities(layout)), *_gathered(layout, f" OVER {over}")]
+    return _normal(layout, f"SELECT {', '.join(columns)} FROM ({patch}) AS patch")
+
+
+def _gathered(layout: Layout, over: str = "") -> list[str]:
+    """Everything that the patches of a key say, one aggregate for each part."""
+    columns: list[str] = []
     for key in layout.keys:
         value, name = quoted(key.value), quoted("s_" + key.place)
         if key.many_spellings:
-            first = f"min({struct_of([('t', name), ('v', value)])})"
-            columns.append(f"CASE WHEN min({name}) IS NOT NULL THEN {first} END AS {quoted('f_' + key.place)}")
+            first = f"min({struct_of([('t', name), ('v', value)])}){over}"
+            columns.append(f"CASE WHEN min({name}){over} IS NOT NULL THEN {first} END AS {quoted('f_' + key.place)}")
         elif key.identity != key.value:
-            columns.append(f"any_value({value}, true) AS {value}")
-    columns += ["max(marker) AS marker", "max(deleted) AS deleted"]
+            columns.append(f"any_value({value}, true){over} AS {value}")
+    columns += [f"max(marker){over} AS marker", f"max(deleted){over} AS deleted"]
     if layout.clustering:
-        columns.append("sort_array(flatten(collect_list(ranges))) AS ranges")
-    columns += [f"max({quoted(cell.name)}) AS {quoted(cell.name)}" for cell in layout.cells]
+        columns.append(f"sort_array(flatten(collect_list(ranges){over})) AS ranges")
+    columns += [f"max({quoted(cell.name)}){over} AS {quoted(cell.name)}" for cell in layout.cells]
     for stored in _tombstones(layout):
-        columns.append(f"max({quoted(stored)}) AS {quoted(stored)}")
+        columns.append(f"max({quoted(stored)}){over} AS {quoted(stored)}")
     for part in layout.elements:
         name = quoted(part.stored.elements)
-        columns.append(f"sort_array(flatten(collect_list({name}))) AS {name}")
-    grouped = f"SELECT {', '.join(columns)} FROM ({united}) AS united GROUP BY {', '.join(by)}"
-    return _normal(layout, grouped)
+        columns.append(f"sort_array(flatten(collect_list({name}){over})) AS {name}")
+    return columns
+
+
+def parts(layout: Layout) -> list[str]:
+    """The columns of a patch that say something, beside those of its key."""
+    columns = ["marker", "deleted", *(["ranges"] if layout.clustering else [])]
+    columns += [cell.name for cell in layout.cells] + _tombstones(layout)
+    return columns + [part.stored.elements for part in layout.elements]
 
 
 def _tombstones(layout: Layout) -> list[str]:

@@ -34,6 +34,7 @@ _CATALOG_SETTINGS = {
     # A cached table would show a reader's session the same snapshot for half a minute.
     ".cache-enabled": "false",
 }
+_HADOOP = (None, "hadoop")
 _PROPERTIES = {
     # Frames come distributed as they are to be written; Iceberg would shuffle and sort them once more.
     "write.distribution-mode": "none",
@@ -183,16 +184,19 @@ def _names(table: str) -> tuple[str, str]:
 
 def _catalog(session: SparkSession, warehouse: str) -> str:
     """The session's catalog for the warehouse. A session that has it for another warehouse gets one more."""
-    prefix = "spark.sql.catalog."
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    settings = dict(_CATALOG_SETTINGS)
+    if session.conf.get(f"{prefix}.catalog-impl", None) or session.conf.get(f"{prefix}.type", None) not in _HADOOP:
+        # The user's own knows where its tables are.
+        del settings[".type"]
+    else:
+        settings[".warehouse"] = warehouse
     name = CATALOG
-    taken = session.conf.get(f"{prefix}{name}.warehouse", None)
-    own = session.conf.get(f"{prefix}{name}.type", None) not in (None, "hadoop")
-    if taken not in (None, warehouse) and not own:
+    if ".warehouse" in settings and session.conf.get(f"{prefix}.warehouse", None) not in (None, warehouse):
         name = f"{CATALOG}_{zlib.crc32(warehouse.encode()):08x}"
-    given = {} if own else {".warehouse": warehouse}
-    for suffix, value in {**_CATALOG_SETTINGS, **given}.items():
-        if session.conf.get(f"{prefix}{name}{suffix}", None) is None:
-            session.conf.set(f"{prefix}{name}{suffix}", value)
+    for suffix, value in settings.items():
+        if session.conf.get(f"spark.sql.catalog.{name}{suffix}", None) is None:
+            session.conf.set(f"spark.sql.catalog.{name}{suffix}", value)
     return name
 
 

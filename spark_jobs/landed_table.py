@@ -8,22 +8,23 @@ rows that the mark speaks of. A crash between any two steps leaves a state that 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.changelog import changelog_columns, state_columns
 from spark_jobs.definitions import TableDefinition, parse_definition
 from spark_jobs.fold import compacted, folded
+from spark_jobs.history_table import MARK_BUCKET, History
 from spark_jobs.layout import DEAD, DEFINITIONS, POSITIONS, Layout, shape
 from spark_jobs.names import literal, physical, quoted
 from spark_jobs.patches import changes_patch, identities, state_patch
-from spark_jobs.sink import Sink
+from spark_jobs.sink import LostRaceError, Sink
 from spark_jobs.view import partition_columns, visible_rows
 
-MARK_BUCKET = -1
 Offsets = dict[tuple[str, int], int]
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,10 @@ class Known:
     sequence: int = 0
     backfilled: tuple[str, ...] | None = None
     """The columns that a backfill left out; None if there never was one."""
+    history: bool = False
 
     def layout(self) -> Layout:
-        return shape(self.definitions, self.declared, self.buckets, self.not_before)
+        return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
 
     def note(self) -> str:
         return json.dumps(
@@ -49,6 +51,7 @@ class Known:
                 "buckets": self.buckets,
                 "not_before": self.not_before,
                 "backfilled": self.backfilled,
+                "history": self.history,
             }
         )
 
@@ -75,6 +78,7 @@ def _known(note: str, sequence: int) -> Known:
         not_before=parsed["not_before"],
         sequence=sequence,
         backfilled=None if backfilled is None else tuple(backfilled),
+        history=parsed.get("history", False),
     )
 
 
@@ -89,7 +93,7 @@ class LandedTable:
         folder = f"{physical(keyspace)}/{physical(table)}"
         self.changelog = f"{folder}/changelog"
         self.state = f"{folder}/state"
-        self.history = f"{folder}/history"
+        self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self._rows)
 
     @property
     def name(self) -> str:
@@ -133,6 +137,10 @@ class LandedTable:
         layout = known.layout()
         self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
         self.sink.prepare(self.state, state_columns(layout), "bucket")
+        if known.history:
+            self.history.prepare(layout, self.mark())
+        elif self.history.exists():
+            self.history.end()
         noted = (
             f"SELECT {DEFINITIONS} AS segment, 0 AS kind, CAST({known.sequence} AS bigint) AS offset, "
             f"current_timestamp() AS landed_at, {literal(known.note())} AS note"
@@ -155,8 +163,8 @@ class LandedTable:
         self.sink.append(self.changelog, frame)
 
     def letters(self, reasons: Sequence[str]) -> DataFrame | None:
-        """The dead letters with these reasons, as records to decode; None if there is none."""
-        where = f"segment = {DEAD} AND reason IN ({', '.join(map(literal, reasons))})"
+        """The dead letters with these reasons that the newest definitions have not seen; None if there is none."""
+        where = f"segment = {DEAD} AND {self._waiting(reasons)}"
         if self.session.sql(f"SELECT 1 FROM {self._log} WHERE {where} LIMIT 1").first() is None:
             return None
         return self.session.sql(
@@ -171,11 +179,15 @@ class LandedTable:
         partition among those that are replaced when no letter is left.
         """
         others = self.session.sql(
-            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason NOT IN ({', '.join(map(literal, reasons))})"
+            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL AND NOT {self._waiting(reasons)}"
         )
         blank = self.session.sql(f"SELECT {DEAD} AS segment, 0 AS kind")
         frame = decoded.unionByName(others, allowMissingColumns=True).unionByName(blank, allowMissingColumns=True)
         self.sink.replace_buckets(self.changelog, frame)
+
+    def _waiting(self, reasons: Sequence[str]) -> str:
+        noted = f"(SELECT max(landed_at) FROM {self._log} WHERE segment = {DEFINITIONS})"
+        return f"(reason IN ({', '.join(map(literal, reasons))}) AND landed_at <= {noted})"
 
     def mark(self) -> int:
         """The greatest segment that is merged into the state."""
@@ -186,7 +198,7 @@ class LandedTable:
     def merge(self, layout: Layout, through: int, mark: int | None = None) -> int:
         """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
 
-        Only buckets that have changes are read and written, each to one file. Doing it twice changes nothing.
+        Only buckets that have changes are read and written. Doing it twice changes nothing.
         ``mark`` saves a query where the caller knows it; too small a one only folds something again.
         """
         mark = self.mark() if mark is None else mark
@@ -197,28 +209,47 @@ class LandedTable:
             f"SELECT DISTINCT bucket FROM {self._log} WHERE {window} AND bucket IS NOT NULL ORDER BY bucket"
         ).collect()
         buckets = [row["bucket"] for row in touched]
-        marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
-        if buckets:
+
+        def merged() -> DataFrame:
+            marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+            if not buckets:
+                return marked
             chosen = ", ".join(map(str, buckets))
             patches = [
                 state_patch(layout, f"SELECT * FROM {self._rows} WHERE bucket IN ({chosen})"),
                 changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}"),
             ]
-            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
-            marked = rows.unionByName(marked, allowMissingColumns=True)
-        self.sink.replace_buckets(self.state, marked)
+            # Spread by what the bucket is the hash of: tasks are of one size, and each has few buckets to write.
+            spread = identities(layout, partition_only=True)
+            rows = self.session.sql(compacted(layout, folded(layout, patches, spread)))
+            return rows.unionByName(marked, allowMissingColumns=True)
+
+        self.replace_state(merged)
         return len(buckets)
+
+    def replace_state(self, made: Callable[[], DataFrame]) -> None:
+        """Replaces buckets of the state by what is made of them, made anew if another writer was first."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self.sink.replace_buckets(self.state, made())
+            except LostRaceError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
 
     def clear(self, through: int) -> None:
         """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""
         self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
         marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
         self.sink.replace_buckets(self.state, marked)
+        if self.history.exists():
+            self.history.restart()
 
     def forget(self) -> None:
         """Removes every change, letter and position, then the state with its mark; definitions stay."""
         self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
         self.sink.delete(self.state, "true")
+        if self.history.exists():
+            self.history.restart()
 
     def folded_text(self, layout: Layout, among: str | None = None) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries.
@@ -248,6 +279,10 @@ class LandedTable:
         self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
         letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
         self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL")
+        if layout.history:
+            self._view("__history", self.history.text(layout))
+        else:
+            self.session.sql(f"DROP VIEW IF EXISTS {quoted(self.keyspace, self.table + '__history')}")
 
     def _view(self, suffix: str, text: str) -> None:
         self.session.sql(f"CREATE OR REPLACE VIEW {quoted(self.keyspace, self.table + suffix)} AS {text}")

@@ -13,6 +13,7 @@ from connector.config.address import TableName
 from connector.errors import LandingError
 from connector.values.types import CqlType, NativeType
 from spark_jobs.definitions import TableDefinition
+from spark_jobs.history import check_names
 from spark_jobs.landed_table import Known, same_versions
 from spark_jobs.settings import Settings
 
@@ -40,9 +41,10 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
             f"{table}: no definition is known: the topic {settings.schema_topic or '(none)'} has no record of it, "
             "and table.definitions names no file with its CREATE TABLE"
         )
+    history = str(table) in settings["history"]
     if not versions:
         assert noted is not None
-        return Plan(noted, changed=False)
+        return _as_noted(noted, history)
     current = versions[-1]
     together = list(versions)
     recreated = noted is not None and noted.definitions[-1].table_id != current.table_id
@@ -51,10 +53,12 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         texts = {version.text for version in together}
         together = [version for version in noted.definitions if version.text not in texts] + together
     if noted is not None and not recreated and settings.frozen(table):
-        return Plan(noted, changed=False)
+        return _as_noted(noted, history)
     check_output(current)
     declared = settings.declared_types(table)
     check_declared(table, current, declared)
+    if history:
+        check_names(current)
     known = Known(
         definitions=tuple(together),
         declared=declared,
@@ -62,15 +66,23 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         not_before=noted.not_before if noted and not recreated else None,
         sequence=noted.sequence + 1 if noted else 1,
         backfilled=noted.backfilled if noted and not recreated else None,
+        history=history,
     )
     if (
         noted is not None
         and not recreated
         and same_versions(noted.definitions, together)
         and dict(noted.declared) == declared
+        and noted.history == known.history
     ):
         return Plan(noted, changed=False)
     return Plan(known, changed=True, recreated=recreated)
+
+
+def _as_noted(noted: Known, history: bool) -> Plan:
+    if noted.history == history:
+        return Plan(noted, changed=False)
+    return Plan(replace(noted, history=history, sequence=noted.sequence + 1), changed=True)
 
 
 def with_truncation(known: Known, at_ms: int) -> Known:

@@ -62,6 +62,11 @@ PROPERTIES: tuple[Property, ...] = (
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
     Property("reader.grace.ms", _MS, "How long merged changes stay for readers that began before (`maintain`).",
              3_600_000),
+    Property("history", LIST, "Tables whose rows' versions are kept, as `ks.t__history`.", ()),
+    Property("history.retention.ms", integer(1, LONG_MAX), "How far back these versions go (`maintain`).",
+             default_text="for ever"),
+    Property("tombstone.retention.ms", integer(1, LONG_MAX), "How long deletes are remembered at least: what is older "
+             "than a delete that `maintain` has forgotten would appear again if it came late.", 864_000_000),
     Property("schema.evolution", one_of("evolve", "freeze"), "Whether landed tables follow the source's columns.",
              "evolve"),
     Property("schema.evolution.freeze", LIST, "Tables that do not follow, whatever schema.evolution says.", ()),
@@ -245,11 +250,14 @@ def _unknown(document: Document) -> None:
 def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
     problems: list[Problem] = []
     known = {str(table) for table in values["tables"]}
-    for table in values["schema.evolution.freeze"]:
-        if table not in known:
-            hint = nearest(table, known)
-            meant = f"did you mean {hint}?" if hint else None
-            problems.append(Problem("schema.evolution.freeze", "Is not one of the tables", table, meant, file))
+    for name in ("schema.evolution.freeze", "history"):
+        for table in values[name]:
+            if table not in known:
+                hint = nearest(table, known)
+                meant = f"did you mean {hint}?" if hint else None
+                problems.append(Problem(name, "Is not one of the tables", table, meant, file))
+    if values["history.retention.ms"] is not None and not values["history"]:
+        problems.append(Problem("history.retention.ms", "Has no effect without history", file=file))
     for column in values["column.types"]:
         if column.rsplit(".", 1)[0] not in known:
             problems.append(Problem(f"column.types.{column}", "Is not a column of one of the tables", file=file))

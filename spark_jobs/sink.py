@@ -14,6 +14,10 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 
+class LostRaceError(Exception):
+    """Another writer's commit was first: what was to be written may be made of rows that are no more."""
+
+
 class Sink(Protocol):
     """Tables are named by a short path inside the warehouse, such as ``ks/t/state``."""
 
@@ -30,7 +34,11 @@ class Sink(Protocol):
         """Adds the rows in one commit."""
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
-        """Replaces, in one commit, exactly those partitions of the table that the frame has rows for."""
+        """Replaces, in one commit, exactly those partitions of the table that the frame has rows for.
+
+        The frame may read the table. If another writer changed it meanwhile, either the frame is read anew or
+        ``LostRaceError`` is raised.
+        """
 
     def delete(self, table: str, condition: str) -> None:
         """Removes the rows that meet the SQL condition, in one commit."""

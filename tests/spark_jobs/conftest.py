@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from embedded.jars import resolve
+from embedded.kafka import EmbeddedKafka
 from spark_jobs.session import start_session
+from tests.spark_jobs.landing_way import Way
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +40,19 @@ def spark(spark_config: dict[str, Any]) -> Iterator[SparkSession]:
 @pytest.fixture
 def warehouse(tmp_path: Path) -> str:
     return str(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def way(kafka: EmbeddedKafka, unique: Callable[[str], str], tmp_path: Path, spark_config: dict[str, Any]) -> Way:
+    return Way(kafka.bootstrap_servers, unique("landing"), tmp_path, spark_config)
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Plans of wide tables run as they are: for a handful of rows, compiling them takes longer than everything else."""
+    names = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    yield
+    for name in names:
+        spark.conf.unset(name)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from embedded.kafka import EmbeddedKafka
 from spark_jobs.land import land
 from spark_jobs.lease import Lease, LocalFolder
 from spark_jobs.maintain import maintain
 from spark_jobs.progress import Progress
 from spark_jobs.rebuild import rebuild
-from spark_jobs.registration import register_landed
-from spark_jobs.settings import Settings, load_settings
 from spark_jobs.table_formats import FORMATS
-from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
+from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
+from tests.spark_jobs.landing_way import TABLE, Way
 
 pytestmark = [
     pytest.mark.spark,
@@ -36,47 +33,6 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = "pk partition_key int; ck clustering int; s static text; v regular text; m regular map<text, int>"
-
-
-class Way:
-    """One table's topics on the shared broker, and a warehouse."""
-
-    def __init__(self, servers: str, prefix: str, folder: Path, config: dict[str, Any]) -> None:
-        self.servers = servers
-        self.prefix = prefix
-        self.data = f"{prefix}.ks.t"
-        self.config: dict[str, Any] = {
-            **{name: value for name, value in config.items() if name != "warehouse"},
-            "name": prefix,
-            "bootstrap.servers": servers,
-            "topic.prefix": prefix,
-            "tables": ["ks.t"],
-            "value.converter.schemas.enable": False,
-            "warehouse": str(folder / "warehouse"),
-        }
-        create_topics(servers, [f"{prefix}.schemas", self.data, f"{self.data}.range-deletes"])
-        self.schema(schema_record("ks", "t", TABLE))
-
-    def schema(self, record: bytes) -> None:
-        produce(self.servers, [(f"{self.prefix}.schemas", record)])
-
-    def settings(self, **more: Any) -> Settings:
-        return load_settings({**self.config, **more})
-
-    def land(self, spark: SparkSession, **more: Any) -> Progress:
-        progress = Progress()
-        assert land(self.settings(**more), True, progress, session=spark) == 0, progress.text()
-        return progress
-
-    def rows(self, spark: SparkSession) -> list[tuple[Any, ...]]:
-        register_landed(spark, self.config)
-        return sorted((tuple(row) for row in spark.table("ks.t").collect()), key=repr)
-
-
-@pytest.fixture
-def way(kafka: EmbeddedKafka, unique: Callable[[str], str], tmp_path: Path, spark_config: dict[str, Any]) -> Way:
-    return Way(kafka.bootstrap_servers, unique("landing"), tmp_path, spark_config)
 
 
 def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spark: SparkSession, way: Way) -> None:

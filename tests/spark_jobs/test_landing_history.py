@@ -1,0 +1,182 @@
+"""Versions of rows: at every write time, the history shows what the model shows of everything written up to then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from spark_jobs.decode import decoded_json
+from spark_jobs.definitions import parse_definition
+from spark_jobs.history import check_names
+from spark_jobs.landed_table import Known, LandedTable
+from spark_jobs.maintain import maintain
+from spark_jobs.registration import register_landed
+from spark_jobs.serialised_columns import register_functions
+from spark_jobs.table_formats import FORMATS
+from tests.spark_jobs import history_records
+from tests.spark_jobs.history_comparison import expected_rows, landed_rows
+from tests.spark_jobs.history_model import TableModel
+from tests.spark_jobs.history_records import CLUSTERING, COLUMNS, RANGES, Histories, definition
+from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
+from tests.spark_jobs.landing_way import TABLE, Way
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted"), pytest.mark.timeout(900)]
+
+A_LONG_TIME_MS = 10**14
+
+
+class RecordingModel(TableModel):
+    """Remembers what was done at which time, so that it can be done again up to any time."""
+
+    def __init__(self, *shape: Any) -> None:
+        super().__init__(*shape)
+        self.done: list[tuple[int, Callable[[TableModel], None]]] = []
+
+    def write(self, key: Any, row_key: Any, time: int, insert: bool, cells: dict[str, Any]) -> None:
+        self.done.append((time, lambda model: TableModel.write(model, key, row_key, time, insert, cells)))
+
+    def delete_row(self, key: Any, row_key: Any, time: int) -> None:
+        self.done.append((time, lambda model: TableModel.delete_row(model, key, row_key, time)))
+
+    def delete_partition(self, key: Any, time: int) -> None:
+        self.done.append((time, lambda model: TableModel.delete_partition(model, key, time)))
+
+    def delete_range(self, key: Any, time: int, start: Any, end: Any) -> None:
+        self.done.append((time, lambda model: TableModel.delete_range(model, key, time, start, end)))
+
+    def until(self, time: int) -> TableModel:
+        model = TableModel([(kind, desc) for _, kind, desc in CLUSTERING], COLUMNS)
+        for when, operation in self.done:
+            if when <= time:
+                operation(model)
+        return model
+
+
+def test_the_version_valid_at_each_time_is_what_the_model_shows_then(
+    spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_records, "TableModel", RecordingModel)
+    histories = Histories(20261123, 150, 12)
+    model = histories.model
+    assert isinstance(model, RecordingModel)
+    rnd = random.Random(5)
+    feed = histories.records + rnd.sample(histories.records, len(histories.records) // 5)
+    rnd.shuffle(feed)
+    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    layout = landed.prepare(Known((parse_definition(definition()),), history=True))
+    register_functions(spark, layout)
+    schema = "key binary, value binary, topic string, partition int, offset bigint"
+    late = len(feed) * 2 // 3
+    for segment, (first, last) in enumerate([(0, late), (late, len(feed))], 1):
+        rows = [(None, bytearray(value), topic, 0, at) for at, (topic, value) in enumerate(feed[first:last], first)]
+        batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
+        landed.append(decoded_json(batch, layout, segment, RANGES))
+    times = sorted({time for time, _ in model.done})
+    found = _versions(spark, landed.history.text(layout))
+    _agree(model, times, found)
+    _is_minimal(found)
+
+    # Of the first segment only the newer half stays; the second has changes that are older than that.
+    horizon = times[len(times) // 2]
+    landed.history.fold(layout, 1, horizon)
+    assert landed.history.trim(layout, 1, A_LONG_TIME_MS, A_LONG_TIME_MS, dry_run=False) == 0
+    gone = landed.history.trim(layout, 1, A_LONG_TIME_MS, 0, dry_run=False)
+    assert 0 < gone < late
+    left = spark.sql(f"SELECT count(*) AS rows FROM {landed.sink.relation(landed.changelog)} WHERE segment > 0").first()
+    assert left is not None and left["rows"] == len(feed) - gone
+    _agree(model, [time for time in times if time >= horizon], _versions(spark, landed.history.text(layout)))
+
+
+@pytest.mark.kafka
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_landed_history_goes_back_as_far_as_it_is_kept(spark: SparkSession, way: Way) -> None:
+    way.config.update({"sink": "iceberg", "history": ["ks.t"]})
+    way.schema(schema_record("ks", "t", TABLE + "; n regular tinyint", version="2"))
+    row = {"pk": 1, "ck": 1}
+    _feed(way, change("c", 1000, {**row, "v": cell("a"), "n": cell(5)}), change("u", 3000, {**row, "v": cell("c")}))
+    way.land(spark, **{"merge.every.rows": 1})
+    late = change("u", 2000, {**row, "v": cell("b"), "n": cell(None)})
+    static = change("u", 1500, {"pk": 1, "ck": None, "s": cell("s")})
+    _feed(way, late, change("u", 3000, {**row, "v": cell("c")}), change("d", 4000, row), static)
+    way.land(spark)
+    versions = [
+        ("a", 5, None, 1000, 1500),
+        ("a", 5, "s", 1500, 2000),
+        ("b", None, "s", 2000, 3000),
+        ("c", None, "s", 3000, 4000),
+        (None, None, "s", 4000, None),
+    ]
+    assert _history(spark, way) == versions
+    assert dict(spark.table("ks.t__history").dtypes)["n"] == "tinyint"
+
+    assert maintain(spark, way.settings(**{"reader.grace.ms": 0}))[0].changes == 0
+    forgetful = way.settings(**{"reader.grace.ms": 0, "history.retention.ms": 1})
+    assert [maintain(spark, forgetful)[0].changes for _ in range(2)] == [0, 2]
+    ((*values, since, until),) = _history(spark, way)
+    assert values == [None, None, "s"] and since > 4000 and until is None
+
+    way.config["history"] = []
+    _feed(way, change("c", 5000, {**row, "v": cell("d")}))
+    way.land(spark, **{"merge.every.rows": 1})
+    assert not spark.catalog.tableExists("ks.t__history")
+    assert way.rows(spark) == [(1, 1, "s", None, None, "d")]
+    assert maintain(spark, way.settings(**{"reader.grace.ms": 0}))[0].changes == 5
+
+    # The changes are gone: a history that begins now begins with the rows that there are.
+    way.config["history"] = ["ks.t"]
+    way.land(spark)
+    assert [values[:3] for values in _history(spark, way)] == [("d", None, "s")]
+
+
+def test_a_history_needs_its_names(spark: SparkSession) -> None:
+    columns = "id partition_key int; valid_to regular text"
+    with pytest.raises(LandingError, match=r"ks.t cannot have a history: it has columns valid_to"):
+        check_names(parse_definition(schema_record("ks", "t", columns).decode()))
+
+
+def _feed(way: Way, *changes: bytes) -> None:
+    produce(way.servers, [(way.data, value) for value in changes], way.prefix)
+
+
+def _history(spark: SparkSession, way: Way) -> list[tuple[Any, ...]]:
+    register_landed(spark, way.config)
+    since, until = "unix_micros(valid_from) AS since", "unix_micros(valid_to) AS until"
+    found = spark.table("ks.t__history").selectExpr("v", "n", "s", since, until).collect()
+    return sorted(map(tuple, found), key=lambda version: version[3])
+
+
+def _agree(model: RecordingModel, times: list[int], found: list[tuple[Any, int, int | None, Any]]) -> None:
+    for time in times:
+        expected = expected_rows(model.until(time))
+        valid = {key: row for key, start, end, row in found if start <= time and (end is None or time < end)}
+        wrong = [key for key in expected.keys() | valid.keys() if expected.get(key) != valid.get(key)]
+        assert not wrong, (time, len(wrong), wrong[0], expected.get(wrong[0]), valid.get(wrong[0]))
+
+
+def _versions(spark: SparkSession, text: str) -> list[tuple[Any, int, int | None, Any]]:
+    view = spark.sql(text).selectExpr("*", "unix_micros(valid_from) AS since", "unix_micros(valid_to) AS until")
+    found = landed_rows(view, "since", "until", "is_current")
+    assert all(current == (end is None) for (_, _, _, end, current) in found)
+    return [((key, place), start, end, row) for (key, place, start, end, _), row in found.items()]
+
+
+def _is_minimal(found: list[tuple[Any, int, int | None, Any]]) -> None:
+    """Versions of a row do not overlap, and neighbours differ."""
+    by_key: dict[Any, list[tuple[int, int | None, Any]]] = {}
+    for key, start, end, row in found:
+        by_key.setdefault(key, []).append((start, end, row))
+    neighbours = 0
+    for several in by_key.values():
+        several.sort(key=lambda version: version[0])
+        for (_, end, row), (start, _, following) in pairwise(several):
+            assert end is not None and end <= start
+            neighbours += end == start
+            assert end < start or row != following
+    assert neighbours > 100
