@@ -6,6 +6,7 @@ as a whole or not at all. In: rows of one layout. Out: the rows with what they s
 
 from __future__ import annotations
 
+import struct
 import uuid
 from dataclasses import dataclass
 from typing import Final
@@ -15,11 +16,13 @@ from connector.changes.layout import LogLayout
 Row = tuple[bytes | None, ...]
 
 GREGORIAN_TICKS: Final = 0x01B21DD213814000
+_WORDS: Final = struct.Struct(">IHH8x").unpack
 
 
 def timestamp_us(time: bytes) -> int:
     """The write timestamp in microseconds that the 16 bytes of a ``cdc$time`` stand for."""
-    ticks = int.from_bytes(time[6:8] + time[4:6] + time[:4], "big") & 0x0FFF_FFFF_FFFF_FFFF
+    low, middle, high = _WORDS(time)
+    ticks: int = (high & 0x0FFF) << 48 | middle << 32 | low
     return (ticks - GREGORIAN_TICKS) // 10
 
 

@@ -31,7 +31,11 @@ def to_json(value: Any) -> bytes:
     >>> to_json({"a": 1.5, "b": WideDouble(1e10), "c": b"xx"})
     b'{"a":1.5,"b":1.0E10,"c":"eHg="}'
     """
-    raw = orjson.dumps(value, _other)
+    return as_jackson(orjson.dumps(value, _other))
+
+
+def as_jackson(raw: bytes) -> bytes:
+    """JSON text of orjson, escaped as Jackson would have escaped it. Text that already is stays as it is."""
     # Looking for single bytes as numbers is ten times as fast as any other search.
     if 0xF0 in raw or 0xF1 in raw or 0xF2 in raw or 0xF3 in raw or 0xF4 in raw:
         raw = _BEYOND_BASIC_PLANE.sub(_surrogates, raw)
@@ -45,13 +49,14 @@ def _other(value: Any) -> Any:
     if kind is bytes:
         return b64encode(value).decode()
     if kind is Float32:
-        return _number(java_float(value))
+        return java_number(java_float(value))
     if kind is WideDouble:
-        return _number(java_double(value))
+        return java_number(java_double(value))
     raise TypeError(f"{kind.__name__} is not a value of a record")
 
 
-def _number(text: str) -> Any:
+def java_number(text: str) -> Any:
+    """The text of a Java number as orjson can take it."""
     # Jackson quotes what is not a JSON number: NaN and the infinities.
     return text if text[-1] in "Ny" else orjson.Fragment(text)
 
@@ -81,10 +86,14 @@ class JsonConverter:
             if schema is not None:
                 return encode
             return lambda value: None if value is None else to_json(value)
+        head, tail = self.frame(schema)
         if schema is None:
-            return lambda value: None if value is None else b'{"schema":null,"payload":' + to_json(value) + b"}"
-        head = b'{"schema":' + to_json(schema) + b',"payload":'
-        return lambda value: head + encode(value) + b"}"
+            return lambda value: None if value is None else head + to_json(value) + tail
+        return lambda value: head + encode(value) + tail
+
+    def frame(self, schema: Schema | None) -> tuple[bytes, bytes]:
+        """What stands around the text of a value that is not null."""
+        return (b'{"schema":' + to_json(schema) + b',"payload":', b"}") if self._schemas else (b"", b"")
 
 
 def _has_snapshot(schema: Schema) -> bool:

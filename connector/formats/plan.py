@@ -58,6 +58,12 @@ def struct_of(fields: Sequence[tuple[str, Field]]) -> Callable[[Row], dict[str, 
     return lambda row: {name: value(row) for name, value in fields}
 
 
+def nanoseconds(ms: int) -> int:
+    """``ts_ns`` as in the Java connector's records: cut to milliseconds, and before 1677 or after 2262 gone round."""
+    found = ms * 1_000_000
+    return found if -(2**63) <= found < 2**63 else (found + 2**63) % 2**64 - 2**63
+
+
 def source_of(layout: LogLayout, options: OutputConfig) -> Source:
     """The ``source`` block of a change."""
     keyspace, table, prefix = layout.description.keyspace, layout.description.name, options.topic_prefix
@@ -75,8 +81,7 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
             "db": keyspace,
             "sequence": None,
             "ts_us": us,
-            # Cut to milliseconds, as in the Java connector's records.
-            "ts_ns": ms * 1_000_000,
+            "ts_ns": nanoseconds(ms),
             "keyspace_name": keyspace,
             "table_name": table,
         }

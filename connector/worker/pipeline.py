@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connector.changes import Batch, changes_of
@@ -20,6 +20,7 @@ from connector.delivery.records import KafkaRecord, record_size
 from connector.delivery.topics import TopicFacts
 from connector.errors import ConfigurationError, PoisonRow
 from connector.formats.encoder import Encoder
+from connector.formats.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ RECORD_OVERHEAD = 128
 
 # Records that are made before somebody looks at the time again.
 RECORDS_AT_ONCE = 500
+SMALL_RECORD = 300
 
 
 @dataclass(slots=True)
@@ -72,16 +74,19 @@ class Pipeline:
         """Those that records go to, as far as they are known."""
         return tuple(self._topics)
 
-    def encode(self, batches: Iterable[Batch], room: int) -> Encoded:
+    def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
 
         Stops in front of a batch that can have none; raises PoisonRow if that is the first.
         """
         done = Encoded()
-        for batch in batches:
+        # More would be thrown away again where the room is small.
+        some = batches[: min(RECORDS_AT_ONCE, 1 + room // SMALL_RECORD)]
+        alike = self._alike(some)
+        for at, batch in enumerate(some):
             before, bytes_before = len(done.records), done.bytes
             try:
-                self._add_batch(done, batch)
+                self._add(done, self._records(batch) if alike is None else alike[at])
             except PoisonRow as poison:
                 del done.records[before:]
                 done.bytes = bytes_before
@@ -97,24 +102,37 @@ class Pipeline:
                 break
         return done
 
-    def _add_batch(self, done: Encoded, batch: Batch) -> None:
+    def _alike(self, batches: Sequence[Batch]) -> list[list[Record]] | None:
+        """The records of each batch, where all are one change of the usual kind: made together they cost much less."""
+        if self.poison or any(len(batch.rows) > 1 for batch in batches):
+            return None
+        try:
+            return self.encoder.encode_alike([changes_of(batch)[0] for batch in batches])
+        except PoisonRow:
+            return None
+
+    def _records(self, batch: Batch) -> list[Record]:
         if self.poison:
             remembered = self.poison.get((batch.stream_id, batch.time))
             if remembered is not None:
                 raise PoisonRow(remembered)
-        encode, limits = self.encoder.encode, self._limits
+        records: list[Record] = []
         for change in changes_of(batch):
-            for record in encode(change):
-                size = record_size(record)
-                limit = limits.get(record.topic)
-                if size > (self._limit(record.topic) if limit is None else limit):
-                    # Found out before it is sent: the broker would refuse it together with its neighbours.
-                    raise PoisonRow(
-                        f"a record of {size} bytes is larger than topic {record.topic} takes "
-                        f"(max.message.bytes is {self._topics[record.topic].max_message_bytes})"
-                    )
-                done.records.append(record)
-                done.bytes += size
+            records += self.encoder.encode(change)
+        return records
+
+    def _add(self, done: Encoded, records: Iterable[Record]) -> None:
+        for record in records:
+            size = record_size(record)
+            limit = self._limits.get(record.topic)
+            if size > (self._limit(record.topic) if limit is None else limit):
+                # Found out before it is sent: the broker would refuse it together with its neighbours.
+                raise PoisonRow(
+                    f"a record of {size} bytes is larger than topic {record.topic} takes "
+                    f"(max.message.bytes is {self._topics[record.topic].max_message_bytes})"
+                )
+            done.records.append(record)
+            done.bytes += size
 
     def _limit(self, topic: str) -> int:
         if not self.has_topic(topic):

@@ -204,6 +204,16 @@ def test_times_before_1970_are_cut_towards_zero() -> None:
     assert [value["source"][name] for name in ("ts_us", "ts_ms", "ts_ns")] == [-1500, -1, -1_000_000]
 
 
+@pytest.mark.parametrize(("ms", "ns"), [(9223372036854, 9223372036854000000), (9223372036855, -9223372036854551616)])
+def test_nanoseconds_after_2262_go_round_as_in_java(ms: int, ns: int) -> None:
+    ticks = ms * 10_000 + 0x01B21DD213814000
+    time = uuid.UUID(fields=(ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, ticks >> 48 | 0x1000, 0, 0, 0))
+    log = Log(table({"pk": "int"}))
+    (change,) = log.changes(log.row(2, 0, True, time, pk=1))
+    (record,) = Encoder(output_options(), clock=lambda: NOW_NS).encode(change)
+    assert json.loads(record.value or b"")["source"]["ts_ns"] == ns
+
+
 def test_names_of_cells_are_made_fit_for_avro() -> None:
     log = Log(table({"pk": "int", "My col": "int", "m-x": "map<int, int>"}))
     encoder = Encoder(output_options(**DELTA, **{"value.converter.schemas.enable": "true"}))
