@@ -1,23 +1,28 @@
-"""Keeps landed tables small: merged changes go when no reader needs them, small files become large ones.
+"""Keeps landed tables small: merged changes go when no reader needs them, old deletes are forgotten, files made large.
 
 In: settings. Out: what was (or, as a dry run, would be) done per table. It adds no rows and holds no lease: landing may
 go on meanwhile, and a commit that loses against one of landing's is tried again. Whole segments go, never single
 changes, and only those that the state's mark covers; positions keep their newest row, letters and definitions stay.
+Deletes go when they are old and nothing that is unread, unmerged or waiting could be older.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from connector.config.address import TableName
 from connector.errors import LandingError
+from spark_jobs.kafka_topics import Topics
 from spark_jobs.landed_table import LandedTable
 from spark_jobs.layout import POSITIONS
 from spark_jobs.names import literal
+from spark_jobs.purge import purge, purge_limit, tombstones
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
 
@@ -35,14 +40,18 @@ class Upkeep:
     positions: int
     files_before: int
     files_after: int
+    tombstones: int = 0
+    tombstones_stay: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def text(self) -> str:
         return (
-            f"{self.table}: {self.changes:,} merged changes of {len(self.segments)} segments and {self.positions:,} "
-            f"old positions removed, {self.files_before:,} files became {self.files_after:,}"
+            f"{self.table}: {self.changes:,} merged changes and {self.positions:,} "
+            f"old positions removed, {self.tombstones:,} tombstones forgotten"
+            f"{f' ({self.tombstones_stay})' if self.tombstones_stay else ''}, "
+            f"{self.files_before:,} files became {self.files_after:,}"
         )
 
 
@@ -53,13 +62,41 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.table)
         if landed.exists():
-            done.append(_upkeep(landed, settings["reader.grace.ms"], dry_run))
+            forgotten, why = _forget(landed, settings, table, dry_run)
+            kept = settings["history.retention.ms"]
+            upkeep = _upkeep(landed, settings["reader.grace.ms"], kept, dry_run)
+            done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=why))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done
 
 
-def _upkeep(landed: LandedTable, grace_ms: int, dry_run: bool) -> Upkeep:
+def _forget(landed: LandedTable, settings: Settings, table: TableName, dry_run: bool) -> tuple[int, str]:
+    """Tombstones that were, or would be, forgotten, and why none may be."""
+    restored = landed.restore()
+    if restored.known is None:
+        return 0, ""
+    names = [settings.names.data_topic(*_parts(table)), settings.names.range_deletes_topic(*_parts(table))]
+    oldest = int(time.time() * 1000) - settings["tombstone.retention.ms"]
+    try:
+        with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
+            ends, begins = topics.offsets(names), topics.offsets(names, beginning=True)
+    except LandingError as error:
+        return 0, str(error)
+    limit = purge_limit(landed, restored, ends, begins, oldest * 1000)
+    if limit.time_us is None:
+        return 0, limit.why
+    layout = restored.known.layout()
+    if dry_run:
+        return sum(tombstones(landed, layout, limit.time_us).values()), ""
+    return purge(landed, layout, limit.time_us), ""
+
+
+def _parts(table: TableName) -> tuple[str, str]:
+    return table.keyspace, table.table
+
+
+def _upkeep(landed: LandedTable, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:
     sink, session = landed.sink, landed.session
     log = sink.relation(landed.changelog)
     restored = landed.restore()
@@ -68,6 +105,13 @@ def _upkeep(landed: LandedTable, grace_ms: int, dry_run: bool) -> Upkeep:
         f"SELECT segment, count(*) AS changes FROM {log} WHERE segment > 0 AND segment <= {restored.mark} "
         f"GROUP BY segment HAVING unix_millis(max(landed_at)) < {limit} ORDER BY segment"
     ).collect()
+    trimmed = 0
+    if restored.known is not None and restored.known.history:
+        # Its changes are the history.
+        old = []
+        if retention_ms is not None:
+            layout = restored.known.layout()
+            trimmed = landed.history.trim(layout, restored.mark, retention_ms, grace_ms, dry_run)
     outdated = " OR ".join(
         f"(topic = {literal(topic)} AND partition = {number} AND offset < {offset})"
         for (topic, number), offset in sorted(restored.positions.items())
@@ -75,7 +119,9 @@ def _upkeep(landed: LandedTable, grace_ms: int, dry_run: bool) -> Upkeep:
     where = f"segment = {POSITIONS} AND ({outdated or 'false'})"
     counted = session.sql(f"SELECT count(*) AS rows FROM {log} WHERE {where}").first()
     assert counted is not None
-    tables = (landed.changelog, landed.state)
+    tables = [landed.changelog, landed.state]
+    if landed.history.exists():
+        tables.append(landed.history.table)
     before = sum(sink.files(table)[0] for table in tables)
     if not dry_run:
         _purge(landed, [row["segment"] for row in old], where if counted["rows"] else None)
@@ -85,7 +131,7 @@ def _upkeep(landed: LandedTable, grace_ms: int, dry_run: bool) -> Upkeep:
     return Upkeep(
         table=landed.name,
         segments=tuple(row["segment"] for row in old),
-        changes=sum(row["changes"] for row in old),
+        changes=trimmed + sum(row["changes"] for row in old),
         positions=counted["rows"],
         files_before=before,
         files_after=before if dry_run else sum(sink.files(table)[0] for table in tables),

@@ -35,6 +35,7 @@ from spark_jobs.landing_plan import check_same_table, notices, plan_table
 from spark_jobs.layout import Layout
 from spark_jobs.lease import Lease
 from spark_jobs.progress import Progress
+from spark_jobs.purge import WAITING
 from spark_jobs.serialised_columns import register_functions
 from spark_jobs.settings import Settings
 from spark_jobs.sink import Sink
@@ -53,9 +54,6 @@ REASONS = [
     "OUT_OF_RANGE",
     "NO_DEFINITION",
 ]
-
-WAITING = ("UNKNOWN_FIELD", "NO_DEFINITION")
-"""Reasons that a new version of the table may remove."""
 
 _FETCH = {
     "kafka.fetch.max.wait.ms": "20",
@@ -201,10 +199,11 @@ class TableStream:
                 self._segment += 1
                 self._unmerged, self._since_ms = 0, None
             self._layout = landed.prepare(plan.known)
-            if self._known is not None and not plan.recreated:
-                self._land_letters(landed)
         else:
             self._layout = plan.known.layout()
+        if self._known is not None and not plan.recreated:
+            # Also at a start that changes nothing: the job may have ended between the two.
+            self._land_letters(landed)
         self._known = plan.known
         landed.register(self._layout)
         return True

@@ -1,0 +1,102 @@
+"""Forgotten deletes: what they covered is gone with them, what a reader sees stays, late changes come back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.decode import decoded_json
+from spark_jobs.definitions import parse_definition
+from spark_jobs.landed_table import Known, LandedTable
+from spark_jobs.layout import Layout
+from spark_jobs.maintain import maintain
+from spark_jobs.purge import purge, tombstones
+from spark_jobs.registration import open_sink
+from spark_jobs.serialised_columns import register_functions
+from tests.spark_jobs.history_comparison import landed_rows
+from tests.spark_jobs.history_records import RANGES, Histories, definition
+from tests.spark_jobs.landing_feed import cell, change, produce
+from tests.spark_jobs.landing_way import Way
+
+pytestmark = pytest.mark.spark
+
+
+class Fed:
+    """A landed table that records are fed to without Kafka."""
+
+    def __init__(self, spark: SparkSession, warehouse: str, described: str) -> None:
+        self.spark = spark
+        self.table = LandedTable(spark, open_sink(spark, {"warehouse": warehouse}), "ks", "t")
+        self.layout: Layout = self.table.prepare(Known((parse_definition(described),), buckets=2))
+        register_functions(spark, self.layout)
+        self.segment = 0
+
+    def feed(self, records: list[tuple[str, bytes]], merge: bool = True) -> None:
+        self.segment += 1
+        rows = [(None, bytearray(value), topic, 0, at) for at, (topic, value) in enumerate(records)]
+        schema = "key binary, value binary, topic string, partition int, offset bigint"
+        batch = self.spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
+        self.table.append(decoded_json(batch, self.layout, self.segment, RANGES))
+        if merge:
+            self.table.merge(self.layout, self.segment)
+
+    def shown(self) -> Any:
+        return self.spark.sql(self.table.view_text(self.layout))
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_random_histories_look_the_same_after_a_purge_at_any_time(spark: SparkSession, warehouse: str) -> None:
+    histories = Histories(seed=11, count=60, length=30)
+    fed = Fed(spark, warehouse, definition())
+    fed.feed(histories.records)
+    before = landed_rows(fed.shown())
+    times = [json.loads(value)["source"]["ts_us"] for _, value in histories.records]
+    middle, last = sorted(times)[len(times) // 2], max(times)
+    for limit in (middle, last):
+        found = sum(tombstones(fed.table, fed.layout, limit).values())
+        assert purge(fed.table, fed.layout, limit) == found > 0
+        assert landed_rows(fed.shown()) == before
+    assert tombstones(fed.table, fed.layout, max(times)) == {}
+    rows = f"SELECT 1 FROM {fed.table._rows} WHERE kind IN (1, 2)"
+    covered = "deleted IS NOT NULL OR ranges IS NOT NULL OR d_m IS NOT NULL OR exists(e_l, e -> e.v IS NULL)"
+    assert spark.sql(f"{rows} AND ({covered})").count() == 0
+    fed.feed(histories.records)
+    assert landed_rows(fed.shown()) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_deletes_are_forgotten_when_nothing_older_can_come(spark: SparkSession, way: Way) -> None:
+    deleted = {"source": {"ts_us": 1500}, "kind": "range", "partition": {"pk": 1}}
+    bounds = {"start": {"values": [2], "inclusive": True}, "end": {"values": [], "inclusive": True}}
+    produce(
+        way.servers,
+        [
+            *((way.data, change("c", 1000, {"pk": 1, "ck": at, "v": cell("a")})) for at in (1, 2, 3)),
+            (way.data, change("d", 2000, {"pk": 1, "ck": 1})),
+            (f"{way.data}.range-deletes", json.dumps({**deleted, **bounds}).encode()),
+        ],
+    )
+    way.land(spark, **{"merge.every.rows": 1})
+    shown = way.rows(spark)
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 2, "ck": 1}))])
+    settings = way.settings()
+    assert "not landed to its end" in maintain(spark, settings, dry_run=True)[0].tombstones_stay
+    way.land(spark)
+    (planned,) = maintain(spark, settings, dry_run=True)
+    assert (planned.tombstones, planned.tombstones_stay) == (0, ""), "an unmerged change is older than both"
+    produce(way.servers, [(way.data, change("c", 3000, {"pk": 2, "ck": 2}))])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert maintain(spark, way.settings(**{"tombstone.retention.ms": 10**15}), dry_run=True)[0].tombstones == 0
+    assert maintain(spark, settings, dry_run=True)[0].tombstones == 2
+    assert maintain(spark, settings)[0].tombstones == 2
+    assert way.rows(spark) == [*shown, (2, 1, None, None, None), (2, 2, None, None, None)]
+    assert spark.table("ks.t__state").where("deleted IS NOT NULL OR ranges IS NOT NULL").count() == 0
+    produce(way.servers, [(way.data, change("u", 1400, {"pk": 1, "ck": 3, "v": cell("late")}))])
+    way.land(spark)
+    assert (1, 3, None, None, "late") in way.rows(spark), "what is older than a forgotten delete appears again"
