@@ -1,17 +1,22 @@
-"""How fast changes land: appended, merged into a large table, and beside the plain recipe of one MERGE per micro-batch.
+"""How fast changes land: appended, merged into a large table, visible; beside the plain recipe of one MERGE per batch.
 
-python bench/landing.py [--rows N] [--changes N] [--json]. Starts a broker and Spark of its own on this machine.
+python -m bench landing [--rows N] [--changes N] [--json]. Starts a broker and Spark of its own on this machine. Where
+there is a /proc, work is also told per second of CPU of Spark's process, which other load on the machine leaves alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +24,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
 
 from embedded.jars import resolve
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.decode import decoded_json
 from spark_jobs.fold import compacted, folded
+from spark_jobs.kafka_topics import Offsets, Topics
 from spark_jobs.land import land
 from spark_jobs.landed_table import LandedTable
 from spark_jobs.patches import changes_patch
 from spark_jobs.progress import Progress
 from spark_jobs.registration import open_sink
 from spark_jobs.session import start_session
-from spark_jobs.settings import load_settings
+from spark_jobs.settings import Settings, load_settings
 
 PREFIX, TOPIC = "bench", "bench.ks.t"
 COLUMNS = [("a", "int"), ("b", "bigint"), ("c", "text"), ("d", "text"), ("e", "double"), ("f", "boolean")]
+PLAIN_BATCH, PLAIN_BATCHES = 50_000, 4
+SMALL, SMALL_BATCHES = 1_000, 7
+PATIENCE_S = 3_600
 
 
 def definition() -> bytes:
@@ -65,19 +75,23 @@ def changes(first: int, count: int, keys: int, insert: bool) -> Iterator[bytes]:
         ts = 1_700_000_000_000_000 + number
         source = {"version": "1", "connector": "scylla", "name": PREFIX, "ts_ms": ts // 1000, "ts_us": ts, "db": "ks"}
         envelope = {"source": source, "before": None, "after": row, "op": "c" if insert else "u", "ts_ms": ts // 1000}
-        yield json.dumps(envelope).encode()
+        yield json.dumps(envelope, separators=(",", ":")).encode()
 
 
 def fill(servers: str, topic: str, values: Iterator[bytes]) -> None:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "compression.type": "lz4"})
-    for value in values:
+    """Writes values in one transaction: readers get all of them at its end, so producing them slows nobody down."""
+    settings = {"bootstrap.servers": servers, "linger.ms": 50, "compression.type": "lz4", "log_level": 0}
+    producer = Producer({**settings, "transactional.id": f"bench-{topic}", "transaction.timeout.ms": 900_000})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number, value in enumerate(values):
         while True:
             try:
-                producer.produce(topic, value=value, key=value[-24:])
+                producer.produce(topic, value=value, partition=number % 2 if topic == TOPIC else 0)
                 break
             except BufferError:
                 producer.poll(0.05)
-    producer.flush()
+    producer.commit_transaction(60)
 
 
 class Figures(dict[str, Any]):
@@ -88,140 +102,230 @@ class Figures(dict[str, Any]):
         super().__setitem__(name, value)
 
 
-def timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+@dataclass(frozen=True)
+class Moment:
+    """Time and CPU time of Spark's process, in seconds."""
+
+    wall: float
+    cpu: float
+
+    def __sub__(self, other: Moment) -> Moment:
+        return Moment(self.wall - other.wall, self.cpu - other.cpu)
+
+    def __add__(self, other: Moment) -> Moment:
+        return Moment(self.wall + other.wall, self.cpu + other.cpu)
 
 
-def measure(rows: int, count: int) -> dict[str, Any]:
-    with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
-        servers = kafka.bootstrap_servers
+class Bench:
+    """A broker with the table's topics, Spark, and a warehouse."""
+
+    def __init__(self, servers: str, folder: str, rows: int, count: int) -> None:
+        self.servers, self.folder, self.rows, self.count = servers, folder, rows, count
+        self.figures = Figures()
         admin = AdminClient({"bootstrap.servers": servers})
-        topics = [NewTopic(f"{PREFIX}.schemas", 1, 1), NewTopic(TOPIC, 2, 1)]
-        for future in admin.create_topics(topics).values():
+        for future in admin.create_topics([NewTopic(f"{PREFIX}.schemas", 1, 1), NewTopic(TOPIC, 2, 1)]).values():
             future.result(30)
         fill(servers, f"{PREFIX}.schemas", iter([definition()]))
-        settings = load_settings(
+        self.session: SparkSession = start_session(self.settings().session_config())
+        sink = open_sink(self.session, self.settings().session_config())
+        self.landed = LandedTable(self.session, sink, "ks", "t")
+        self.topics = Topics(self.session, self.settings().kafka())
+        handle: Any = self.session._jvm.java.lang.ProcessHandle
+        self._stat = Path(f"/proc/{handle.current().pid()}/stat")
+
+    def settings(self, **more: Any) -> Settings:
+        return load_settings(
             {
                 "name": "bench",
-                "bootstrap.servers": servers,
+                "bootstrap.servers": self.servers,
                 "topic.prefix": PREFIX,
                 "tables": ["ks.t"],
                 "value.converter.schemas.enable": False,
-                "warehouse": f"{folder}/warehouse",
-                "merge.every.rows": 10**12,
-                "merge.every.ms": 0,
+                "warehouse": f"{self.folder}/warehouse",
                 "spark.master": "local[2]",
                 "spark.driver.memory": "2g",
                 "spark.jars": ",".join(map(str, resolve("spark"))),
+                **more,
             }
         )
-        session = start_session(settings.session_config())
-        landed = LandedTable(session, open_sink(session, settings.session_config()), "ks", "t")
-        figures = Figures()
 
-        def once() -> None:
-            progress = Progress()
-            if land(settings, True, progress, session=session) != 0:
-                raise SystemExit(progress.text())
+    def now(self) -> Moment:
+        cpu = 0.0
+        if self._stat.exists():
+            fields = self._stat.read_text().rpartition(")")[2].split()
+            cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return Moment(time.perf_counter(), cpu)
 
-        def merge() -> None:
-            known = landed.known()
-            assert known is not None
-            landed.merge(known.layout(), landed.restore().segment - 1)
+    def timed(self, work: Callable[[], Any]) -> Moment:
+        began = self.now()
+        work()
+        return self.now() - began
 
-        fill(servers, TOPIC, changes(0, rows, rows, insert=True))
-        figures["append, rows/s, cold"] = round(rows / timed(once))
-        figures["first merge, s"] = round(timed(merge), 2)
-        fill(servers, TOPIC, changes(rows, count, rows, insert=False))
-        append = timed(once)
-        merged = timed(merge)
-        figures["append, changes/s"] = round(count / append)
-        figures[f"merge of {count:,} changes into {rows:,} rows, s"] = round(merged, 2)
-        figures["sustained with merges, changes/s"] = round(count / (append + merged))
-        fill(servers, TOPIC, changes(rows + count, 1000, rows, insert=False))
-        figures["1,000 changes, s"] = round(timed(once), 2)
-        for part in (
-            stages(session, landed, servers, rows, count),
-            plain_recipe(session, servers, folder, rows, count),
-        ):
-            for name, value in part.items():
-                figures[name] = value
-        session.stop()
-        return figures
+    def fill(self, first: int, count: int, insert: bool = False) -> None:
+        fill(self.servers, TOPIC, changes(first, count, self.rows, insert))
+
+    def once(self, merge_every: int) -> None:
+        progress = Progress()
+        if land(self.settings(**{"merge.every.rows": merge_every}), True, progress, session=self.session) != 0:
+            raise SystemExit(progress.text())
+
+    def rate(self, what: str, count: int, took: Moment) -> None:
+        self.figures[f"{what}, changes/s"] = round(count / took.wall)
+        if took.cpu:
+            self.figures[f"{what}, changes per CPU-second"] = round(count / took.cpu)
+
+    def measure(self) -> None:
+        self.fill(0, self.rows, insert=True)
+        cold = self.timed(lambda: self.once(1))
+        self.figures[f"first {self.rows:,} rows landed and merged, cold, s"] = round(cold.wall, 1)
+        # Until here the JVM has mostly compiled; what is measured begins warm.
+        self.fill(self.rows, self.count // 4)
+        self.once(1)
+        append, merge, read = self.running()
+        self.rate("append", self.count, append)
+        self.figures[f"merge of {self.count:,} changes into {self.rows:,} rows, s"] = round(merge.wall, 1)
+        self.rate("sustained with merges", self.count, append + merge)
+        self.stages(append, merge, read)
+        plain = self.plain_recipe(read)
+        self.rate("plain recipe, one MERGE per batch", PLAIN_BATCH * PLAIN_BATCHES, plain)
+        faster = (self.count / (append + merge).wall) / (PLAIN_BATCH * PLAIN_BATCHES / plain.wall)
+        self.figures["landing, times the plain recipe"] = round(faster, 1)
+
+    def running(self) -> tuple[Moment, Moment, tuple[Offsets, Offsets]]:
+        """A job that runs: what it needs to append and merge many changes, and to show a few."""
+        progress, stop = Progress(), threading.Event()
+        table = progress.of("ks.t")
+        settings = self.settings(**{"merge.every.rows": self.count})
+        job = threading.Thread(target=land, args=(settings, False, progress, stop, self.session), daemon=True)
+        job.start()
+        try:
+            self.until(lambda: table.batches > 0, job, progress)
+            begins = self.topics.offsets([TOPIC])
+            self.fill(self.rows + self.count, self.count)
+            began = self.now()
+            self.until(lambda: table.rows >= self.count, job, progress)
+            appended = self.now()
+            self.until(lambda: table.merges > 0, job, progress)
+            merged = self.now()
+            ends = self.topics.offsets([TOPIC])
+            waits: list[float] = []
+            for number in range(SMALL_BATCHES):
+                due = table.rows + SMALL
+                self.fill(self.rows + 2 * self.count + number * SMALL, SMALL)
+                took = self.timed(lambda due=due: self.until(lambda: table.rows >= due, job, progress))  # type: ignore[misc]
+                waits.append(took.wall)
+            self.figures[f"{SMALL:,} changes visible after, median of {SMALL_BATCHES}, s"] = round(
+                statistics.median(waits), 2
+            )
+            lookup = f"SELECT * FROM ks.t WHERE id = {self.rows // 2}"
+            self.session.sql(lookup).collect()
+            self.figures["one row by its key, s"] = round(self.timed(self.session.sql(lookup).collect).wall, 2)
+        finally:
+            stop.set()
+            job.join(60)
+        return appended - began, merged - appended, (begins, ends)
+
+    def until(self, done: Callable[[], bool], job: threading.Thread, progress: Progress) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            if not job.is_alive() or time.monotonic() > deadline:
+                raise SystemExit(f"landing ended: {progress.text()}")
+            time.sleep(0.005)
+
+    def stages(self, append: Moment, merge: Moment, between: tuple[Offsets, Offsets]) -> None:
+        """Shares of the whole, from running the stages by themselves over the same changes."""
+        known = self.landed.known()
+        assert known is not None
+        layout = known.layout()
+        batch = self.read(*between)
+        decoded = decoded_json(batch, layout, 1, "")
+        read, both = self.timed(drop(batch)), self.timed(drop(decoded))
+        decoded.write.mode("overwrite").parquet(f"{self.folder}/decoded")
+        source = f"SELECT * FROM parquet.`{self.folder}/decoded`"
+        fold = self.timed(drop(self.session.sql(compacted(layout, folded(layout, [changes_patch(layout, source)])))))
+        kind = "cpu" if read.cpu else "wall"
+        whole = getattr(append + merge, kind)
+        parts = {
+            "read": read,
+            "decode": both - read,
+            "append": append - both,
+            "fold": fold,
+            "merge": merge - fold,
+        }
+        shares = {name: f"{max(100 * getattr(part, kind) / whole, 0):.0f} %" for name, part in parts.items()}
+        self.figures["shares"] = ", ".join(f"{name} {share}" for name, share in shares.items())
+
+    def read(self, begins: Offsets, ends: Offsets) -> DataFrame:
+        options = {
+            "kafka.bootstrap.servers": self.servers,
+            "kafka.isolation.level": "read_committed",
+            "subscribe": TOPIC,
+            "startingOffsets": offsets_text(begins),
+            "endingOffsets": offsets_text(ends),
+            "kafka.fetch.max.wait.ms": "20",
+            "kafka.max.poll.records": "20000",
+            "kafka.max.partition.fetch.bytes": "8388608",
+        }
+        return self.session.read.format("kafka").options(**options).load()
+
+    def plain_recipe(self, between: tuple[Offsets, Offsets]) -> Moment:
+        """What most tutorials do: newest record per key, MERGE of whole rows per batch. It loses partial updates."""
+        path = f"{self.folder}/plain"
+        kinds = {name: kind.replace("text", "string") for name, kind in COLUMNS}
+        fields = ",".join(f"{name}:struct<value:{kind}>" for name, kind in kinds.items())
+        schema = f"source struct<ts_us:bigint>, after struct<id:bigint,{fields}>"
+        values = ", ".join(f"max_by(e.after.{name}.value, e.source.ts_us) AS {name}" for name in kinds)
+        begins = between[0]
+
+        def batch(number: int) -> None:
+            half = PLAIN_BATCH // 2
+            window = [{place: at + (number + more) * half for place, at in begins.items()} for more in (0, 1)]
+            raw = self.read(*window)
+            raw.selectExpr(f"from_json(CAST(value AS string), '{schema}') AS e").createOrReplaceTempView("batch")
+            newest = self.session.sql(f"SELECT e.after.id AS id, {values} FROM batch GROUP BY e.after.id")
+            newest.createOrReplaceTempView("newest")
+            self.session.sql(
+                f"MERGE INTO delta.`{path}` AS t USING newest AS s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            )
+
+        columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
+        self.session.sql(f"CREATE TABLE delta.`{path}` (id bigint, {columns}) USING delta")
+        shown = ", ".join(f"v_{name} AS {name}" for name in kinds)
+        rows = self.session.sql(f"SELECT k_p0 AS id, {shown} FROM ks.t__state")
+        rows.write.format("delta").mode("append").save(path)
+        batch(0)
+        began = self.now()
+        for number in range(1, PLAIN_BATCHES + 1):
+            batch(number)
+        return self.now() - began
 
 
-def stages(session: Any, landed: LandedTable, servers: str, rows: int, count: int) -> dict[str, float]:
-    """Seconds of each stage by itself, for the same changes."""
-    known = landed.known()
-    assert known is not None
-    layout = known.layout()
-    batch = read(session, servers, rows, count)
-    decoded = decoded_json(batch, layout, 1, "")
-
-    def drop(frame: Any) -> Callable[[], None]:
-        return lambda: frame.write.format("noop").mode("overwrite").save()
-
-    decoded.write.mode("overwrite").saveAsTable("decoded")
-    fold = session.sql(compacted(layout, folded(layout, [changes_patch(layout, "SELECT * FROM decoded")])))
-    return {
-        "read, s": round(timed(drop(batch)), 2),
-        "read and decode, s": round(timed(drop(decoded)), 2),
-        "fold, s": round(timed(drop(fold)), 2),
-    }
+def drop(frame: DataFrame) -> Callable[[], None]:
+    return lambda: frame.write.format("noop").mode("overwrite").save()
 
 
-def read(session: Any, servers: str, rows: int, count: int) -> Any:
-    options = {
-        "kafka.bootstrap.servers": servers,
-        "subscribe": TOPIC,
-        "startingOffsets": json.dumps({TOPIC: {"0": rows // 2, "1": rows // 2}}),
-        "kafka.fetch.max.wait.ms": "20",
-        "kafka.max.poll.records": "20000",
-        "kafka.max.partition.fetch.bytes": "8388608",
-    }
-    return session.read.format("kafka").options(**options).load().limit(count)
-
-
-def plain_recipe(session: Any, servers: str, folder: str, rows: int, count: int) -> dict[str, Any]:
-    """What most tutorials do: newest record per key, MERGE of whole rows per batch. It loses partial updates."""
-    path = f"{folder}/plain"
-    fields = ",".join(f"{name} struct<value:{kind.replace('text', 'string')}>" for name, kind in COLUMNS)
-    schema = f"source struct<ts_us:bigint>, after struct<id:bigint,{fields.replace(' struct', ':struct')}>"
-    values = ", ".join(f"max_by(e.after.{name}.value, e.source.ts_us) AS {name}" for name, _ in COLUMNS)
-    text = f"SELECT e.after.id AS id, {values} FROM batch GROUP BY e.after.id"
-
-    def batch(part: int, parts: int) -> None:
-        raw = read(session, servers, rows, count).where(f"pmod(offset, {parts}) = {part}")
-        raw.selectExpr(f"from_json(CAST(value AS string), '{schema}') AS e").createOrReplaceTempView("batch")
-        session.sql(text).createOrReplaceTempView("newest")
-        session.sql(
-            f"MERGE INTO delta.`{path}` AS t USING newest AS s ON t.id = s.id "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        )
-
-    empty = ", ".join(f"{name} {kind.replace('text', 'string')}" for name, kind in COLUMNS)
-    session.sql(f"CREATE TABLE delta.`{path}` (id bigint, {empty}) USING delta")
-    session.sql(
-        "SELECT k_p0 AS id, v_a AS a, v_b AS b, v_c AS c, v_d AS d, v_e AS e, v_f AS f FROM ks.t__state"
-    ).write.format("delta").mode("append").save(path)
-    parts = max(count // 50_000, 1)
-    seconds = timed(lambda: [batch(part, parts) for part in range(parts)])
-    return {f"plain recipe, {parts} MERGEs, changes/s": round(count / seconds)}
+def offsets_text(offsets: Offsets) -> str:
+    return json.dumps({TOPIC: {str(number): at for (_, number), at in offsets.items()}})
 
 
 def main() -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="bench/landing.py", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--changes", type=int, default=400_000)
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(prog="python -m bench landing", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table that changes are merged into")
+    parser.add_argument("--changes", type=int, default=1_000_000, help="changes that are appended, then merged at once")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     args = parser.parse_args()
-    figures = measure(args.rows, args.changes)
+    if args.changes < PLAIN_BATCH * (PLAIN_BATCHES + 1):
+        parser.error(f"--changes must be at least {PLAIN_BATCH * (PLAIN_BATCHES + 1)}")
+    with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(kafka.bootstrap_servers, folder, args.rows, args.changes)
+        bench.measure()
+        bench.topics.close()
+        bench.session.stop()
     if args.json:
-        print(json.dumps(figures))
+        print(json.dumps(bench.figures))
         return {}
-    return figures
+    return bench.figures
 
 
 if __name__ == "__main__":
