@@ -113,10 +113,11 @@ class Encoder:
 
     def encode_alike(self, changes: Sequence[Change]) -> list[list[Record]] | None:
         """As ``encode`` of each change, at a third of the cost; None where each has to be looked at by itself."""
+        if not changes or not all(map(self._is_plain, changes)):
+            return None
         layout = changes[0].batch.layout
-        for change in changes:
-            if change.kind not in self._plain_kinds or change.batch.layout is not layout or change.before is not None:
-                return None
+        if any(change.batch.layout is not layout for change in changes):
+            return None
         try:
             bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, legacy_text)
             if bound.texts is None:
@@ -130,6 +131,9 @@ class Encoder:
             if tombstones and change.kind == "d":
                 its.append(Record(topic, its[0].key, None, [], "tombstone"))
         return records
+
+    def _is_plain(self, change: Change) -> bool:
+        return change.kind in self._plain_kinds and (change.before is None or not self.options.preimages)
 
     def _encode_range(self, change: Change) -> list[Record]:
         if self.options.range_deletes == "skip":

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from connector.changes import Batch, changes_of
 from connector.config import Configuration
@@ -80,8 +81,7 @@ class Pipeline:
         Stops in front of a batch that can have none; raises PoisonRow if that is the first.
         """
         done = Encoded()
-        # More would be thrown away again where the room is small.
-        some = batches[: min(RECORDS_AT_ONCE, 1 + room // SMALL_RECORD)]
+        some = _first(batches, room)
         alike = self._alike(some)
         for at, batch in enumerate(some):
             before, bytes_before = len(done.records), done.bytes
@@ -103,13 +103,20 @@ class Pipeline:
         return done
 
     def _alike(self, batches: Sequence[Batch]) -> list[list[Record]] | None:
-        """The records of each batch, where all are one change of the usual kind: made together they cost much less."""
-        if self.poison or any(len(batch.rows) > 1 for batch in batches):
+        """The records of each batch, where all changes are of the usual kind: made together they cost much less."""
+        if self.poison:
             return None
         try:
-            return self.encoder.encode_alike([changes_of(batch)[0] for batch in batches])
+            changes = [changes_of(batch) for batch in batches]
         except PoisonRow:
             return None
+        made = self.encoder.encode_alike(list(chain.from_iterable(changes)))
+        if made is None:
+            return None
+        records = iter(made)
+        return [
+            next(records) if len(its) == 1 else list(chain.from_iterable(islice(records, len(its)))) for its in changes
+        ]
 
     def _records(self, batch: Batch) -> list[Record]:
         if self.poison:
@@ -191,6 +198,16 @@ class Pipeline:
             raw=raw_rows(batch),
         )
         return [dead_letter_record(topic, letter, self._connector.delivery.dead_letter_headers)]
+
+
+def _first(batches: Sequence[Batch], room: int) -> Sequence[Batch]:
+    """As many as are worth encoding at once: where the room is small, more would be thrown away again."""
+    rows = min(RECORDS_AT_ONCE, 1 + room // SMALL_RECORD)
+    for at, batch in enumerate(batches):
+        rows -= len(batch.rows)
+        if rows <= 0:
+            return batches[: at + 1]
+    return batches
 
 
 def raw_rows(batch: Batch) -> bytes:

@@ -101,3 +101,21 @@ def test_a_batch_that_was_found_out_once_is_poison_again() -> None:
     assert found.encode(given, PLENTY).ends == [1]
     with pytest.raises(PoisonRow, match="refused"):
         found.encode(given[1:], PLENTY)
+
+
+def test_batches_of_several_changes_keep_theirs_together() -> None:
+    rows = [LOG.row(operation, at, at == 2, pk=at) for at, operation in enumerate((2, 3, 1))]
+    done = pipeline().encode([*batches("a"), LOG.batch(*rows), *batches("b")], PLENTY)
+    assert done.ends == [1, 5, 6]
+    assert [(record.key, record.value is None) for record in done.records[1:5]] == [
+        (b'{"pk":0}', False),
+        (b'{"pk":1}', False),
+        (b'{"pk":1}', True),
+        (b'{"pk":2}', False),
+    ]
+
+
+def test_a_large_batch_is_not_divided() -> None:
+    rows = [LOG.row(2, at, at == RECORDS_AT_ONCE, pk=at) for at in range(RECORDS_AT_ONCE + 1)]
+    done = pipeline().encode([*batches("a"), LOG.batch(*rows), *batches("b")], PLENTY)
+    assert done.ends == [1, 1 + len(rows)]
