@@ -15,6 +15,7 @@ from spark_jobs.decode import decoded_json
 from spark_jobs.definitions import parse_definition
 from spark_jobs.history import check_names
 from spark_jobs.landed_table import Known, LandedTable
+from spark_jobs.layout import Layout
 from spark_jobs.maintain import maintain
 from spark_jobs.registration import register_landed
 from spark_jobs.serialised_columns import register_functions
@@ -22,7 +23,7 @@ from spark_jobs.table_formats import FORMATS
 from tests.spark_jobs import history_records
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_model import TableModel
-from tests.spark_jobs.history_records import CLUSTERING, COLUMNS, RANGES, Histories, definition
+from tests.spark_jobs.history_records import CLUSTERING, COLUMNS, RANGES, TOPIC, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -70,13 +71,9 @@ def test_the_version_valid_at_each_time_is_what_the_model_shows_then(
     rnd.shuffle(feed)
     landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
     layout = landed.prepare(Known((parse_definition(definition()),), history=True))
-    register_functions(spark, layout)
-    schema = "key binary, value binary, topic string, partition int, offset bigint"
     late = len(feed) * 2 // 3
-    for segment, (first, last) in enumerate([(0, late), (late, len(feed))], 1):
-        rows = [(None, bytearray(value), topic, 0, at) for at, (topic, value) in enumerate(feed[first:last], first)]
-        batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
-        landed.append(decoded_json(batch, layout, segment, RANGES))
+    _append(spark, landed, layout, 1, feed[:late])
+    _append(spark, landed, layout, 2, feed[late:])
     times = sorted({time for time, _ in model.done})
     found = _versions(spark, landed.history.text(layout))
     _agree(model, times, found)
@@ -122,23 +119,41 @@ def test_a_landed_history_goes_back_as_far_as_it_is_kept(spark: SparkSession, wa
     ((*values, since, until),) = _history(spark, way)
     assert values == [None, None, "s"] and since > 4000 and until is None
 
-    way.config["history"] = []
-    _feed(way, change("c", 5000, {**row, "v": cell("d")}))
-    way.land(spark, **{"merge.every.rows": 1})
-    assert not spark.catalog.tableExists("ks.t__history")
-    assert way.rows(spark) == [(1, 1, "s", None, None, "d")]
-    assert maintain(spark, way.settings(**{"reader.grace.ms": 0}))[0].changes == 5
 
-    # The changes are gone: a history that begins now begins with the rows that there are.
-    way.config["history"] = ["ks.t"]
-    way.land(spark)
-    assert [values[:3] for values in _history(spark, way)] == [("d", None, "s")]
+def test_a_history_that_begins_late_begins_with_the_rows_there_are(spark: SparkSession, warehouse: str) -> None:
+    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    definitions = (parse_definition(schema_record("ks", "t", "id partition_key int; v regular text").decode()),)
+    layout = landed.prepare(Known(definitions, history=True))
+    _append(spark, landed, layout, 1, [(TOPIC, change("c", 1000, {"id": 1, "v": cell("a")}))])
+    landed.merge(layout, 1)
+    _append(spark, landed, layout, 2, [(TOPIC, change("u", 2000, {"id": 1, "v": cell("b")}))])
+    landed.prepare(Known(definitions))
+    landed.sink.delete(landed.changelog, "segment = 1")
+    landed.prepare(Known(definitions, history=True))
+    text = landed.history.text(layout)
+    ((_, value, since, until, current),) = spark.sql(text).collect()
+    assert (value, until, current) == ("b", None, True) and since.year > 2020
+    _append(spark, landed, layout, 3, [(TOPIC, change("d", 4 * 10**15, {"id": 1}))])
+    ((_, value, _, until, current),) = spark.sql(text).collect()
+    assert (value, current) == ("b", False) and until.year == 2096
+    landed.forget()
+    assert spark.sql(text).collect() == []
 
 
 def test_a_history_needs_its_names(spark: SparkSession) -> None:
     columns = "id partition_key int; valid_to regular text"
     with pytest.raises(LandingError, match=r"ks.t cannot have a history: it has columns valid_to"):
         check_names(parse_definition(schema_record("ks", "t", columns).decode()))
+
+
+def _append(
+    spark: SparkSession, landed: LandedTable, layout: Layout, segment: int, records: list[tuple[str, bytes]]
+) -> None:
+    register_functions(spark, layout)
+    rows = [(None, bytearray(value), topic, 0, at) for at, (topic, value) in enumerate(records)]
+    schema = "key binary, value binary, topic string, partition int, offset bigint"
+    batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
+    landed.append(decoded_json(batch, layout, segment, RANGES))
 
 
 def _feed(way: Way, *changes: bytes) -> None:
