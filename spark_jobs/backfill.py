@@ -87,19 +87,17 @@ class Filling:
         layout = landed.prepare(replace(plan.known, backfilled=noted, sequence=sequence))
         tasks = self.settings["source.tasks"] or 2 * self.session.sparkContext.defaultParallelism
         plan_of_reading = read_plan(layout, source, left_out)
-        rows = read_source(self.session, self.access, plan_of_reading, ranges_of(self.access, tasks), tasks)
-        read, made = Observation(), Observation()
-        rows = rows.observe(read, F.count(F.lit(1)).alias("rows"))
+        read = self.session.sparkContext.accumulator(0)
+        rows = read_source(self.session, self.access, plan_of_reading, ranges_of(self.access, tasks), tasks, read)
         register_functions(self.session, layout)
         changes = change_rows(rows, layout, plan_of_reading, segment)
+        made = Observation()
         dead = F.count_if(F.col("segment") == DEAD).alias("dead")
         landed.append(changes.observe(made, F.count(F.lit(1)).alias("changes"), dead))
         landed.merge(layout, segment, mark)
         landed.register(layout)
         counted = made.get
-        return Filled(
-            str(table), read.get["rows"], counted["changes"] - counted["dead"], counted["dead"], tuple(left_out)
-        )
+        return Filled(str(table), read.value, counted["changes"] - counted["dead"], counted["dead"], tuple(left_out))
 
     def _landed(self, table: TableName) -> LandedTable:
         return LandedTable(self.session, self.sink, table.keyspace, table.table)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -112,11 +113,16 @@ def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[s
 
 
 def read_source(
-    session: SparkSession, access: SourceAccess, plan: ReadPlan, ranges: Sequence[TokenRange], tasks: int
+    session: SparkSession,
+    access: SourceAccess,
+    plan: ReadPlan,
+    ranges: Sequence[TokenRange],
+    tasks: int,
+    count: Accumulator[int],
 ) -> DataFrame:
-    """The whole table. Each evaluation of the frame reads it again."""
+    """The whole table. Each evaluation of the frame reads it again, and adds the rows it reads to ``count``."""
     runs = dealt(ranges, tasks)
-    reader = _Reader(access, plan, to_arrow_schema(_schema(plan)), runs)
+    reader = _Reader(access, plan, to_arrow_schema(_schema(plan)), runs, count=count)
     return session.range(0, len(runs), 1, len(runs)).mapInArrow(reader.by_range, _schema(plan))
 
 
@@ -153,6 +159,7 @@ class _Reader:
     schema: pa.Schema
     runs: Sequence[Sequence[TokenRange]] = ()
     keys: tuple[CqlType, ...] = ()
+    count: Accumulator[int] | None = None
 
     def by_range(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
@@ -163,7 +170,10 @@ class _Reader:
             text = self.plan.query.by_token()
             for low, high in (span for number in numbers for span in self.runs[number]):
                 for page in read_pages(connection, lambda: connection.statement(text, (low, high))):  # noqa: B023
-                    yield pages.batch(page.rows)
+                    batch, rows = pages.batch(page.rows)
+                    if self.count is not None:
+                        self.count.add(rows)
+                    yield batch
 
     def by_key(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         encoders = [tie_bytes(type_) for type_ in self.keys]
@@ -174,7 +184,7 @@ class _Reader:
         keys = [[encode(value) or b"" for encode, value in zip(encoders, row)] for row in rows]
         with self.access.connected() as connection:
             for page in read_keys(connection, self.plan.query.by_key(), keys):
-                yield pages.batch(page.rows)
+                yield pages.batch(page.rows)[0]
 
 
 class _Pages:
@@ -186,12 +196,13 @@ class _Pages:
         self._columns = [_column(part) for part in plan.parts]
         self._partition: Row | None = None
 
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
+    def batch(self, rows: Sequence[Row]) -> tuple[pa.RecordBatch, int]:
+        """The batch, and how many clustering rows it has."""
         records = list(self._records(rows))
         columns: list[list[Any]] = [[kind for kind, _ in records]]
         columns += [column(records) for column in self._columns]
         arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self._schema)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema), columns[0].count(ROW)
 
     def _records(self, rows: Sequence[Row]) -> Iterator[Record]:
         plan = self._plan

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.accumulators import Accumulator
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connector.config.address import TableName
@@ -19,12 +20,21 @@ from connector.values.types import NativeType
 from spark_jobs.landed_table import Known, LandedTable
 from spark_jobs.layout import Layout
 from spark_jobs.names import quoted
-from spark_jobs.patches import ROW, identities, key_columns
+from spark_jobs.patches import identities, key_columns
 from spark_jobs.settings import Settings
 from spark_jobs.source_access import SourceAccess, SourceTable, described, ranges_of
 from spark_jobs.source_reader import ReadPlan, read_partitions, read_plan, read_source
 from spark_jobs.verify_report import Difference, shown_difference
-from spark_jobs.verify_sql import join_condition, joined_columns, landed_side, shown_key, signed, source_side
+from spark_jobs.verify_sql import (
+    EXTRA,
+    MISSING,
+    join_condition,
+    joined_columns,
+    landed_side,
+    shown_key,
+    signed,
+    source_side,
+)
 
 _BY_KEY = 100_000
 """Up to so many partitions are read one by one; the whole table is read again for more."""
@@ -34,7 +44,8 @@ _KEPT = ["s_sig", "l_sig", "found", "stable"]
 @dataclass(frozen=True)
 class Round:
     """``rows`` are those that differ; ``moving`` of them changed since the round before. ``found`` counts the
-    differences of the others, ``columns`` are differences of the tables themselves."""
+    differences of the others, ``columns`` are differences of the tables themselves. The numbers of rows are those of
+    the whole table in its first round only."""
 
     layout: Layout
     rows: DataFrame
@@ -43,8 +54,8 @@ class Round:
     differing: int
     moving: int
     found: int
-    source_rows: int = 0
-    landed_rows: int = 0
+    source_rows: int
+    landed_rows: int
 
     @property
     def equal(self) -> bool:
@@ -82,14 +93,11 @@ class Rounds:
         skipped = tuple(known.backfilled or ())
         plan = read_plan(layout, source, skipped)
         wanted = None if before is None else before.rows
-        counts = [Observation(), Observation()]
+        rows = self.session.sparkContext.accumulator(0)
         sides = [
-            self._source(layout, plan, wanted).selectExpr(*source_side(layout, plan)),
+            self._source(layout, plan, wanted, rows).selectExpr(*source_side(layout, plan)),
             self._landed(layout, plan, wanted),
         ]
-        if wanted is None:
-            rows = F.count_if(F.col("kind") == ROW).alias("rows")
-            sides = [side.observe(count, rows) for side, count in zip(sides, counts)]
         left = sides[0].selectExpr("*", signed(plan)).alias("s")
         right = sides[1].selectExpr("*", signed(plan, ("marker",))).alias("l")
         joined = left.join(right, F.expr(join_condition(layout, "s", "l")), "full_outer")
@@ -99,9 +107,9 @@ class Rounds:
             "count(*) AS differing",
             "count_if(NOT stable) AS moving",
             "coalesce(sum(CASE WHEN stable THEN size(found) END), 0) AS found",
+            f"count_if(found[0].what = '{EXTRA}') - count_if(found[0].what = '{MISSING}') AS more",
         ).first()
         assert counted is not None
-        seen = [count.get["rows"] for count in counts] if wanted is None else [0, 0]
         return Round(
             layout,
             rows_now,
@@ -110,16 +118,17 @@ class Rounds:
             counted["differing"],
             counted["moving"],
             counted["found"],
-            *seen,
+            rows.value,
+            rows.value + counted["more"],
         )
 
-    def _source(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None) -> DataFrame:
+    def _source(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None, rows: Accumulator[int]) -> DataFrame:
         if wanted is not None:
             keys = wanted.select(*_partition(layout)).distinct()
             if keys.count() <= _BY_KEY:
                 return read_partitions(keys, self.access, layout, plan)
         ranges = ranges_of(self.access, self.tasks)
-        return read_source(self.session, self.access, plan, ranges, self.tasks)
+        return read_source(self.session, self.access, plan, ranges, self.tasks, rows)
 
     def _landed(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None) -> DataFrame:
         if wanted is None:
