@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.accumulators import Accumulator
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connector.config.address import TableName
@@ -124,7 +124,8 @@ class Rounds:
 
     def _source(self, layout: Layout, plan: ReadPlan, wanted: DataFrame | None, rows: Accumulator[int]) -> DataFrame:
         if wanted is not None:
-            keys = wanted.select(*_partition(layout)).distinct()
+            # One row per partition by its identity: Spark itself would make one key of -0.0 and 0.0.
+            keys = wanted.groupBy(*_quoted(identities(layout, partition_only=True))).agg(*_values(layout))
             if keys.count() <= _BY_KEY:
                 return read_partitions(keys, self.access, layout, plan)
         ranges = ranges_of(self.access, self.tasks)
@@ -169,9 +170,10 @@ def _compared(layout: Layout, differing: DataFrame, before: DataFrame | None) ->
     return again.selectExpr("j.*", stable).selectExpr(*names)
 
 
-def _partition(layout: Layout) -> list[str]:
-    """The partition key's values; each partition has one spelling."""
-    return _quoted(key.value for key in layout.partition)
+def _values(layout: Layout) -> list[Column]:
+    """The values of the partition key, of which there is one spelling for each identity."""
+    names = [key for key in layout.partition if key.identity != key.value]
+    return [F.any_value(quoted(key.value)).alias(key.value) for key in names] or [F.lit(1).alias("one")]
 
 
 def _quoted(names: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """``--scylla``, ``--config`` and ``--tables``."""
     parser.add_argument("--scylla", metavar="HOST:PORT", help="where ScyllaDB is")
     parser.add_argument(
-        "--config", type=Path, metavar="CONFIG.json", help="address, login, TLS from a connector's file"
+        "--config", dest="connector", type=Path, metavar="CONFIG.json", help="address, login, TLS from this file"
     )
     parser.add_argument("--tables", metavar="KS.T,…", help="only these of the configured tables")
 
@@ -50,7 +50,7 @@ def source_of(args: argparse.Namespace, settings: Settings) -> Source:
     """What the arguments say wins over the landing configuration; the password may be in ``SCYLLA_PASSWORD``."""
     from spark_jobs.source_access import source_access
 
-    connection, confidence_ms = _configured(args.config, settings)
+    connection, confidence_ms = _configured(args.connector, settings)
     if args.scylla is not None:
         connection = replace(connection, contact_points=_points(args.scylla))
     if not connection.contact_points:

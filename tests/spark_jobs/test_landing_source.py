@@ -1,0 +1,93 @@
+"""How landing reaches the source: the connector's properties, errors in one line, wrong use of the commands."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.cli.main import run
+from connector.config.address import TableName
+from connector.config.secret import Secret
+from connector.errors import ConfigurationError, LandingError
+from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.settings import load_settings
+from spark_jobs.source_access import SourceAccess, described, source_access
+from spark_jobs.source_settings import source_connection
+
+GOOD: dict[str, Any] = {
+    "name": "job",
+    "bootstrap.servers": "k:9092",
+    "topic.prefix": "p",
+    "tables": ["ks.t"],
+    "warehouse": "lake",
+    "spark.jars": "none",
+}
+LOGIN = {"scylla.user": "reader", "scylla.password": "hunter2"}
+
+
+def test_the_source_is_reached_as_the_connector_reaches_it() -> None:
+    assert source_connection(load_settings(GOOD).values) is None
+    connection = source_connection(
+        load_settings({**GOOD, **LOGIN, "scylla.cluster.ip.addresses": ["a:1", "b"], "scylla.local.dc": "dc1"}).values
+    )
+    assert connection is not None
+    access = source_access(connection)
+    assert access.contact_points == (("a", 1), ("b", 9042)) and (access.user, access.local_dc) == ("reader", "dc1")
+    assert "hunter2" not in repr(access)
+    sent = pickle.loads(pickle.dumps(access))
+    assert sent == access and sent.password.reveal() == "hunter2", "executors connect by themselves"
+
+
+def test_contradictions_of_the_connection_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCYLLA_PASSWORD", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(
+            {**GOOD, "scylla.user": "reader", "scylla.ssl.enabled": True, "scylla.ssl.truststore.path": "/none"}
+        )
+    assert {problem.property for problem in caught.value.problems} == {"scylla.password", "scylla.ssl.truststore.path"}
+    monkeypatch.setenv("SCYLLA_PASSWORD", "hunter2")
+    load_settings({**GOOD, "scylla.user": "reader"})
+
+
+@pytest.mark.parametrize("command", ["verify", "backfill"])
+def test_wrong_use_is_told_before_spark_starts(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCYLLA_PASSWORD", raising=False)
+    file = tmp_path / "landing.json"
+    file.write_text(json.dumps(GOOD))
+    assert run([command, str(file)]) == 2
+    assert "scylla.cluster.ip.addresses: Is needed to read the source (or --scylla HOST:PORT" in capsys.readouterr().err
+    assert run([command, str(file), "--scylla", "a b"]) == 2
+    assert "--scylla = 'a b'" in capsys.readouterr().err
+    assert run([command, str(file), "--scylla", "a:1", "--tables", "ks.tt"]) == 2
+    assert "--tables = 'ks.tt': is not one of the configured tables (did you mean ks.t?)" in capsys.readouterr().err
+    assert run([command, str(tmp_path / "none.json")]) == 2
+
+
+def test_lists_only_go_with_a_rebuild(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "landing.json"
+    file.write_text(json.dumps(GOOD))
+    assert run(["land", str(file), "--lists=skip"]) == 2
+    assert "--lists: only goes with --rebuild" in capsys.readouterr().err
+
+
+@pytest.mark.scylla
+def test_what_the_source_refuses_is_one_line_with_a_remedy() -> None:
+    nowhere = SourceAccess((("127.0.0.1", 1),))
+    with pytest.raises(LandingError, match=r"^the source does not answer: .*; check scylla.cluster.ip.addresses"):
+        described(nowhere, TableName("ks", "t"))
+    with EmbeddedScylla(ring_delay=0, user="reader", password="hunter2") as scylla:
+        point = ((scylla.host, scylla.port),)
+        with pytest.raises(LandingError, match=r"login refused: .*; check scylla.user and scylla.password$") as caught:
+            described(SourceAccess(point, "reader", Secret("wrong")), TableName("ks", "t"))
+        assert "\n" not in str(caught.value) and "wrong" not in str(caught.value)
+        right = SourceAccess(point, "reader", Secret("hunter2"))
+        with pytest.raises(LandingError, match=r"^table ks.t does not exist: there is no keyspace ks in the source$"):
+            described(right, TableName("ks", "t"))
+        with pytest.raises(LandingError, match=r"^table system.nothing does not exist in the source$"):
+            described(right, TableName("system", "nothing"))
