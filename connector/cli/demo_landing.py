@@ -1,7 +1,7 @@
 """The Spark half of `scylla-cdc demo`, in a process of its own: `python -m connector.cli.demo_landing FOLDER`.
 
 In: a folder with `landing.json`. It starts Spark at once, while rows are still written, waits for the file `land.now`,
-lands, and writes the landed tables to `landed.json`, complete or not at all.
+lands, compares the landed tables with their source, and writes both to `landed.json`, complete or not at all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _LOOK_SECONDS = 0.1
 
 def main(folder: Path) -> int:
     from connector.cli.land import with_jars
+    from connector.cli.source_options import configured_access
     from embedded.demo.comparison import plain
     from embedded.java import find_java
     from spark_jobs.land import land
@@ -26,6 +27,8 @@ def main(folder: Path) -> int:
     from spark_jobs.registration import register_landed
     from spark_jobs.session import start_session
     from spark_jobs.settings import load_settings
+    from spark_jobs.verify import verify
+    from spark_jobs.verify_report import total
 
     # Spark hands timestamps over as local time.
     os.environ["TZ"] = "UTC"
@@ -45,7 +48,19 @@ def main(folder: Path) -> int:
     rows: dict[str, list[Any]] = {}
     for table in settings.tables:
         rows[str(table)] = [plain(row) for row in session.table(str(table)).collect()]
-    value = {"status": status, "seconds": landed_after, "progress": progress.summary(), "rows": rows}
+    began = time.monotonic()
+    access = configured_access(settings)
+    assert access is not None, "landing.json says where the source is"
+    verdicts = verify(session, settings, access)
+    value = {
+        "status": status,
+        "seconds": landed_after,
+        "progress": progress.summary(),
+        "rows": rows,
+        "compared_seconds": time.monotonic() - began,
+        "differences": total(verdicts),
+        "details": [line.strip() for verdict in verdicts if verdict.differences for line in verdict.lines()],
+    }
     fresh = folder / "landed.json.new"
     fresh.write_text(json.dumps(value))
     fresh.replace(folder / "landed.json")

@@ -1,7 +1,6 @@
-"""Compares what `SELECT *` gives with what was landed, value by value.
+"""Rows of both ends in one form, to be shown side by side: what JSON can hold, with sets and maps in order.
 
-In: rows of the CQL driver, and rows that Spark wrote as JSON. Out: `Difference`s. Both are brought into one form first:
-what JSON can hold, with sets and maps in order.
+In: rows of the CQL driver, or of Spark. Out: plain values, and rows by their keys.
 """
 
 from __future__ import annotations
@@ -9,23 +8,10 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Difference:
-    table: str
-    key: tuple[Any, ...]
-    column: str
-    source: Any
-    landed: Any
-
-    def __str__(self) -> str:
-        return f"{self.table} {self.key} {self.column}: source {self.source!r}, landed {self.landed!r}"
 
 
 def plain(value: Any) -> Any:
@@ -50,19 +36,3 @@ def plain(value: Any) -> Any:
 
 def by_key(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> Rows:
     return {tuple(row[name] for name in key): dict(row) for row in rows}
-
-
-def differences(table: str, source: Rows, landed: Rows) -> list[Difference]:
-    """Rows that only one side has, and values that are not the same."""
-    found = []
-    for key in sorted(source.keys() | landed.keys(), key=str):
-        left, right = source.get(key), landed.get(key)
-        if left is None or right is None:
-            found.append(Difference(table, key, "(the row)", left, right))
-            continue
-        found += [
-            Difference(table, key, name, left.get(name), right.get(name))
-            for name in sorted(left.keys() | right.keys())
-            if left.get(name) != right.get(name)
-        ]
-    return found

@@ -74,6 +74,8 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
     landing = {
         "name": "demo-landing",
         "bootstrap.servers": kafka,
+        "scylla.cluster.ip.addresses": scylla,
+        "scylla.confidence.window.size": CONFIDENCE_MS,
         "topic.prefix": PREFIX,
         "tables": names,
         "value.converter": _JSON,
