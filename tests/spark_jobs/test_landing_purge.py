@@ -21,7 +21,7 @@ from tests.spark_jobs.history_records import RANGES, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce
 from tests.spark_jobs.landing_way import Way
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.usefixtures("interpreted")]
 
 
 class Fed:
@@ -47,7 +47,6 @@ class Fed:
         return self.spark.sql(self.table.view_text(self.layout))
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_random_histories_look_the_same_after_a_purge_at_any_time(spark: SparkSession, warehouse: str) -> None:
     histories = Histories(seed=11, count=60, length=30)
     fed = Fed(spark, warehouse, definition())
@@ -68,7 +67,6 @@ def test_random_histories_look_the_same_after_a_purge_at_any_time(spark: SparkSe
 
 
 @pytest.mark.kafka
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_deletes_are_forgotten_when_nothing_older_can_come(spark: SparkSession, way: Way) -> None:
