@@ -51,8 +51,10 @@ def change_rows(rows: DataFrame, layout: Layout, plan: ReadPlan, segment: int) -
         times.append(when)
         made[part.stored.elements] = f"CASE WHEN {when} = ts THEN {struct_of([('o', 'false'), ('e', name)])} END"
     columns.append(f"coalesce({' OR '.join(_unfit(layout, plan)) or 'false'}, false) AS unfit")
-    distinct = f"explode(array_distinct(filter(array({', '.join(times)}), t -> t IS NOT NULL))) AS ts"
-    written = f"SELECT *, {distinct} FROM (SELECT {', '.join(columns)} FROM {_ROWS}) AS source"
+    distinct = f"array_distinct(filter(array({', '.join(times)}), t -> t IS NOT NULL))"
+    # One dead letter for a row, however many times its cells were written at.
+    exploded = f"explode(CASE WHEN unfit THEN array({lowest}L) ELSE {distinct} END) AS ts"
+    written = f"SELECT *, {exploded} FROM (SELECT {', '.join(columns)} FROM {_ROWS}) AS source"
     final = [
         f"{_final(layout, name, kind, segment, lowest, made)} AS {quoted(name)}"
         for name, kind in changelog_columns(layout).items()

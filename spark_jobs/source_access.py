@@ -103,6 +103,12 @@ def described(access: SourceAccess, table: TableName) -> TableDescription:
         return describe_base(connection, table.keyspace, table.table)[0]
 
 
+def time_to_live(access: SourceAccess, table: TableName) -> int:
+    """The table's ``default_time_to_live`` in seconds."""
+    with access.connected() as connection:
+        return describe_base(connection, table.keyspace, table.table)[1]
+
+
 def ranges_of(access: SourceAccess, least: int) -> list[TokenRange]:
     """The source's token ranges, at least so many."""
     with access.connected() as connection:

@@ -24,7 +24,7 @@ from spark_jobs.layout import DEAD
 from spark_jobs.lease import open_folder, wait_free
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
-from spark_jobs.source_access import SourceAccess
+from spark_jobs.source_access import SourceAccess, time_to_live
 from spark_jobs.table_stream import one_line
 from spark_jobs.verify_report import Verdict
 from spark_jobs.verify_round import Rounds
@@ -133,6 +133,8 @@ class _Comparison:
         result.differences = done.found + len(done.columns)
         result.first = [*done.columns, *done.first(limits.first)][: limits.first] if result.differences else []
         result.dead_letters = self._dead_letters()
+        if result.differences and time_to_live(self._rounds.access, self._table):
+            result.notes.append("it has default_time_to_live: what ended in the source is landed for ever")
 
     def _wait(self) -> _Waited:
         """Until landing has passed what the topics hold once the confidence window is over, or gets no further."""
