@@ -213,9 +213,9 @@ class RandomTable:
             (names.pop(), random_type(rnd, kinds, key_depth, True), rnd.random() < 0.4)
             for _ in range(rnd.choice([0, 1, 1, 2, 3]))
         ]
-        pick = (lambda: random_type(rnd, kinds, 0)) if self.plain else (lambda: top_type(rnd, kinds))
-        self.statics = [(names.pop(), pick()) for _ in range(rnd.choice([0, 1, 2]) if self.clustering else 0)]
-        self.regulars = [(names.pop(), pick()) for _ in range(rnd.choice([0, 2, 4, 6]))]
+        statics = rnd.choice([0, 1, 2]) if self.clustering else 0
+        self.statics = [(names.pop(), self._any_type(kinds)) for _ in range(statics)]
+        self.regulars = [(names.pop(), self._any_type(kinds)) for _ in range(rnd.choice([0, 2, 4, 6]))]
         self.dropped = []
         for name, text in [*self.partition, *((name, text) for name, text, _ in self.clustering)]:
             made_of = self.type_of(text)
@@ -234,10 +234,13 @@ class RandomTable:
         )
         return made
 
-    def alteration(self) -> list[str]:
+    def _any_type(self, kinds: dict[str, UserType]) -> str:
+        return random_type(self.rnd, kinds, 0) if self.plain else top_type(self.rnd, kinds)
+
+    def alteration(self, what: str = "") -> list[str]:
         """Another shape for the table or one of its types."""
         rnd = self.rnd
-        what = rnd.choice(["add", "add", "drop", "again", "field", "recreate", "rename"])
+        what = what or rnd.choice(["add", "add", "drop", "again", "field", "recreate", "rename"])
         if what == "add":
             name = rnd.choice([n for n in self.names if n not in self.columns() and n not in dict(self.dropped)])
             static = bool(self.clustering) and rnd.random() < 0.3
