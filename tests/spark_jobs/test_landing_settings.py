@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connector.errors import ConfigurationError
+from spark_jobs.session import session_settings
 from spark_jobs.settings import load_settings
 
 GOOD: dict[str, Any] = {
@@ -85,3 +87,13 @@ def test_a_file_that_is_not_json_is_named_with_its_place(tmp_path: Path) -> None
     file.write_text('{"name": }')
     with pytest.raises(ConfigurationError, match="line 1, column 10"):
         load_settings(file)
+
+
+def test_a_session_has_a_task_per_core_of_one_machine_and_more_on_a_cluster() -> None:
+    name = "spark.sql.shuffle.partitions"
+    assert session_settings({"spark.master": "local[3]"})[name] == "3"
+    assert session_settings({"spark.master": "local[5,2]"})[name] == "5"
+    assert session_settings({"spark.master": "local"})[name] == "1"
+    assert session_settings({"spark.master": "local[*]"})[name] == str(os.cpu_count())
+    assert session_settings({"spark.master": "yarn"})[name] == "32"
+    assert session_settings({"spark.master": "local[3]", name: "7"})[name] == "7"
