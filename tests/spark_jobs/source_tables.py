@@ -1,0 +1,156 @@
+"""Tables of the embedded ScyllaDB with their landed doubles, which are fed from the log without a broker.
+
+In: a Spark session, a running server, a warehouse. Out: ``SourceTables``: CQL, landing, verdicts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
+from cassandra.policies import RoundRobinPolicy
+from pyspark.sql import SparkSession
+
+from connector.changes import changes_of
+from connector.config import load
+from connector.config.address import TableName
+from connector.formats.encoder import Encoder
+from connector.source.read_changes import ChangeReader
+from connector.source.settings import ConnectionSettings, ReadingSettings
+from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.decode import decoded_json
+from spark_jobs.definitions import parse_definition
+from spark_jobs.landed_table import Known, LandedTable
+from spark_jobs.registration import open_sink
+from spark_jobs.serialised_columns import register_functions
+from spark_jobs.settings import Settings, load_settings
+from spark_jobs.source_access import SourceAccess
+from spark_jobs.verify import Limits, verify
+from spark_jobs.verify_report import Verdict
+
+_FAST = ReadingSettings(confidence_ms=300, window_ms=1000)
+_KAFKA = "127.0.0.1:1"
+_RECORD = "key binary, value binary, topic string, partition int, offset bigint"
+KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}}"
+AT_ONCE = Limits(wait_s=0, confidence_ms=0)
+
+
+@contextmanager
+def connected(scylla: EmbeddedScylla) -> Iterator[Session]:
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=60)
+    cluster = Cluster(
+        [scylla.host], port=scylla.port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
+    )
+    try:
+        yield cluster.connect()
+    finally:
+        cluster.shutdown()
+
+
+class SourceTables:
+    """Several tables of one keyspace; each landing reads the whole log again, which changes nothing."""
+
+    def __init__(self, spark: SparkSession, scylla: EmbeddedScylla, warehouse: str, names: Sequence[str]) -> None:
+        self.spark = spark
+        self.scylla = scylla
+        self.names = list(names)
+        self.settings = self.configured(warehouse)
+        self.access = SourceAccess(((scylla.host, scylla.port),), request_timeout=60)
+        self._segment = 0
+
+    def configured(self, warehouse: str, **more: Any) -> Settings:
+        return load_settings(
+            {
+                "name": "job",
+                "bootstrap.servers": _KAFKA,
+                "topic.prefix": "p",
+                "schema.topic": "",
+                "tables": self.names,
+                "warehouse": warehouse,
+                "source.tasks": 2,
+                "state.buckets": 2,
+                "value.converter.schemas.enable": False,
+                "scylla.cluster.ip.addresses": self.scylla.address,
+                **more,
+            }
+        )
+
+    def landed(self, name: str, settings: Settings | None = None) -> LandedTable:
+        settings = settings or self.settings
+        sink = open_sink(self.spark, settings.session_config())
+        return LandedTable(self.spark, sink, *name.split("."))
+
+    def land(self, *names: str, merge: bool = True) -> None:
+        """Everything that the tables' logs hold."""
+        chosen = list(names) or self.names
+        definitions, records = self._records(chosen)
+        self._segment += 1
+        for name in chosen:
+            landed = self.landed(name)
+            known = landed.known() or Known((parse_definition(definitions[name]),), buckets=2)
+            layout = landed.prepare(known)
+            register_functions(self.spark, layout)
+            rows = [(None, value, topic, 0, at) for at, (topic, value) in enumerate(records[name])]
+            batch = self.spark.createDataFrame(rows, _RECORD).selectExpr("*", "current_timestamp() AS timestamp")
+            segment = landed.restore().segment
+            ranges = self.settings.names.range_deletes_topic(landed.keyspace, landed.table)
+            landed.append(decoded_json(batch, layout, segment, ranges))
+            if merge:
+                landed.merge(layout, segment)
+
+    def _records(self, names: Sequence[str]) -> tuple[dict[str, str], dict[str, list[tuple[str, bytearray]]]]:
+        converter = "org.apache.kafka.connect.json.JsonConverter"
+        config = {
+            "name": "c",
+            "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
+            "scylla.cluster.ip.addresses": self.scylla.address,
+            "scylla.table.names": ",".join(names),
+            "topic.prefix": "p",
+            "cdc.include.collections": "delta",
+            "cdc.range.deletes": "topic",
+            "tombstones.on.delete": "false",
+            "value.converter": converter,
+            "value.converter.schemas.enable": "false",
+        }
+        encoder = Encoder(load(config, {"bootstrap.servers": _KAFKA, "group.id": "g"}).connector.output)
+        records: dict[str, list[tuple[str, bytearray]]] = defaultdict(list)
+        address = ConnectionSettings(((self.scylla.host, self.scylla.port),), request_timeout=60)
+        with ChangeReader(address, names, reading=_FAST) as reader:
+            described = {str(name): found.description for name, found in reader.tables.items()}
+            for batch in reader:
+                for change in changes_of(batch):
+                    for record in encoder.encode(change):
+                        assert record.value is not None
+                        records[change.table.full_name].append((record.topic, bytearray(record.value)))
+        definitions = {name: (encoder.schema_record(table).value or b"").decode() for name, table in described.items()}
+        return definitions, records
+
+    def verify(
+        self, *names: str, limits: Limits = AT_ONCE, settings: Settings | None = None, **more: Any
+    ) -> list[Verdict]:
+        chosen = [TableName(*name.split(".")) for name in names or self.names]
+        return verify(self.spark, settings or self.settings, self.access, chosen, limits, **more)
+
+
+def equal(verdicts: Sequence[Verdict]) -> None:
+    """Fails with what was found."""
+    wrong = [line for verdict in verdicts if verdict.differences or verdict.moving for line in verdict.lines()]
+    assert not wrong, "\n".join(wrong[:20])
+    assert sum(verdict.source_rows for verdict in verdicts), "nothing was compared"
+
+
+class Ends:
+    """Topics that end where the test says."""
+
+    def __init__(self, ends: dict[tuple[str, int], int], beginning: int = 0) -> None:
+        self._ends = ends
+        self._beginning = beginning
+
+    def offsets(self, names: list[str], beginning: bool = False) -> dict[tuple[str, int], int]:
+        return {place: self._beginning if beginning else end for place, end in self._ends.items() if place[0] in names}
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,203 @@
+"""`backfill`: rows from before the log land once, whatever else lands, and however often it runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from cassandra.cluster import Session
+from pyspark.sql import SparkSession
+
+from connector.config.address import TableName
+from connector.errors import LandingError
+from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.backfill import Filled, backfill
+from spark_jobs.lease import Lease, open_folder
+from tests.spark_jobs.source_tables import KEYSPACE, Ends, SourceTables, connected, equal
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.scylla,
+    pytest.mark.timeout(900),
+    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+ORDERS = """CREATE TABLE {}.t (
+    p int, c decimal, s text static, su addr static, ss set<decimal> static, v text, n decimal, w timestamp,
+    m map<text, int>, e set<decimal>, l list<int>, a addr, f frozen<addr>, PRIMARY KEY (p, c)
+)"""
+
+
+@pytest.fixture(scope="module")
+def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
+    with connected(scylla) as session:
+        yield session
+
+
+@pytest.fixture
+def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
+    name = unique("b").replace("-", "_")
+    cql.execute(KEYSPACE.format(name))
+    cql.set_keyspace(name)
+    return name
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))
+
+
+def filled(source: SourceTables, *names: str, lists: bool = True) -> list[Filled]:
+    chosen = [TableName(*name.split(".")) for name in names]
+    return backfill(source.spark, source.settings, source.access, chosen, skip_lists=lists)
+
+
+def test_history_before_the_log_then_changes(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    """Rows of a table without a log; then changes of every kind, some landed before the backfill, some after it."""
+    cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
+    cql.execute(ORDERS.format(keyspace))
+    for p in range(8):
+        cql.execute(f"INSERT INTO t (p, s, su, ss) VALUES ({p}, 's', {{no: 1}}, {{1.0, 2.0}})")
+        for c in range(5):
+            cql.execute(
+                f"INSERT INTO t (p, c, v, n, w, m, e, l, a, f) VALUES ({p}, {c}.0, 'v', 1.0, 5, {{'a': 1, 'b': 2}}, "
+                "{1.0, 2.5}, [1, 2], {street: 'y', no: 1}, {no: 2})"
+            )
+    cql.execute("INSERT INTO t (p, s) VALUES (100, 'alone')")
+    cql.execute("UPDATE t SET v = 'no marker' WHERE p = 101 AND c = 1")
+    cql.execute("ALTER TABLE t WITH cdc = {'enabled': true}")
+    name = f"{keyspace}.t"
+    source = SourceTables(spark, scylla, warehouse, [name])
+    landed_first = [
+        "UPDATE t SET v = 'new', m = m + {'c': 3}, e = e - {2.5}, a.no = 9 WHERE p = 0 AND c = 0",
+        "DELETE FROM t WHERE p = 0 AND c = 1",
+        "DELETE FROM t WHERE p = 1",
+        "DELETE FROM t WHERE p = 2 AND c > 1 AND c < 4",
+        "DELETE m['a'], v, s FROM t WHERE p = 3 AND c = 0",
+        "UPDATE t SET m = {'z': 9}, ss = ss - {2.0}, su.street = 'x' WHERE p = 3 AND c = 1",
+        "INSERT INTO t (p, c) VALUES (4, 77)",
+        "UPDATE t SET v = 'late' WHERE p = 4 AND c = 0",
+    ]
+    for statement in landed_first:
+        cql.execute(statement)
+    source.land()
+    (first,) = filled(source, name)
+    assert first.left_out == ("l",) and first.dead == 0
+    (verdict,) = source.verify()
+    equal([verdict])
+    assert verdict.skipped == ("l",), "a list of which SELECT tells no keys"
+    for statement in (
+        "DELETE FROM t WHERE p = 5 AND c = 1",
+        "UPDATE t SET e = e - {1.0}, m = m - {'b'}, f = null WHERE p = 5 AND c = 2",
+        "DELETE FROM t WHERE p = 6 AND c >= 3",
+        "DELETE su, ss FROM t WHERE p = 7",
+        "DELETE v FROM t WHERE p = 0 AND c = 0",
+    ):
+        cql.execute(statement)
+    source.land(merge=False)
+    equal(source.verify())
+    again = filled(source, name)
+    equal(source.verify())
+    assert again[0].changes > 0
+    assert source.landed(name).restore().unmerged == 0
+
+
+def test_a_table_that_was_never_landed_gets_the_sources_definition(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    cql.execute("CREATE TABLE t (p int PRIMARY KEY, v text, w timestamp) WITH cdc = {'enabled': true}")
+    cql.execute("CREATE TABLE lists (p int PRIMARY KEY, l list<int>) WITH cdc = {'enabled': true}")
+    cql.execute("CREATE TABLE empty (p int, c int, v text, PRIMARY KEY (p, c)) WITH cdc = {'enabled': true}")
+    for p in range(20):
+        cql.execute(f"INSERT INTO t (p, v) VALUES ({p}, 'v')")
+    cql.execute("INSERT INTO t (p, w) VALUES (50, 9223372036854775807)")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t", f"{keyspace}.empty", f"{keyspace}.lists"])
+    with pytest.raises(LandingError, match=r"lists: .*, so l cannot be backfilled; --lists=skip leaves them out"):
+        filled(source, lists=False)
+    assert source.landed(f"{keyspace}.t").known() is None, "all tables are checked before the first is changed"
+    lease = Lease(open_folder(spark, f"{source.settings.warehouse}/_leases"), "job", 60_000)
+    with lease, pytest.raises(LandingError, match="are being written by another job: land on"):
+        filled(source, f"{keyspace}.t")
+    done, empty = filled(source, f"{keyspace}.t", f"{keyspace}.empty")
+    assert (done.rows, done.dead) == (21, 1)
+    assert (empty.rows, empty.changes) == (0, 0)
+    verdict, nothing = source.verify(f"{keyspace}.t", f"{keyspace}.empty")
+    assert (nothing.differences, nothing.source_rows) == (0, 0)
+    assert (verdict.differences, verdict.dead_letters) == (1, 1), verdict.lines()
+    assert verdict.first[0].what == "missing row" and verdict.first[0].key == {"p": 50}
+
+
+def test_backfill_races_with_writers(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    cql.execute("CREATE TABLE t (p int, c int, v int, e set<int>, PRIMARY KEY (p, c))")
+    for p in range(200):
+        cql.execute(f"INSERT INTO t (p, c, v, e) VALUES ({p}, 0, 0, {{1, 2}})")
+    cql.execute("ALTER TABLE t WITH cdc = {'enabled': true}")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t"])
+    ended = threading.Event()
+
+    def write() -> None:
+        turn = 0
+        while not ended.wait(0.002):
+            turn += 1
+            p = turn % 200
+            kind = turn % 5
+            if kind == 0:
+                cql.execute(f"DELETE FROM t WHERE p = {p} AND c = 0")
+            elif kind == 1:
+                cql.execute(f"UPDATE t SET e = e - {{1}}, v = {turn} WHERE p = {p} AND c = 0")
+            elif kind == 2:
+                cql.execute(f"INSERT INTO t (p, c, v, e) VALUES ({p}, {turn % 3}, {turn}, {{{turn}}})")
+            elif kind == 3:
+                cql.execute(f"DELETE FROM t WHERE p = {p} AND c >= 1")
+            else:
+                cql.execute(f"UPDATE t SET e = e + {{{turn}}} WHERE p = {p} AND c = 0")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        filled(source, f"{keyspace}.t")
+    finally:
+        ended.set()
+        writer.join()
+    source.land()
+    equal(source.verify())
+
+
+def test_a_truncated_table_begins_anew_after_that_time(
+    spark: SparkSession,
+    scylla: EmbeddedScylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rebuild without the beginning of the topics, from the source; refused without access to it."""
+    from spark_jobs.rebuild import rebuild
+
+    cql.execute("CREATE TABLE t (p int, c int, v int, e set<int>, PRIMARY KEY (p, c)) WITH cdc = {'enabled': true}")
+    for p in range(5):
+        cql.execute(f"INSERT INTO t (p, c, v, e) VALUES ({p}, 0, 0, {{1}})")
+    name = f"{keyspace}.t"
+    source = SourceTables(spark, scylla, warehouse, [name])
+    source.land()
+    table = TableName(keyspace, "t")
+    truncated_ms = time.time_ns() // 1_000_000 + 1
+    cql.execute("TRUNCATE t")
+    cql.execute(f"INSERT INTO t (p, c, v, e) VALUES (1, 1, 1, {{2}}) USING TIMESTAMP {truncated_ms * 1000 + 5}")
+    monkeypatch.setattr("spark_jobs.rebuild.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}, beginning=2))
+    with pytest.raises(LandingError, match=rf"p\.{name}, partition 0 begins at offset 2: .* is read from the source"):
+        rebuild(spark, source.settings, table, truncated_ms)
+    done = rebuild(spark, source.settings, table, truncated_ms, source.access)
+    assert done is not None and done.rows == 1
+    source.land()
+    equal(source.verify())
+    monkeypatch.setattr("spark_jobs.rebuild.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}))
+    with pytest.raises(LandingError, match="it was backfilled, so it cannot be rebuilt from its topics alone"):
+        rebuild(spark, source.settings, table)
