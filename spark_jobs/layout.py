@@ -223,7 +223,7 @@ class Layout:
         cells = {(cell.physical, cell.type): cell for cell in self.physical if cell.role == "cell"}
         found: list[tuple[str, Stored]] = []
         for name, kind in column.type.fields:
-            base = physical(f"{column.name}.{name}")
+            base = physical(_part(column.name, name))
             for (name_of_cell, type_of_cell), cell in cells.items():
                 if name_of_cell.split("$v")[0] == base and type_of_cell == kind:
                     found.append((name, cell))
@@ -273,7 +273,7 @@ def shape(
                 if column.name not in key_names:
                     recorded[column.name] = (column, stored)
                 for name, kind in _fields_apart(column.type, whole):
-                    catalogue.stored(f"{column.name}.{name}", kind, "cell")
+                    catalogue.stored(_part(column.name, name), kind, "cell")
     cells: list[Cell] = []
     elements: list[Elements] = []
     user_types: list[tuple[str, Stored]] = []
@@ -285,7 +285,7 @@ def shape(
         if stored.role == "fields":
             user_types.append((column.name, stored))
             for name, kind in _fields_apart(column.type, whole):
-                part, before = catalogue.versions(f"{column.name}.{name}", kind, "cell")
+                part, before = catalogue.versions(_part(column.name, name), kind, "cell")
                 cells.append(Cell(column.name, name, part, before, static, dropped_at, stored.tombstone))
         elif stored.role == "elements":
             assert isinstance(column.type, ListType | SetType | MapType)
@@ -318,6 +318,11 @@ def _role(type_: CqlType, whole: bool) -> str:
 def _fields_apart(type_: CqlType, whole: bool) -> tuple[tuple[str, CqlType], ...]:
     """The fields that are stored as cells of their own."""
     return type_.fields if isinstance(type_, UserType) and _role(type_, whole) == "fields" else ()
+
+
+def _part(column: str, field: str) -> str:
+    """A name for the cell of a user type's field that no column can have."""
+    return f"{column}\0{field}"
 
 
 class _Catalogue:

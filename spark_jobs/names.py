@@ -35,10 +35,14 @@ def physical(name: str) -> str:
 
     Delta and Iceberg refuse some characters in column names, and Spark does not tell upper from lower case.
 
-    >>> physical("weight"), physical("Weight"), physical("a b")
-    ('weight', '$57eight', 'a$20b')
+    >>> physical("weight"), physical("Weight"), physical("a b"), physical("日")
+    ('weight', '$57eight', 'a$20b', '$u0065e5')
     """
-    return "".join(char if _PLAIN.match(char) else f"${ord(char):02x}" for char in name)
+    return "".join(char if _PLAIN.match(char) else _code(ord(char)) for char in name)
+
+
+def _code(number: int) -> str:
+    return f"${number:02x}" if number < 0x100 else f"$u{number:06x}"
 
 
 def struct_of(fields: Iterable[tuple[str, str]]) -> str:

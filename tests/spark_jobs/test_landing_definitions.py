@@ -192,3 +192,12 @@ def test_fields_of_user_types_have_names_that_every_table_format_takes() -> None
     assert stored_type(kind) == "struct<`a$20b`:int,`$41`:string>"
     assert as_stored(kind, "x") == "CAST(x AS struct<`a$20b`:int,`$41`:string>)"
     assert present(kind, "x").startswith("CASE WHEN x IS NOT NULL THEN named_struct('a b', x.`a$20b`, 'A', x.`$41`)")
+
+
+def test_no_two_columns_or_fields_share_a_physical_name() -> None:
+    odd = _version(
+        "pk partition_key int; äb regular int; \u0e4b regular int; u regular addr; u.street regular text",
+        types={"addr": [["street", "text"]]},
+    )
+    names = [stored.physical for stored in shape([odd]).physical]
+    assert len(names) == len(set(names)) == 5

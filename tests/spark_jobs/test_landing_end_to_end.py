@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.scylla,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.usefixtures("interpreted"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),

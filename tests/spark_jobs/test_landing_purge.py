@@ -21,7 +21,7 @@ from tests.spark_jobs.history_records import RANGES, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce
 from tests.spark_jobs.landing_way import Way
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("interpreted")]
 
 
 class Fed:

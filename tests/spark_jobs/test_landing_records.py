@@ -18,7 +18,7 @@ from spark_jobs.serialised_columns import register_functions
 from spark_jobs.view import visible_rows
 from tests.spark_jobs.landing_feed import cell, change, schema_record
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("interpreted")]
 
 RANGES = "t.range-deletes"
 IMAGES = {"format": "advanced", "after": "full", "collections": "skip", "range_deletes": "topic"}
