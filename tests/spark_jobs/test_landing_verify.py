@@ -1,0 +1,375 @@
+"""`verify` against a source that is written to: equal is equal, and every difference is told exactly."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+from pyspark.sql import SparkSession
+
+from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.lease import Lease, open_folder
+from spark_jobs.verify import Limits
+from spark_jobs.verify_report import Difference, Verdict, as_json, as_text
+from tests.spark_jobs.source_tables import KEYSPACE, Ends, SourceTables, connected, equal
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.scylla,
+    pytest.mark.timeout(900),
+    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+LITERALS: dict[str, list[str]] = {
+    "ascii": ["''", "'a'", "'it''s'", "'~ !'"],
+    "bigint": ["0", "-1", "1", "9223372036854775807", "-9223372036854775808"],
+    "blob": ["0x", "0x00", "0xff00", "0xcafebabe"],
+    "boolean": ["true", "false"],
+    "date": ["0", "4294967295", "2147483648", "'1582-10-04'", "'1582-10-15'", "'0001-01-01'", "'2024-02-29'"],
+    "decimal": ["0", "0.00", "-1.50", "-1.5", "1.0", "1.00", "1E+10", "-3E-20", "12345678901234567890123456789.123"],
+    "double": ["0.0", "-0.0", "1.5", "-1.5", "NaN", "Infinity", "-Infinity", "5e-324", "1.7976931348623157e308", "0.1"],
+    "duration": ["1mo2d3ns", "-1y2mo", "12h30m", "0s", "2w", "-5ms3us"],
+    "float": ["0.0", "-0.0", "0.1", "-2.5", "NaN", "Infinity", "-Infinity", "3.4028235e38", "1e-45"],
+    "inet": ["'1.2.3.4'", "'255.0.0.1'", "'::1'", "'2001:db8::1'", "'::ffff:1.2.3.4'"],
+    "int": ["0", "-1", "1", "2147483647", "-2147483648"],
+    "smallint": ["0", "-1", "32767", "-32768"],
+    "text": [
+        "''",
+        "'a'",
+        "'ä'",
+        "'it''s \"x\" \\ {}'",
+        "'\U0001d11e'",
+        "'\uffff'",
+        "'a\nb\tc'",
+        "'\x00\x1f'",
+        "'null'",
+    ],
+    "time": ["'00:00:00'", "86399999999999", "'12:34:56.789'", "1"],
+    "timestamp": ["0", "-1", "1700000000123", "253402300800000", "9223372036854775", "-9223372036854775"],
+    "timeuuid": [
+        "8d1c5f00-1234-11ee-8080-808080808080",
+        "8d1c5f00-1234-11ee-80ff-808080808080",
+        "8d1c5f00-1234-11ee-8000-000000000000",
+        "00000000-1235-11ee-bf7f-7f7f7f7f7f7f",
+        "ffffffff-1233-11ee-8080-808080808080",
+    ],
+    "tinyint": ["0", "-1", "127", "-128"],
+    "uuid": [
+        "00000000-0000-0000-0000-000000000000",
+        "ffffffff-ffff-4fff-bfff-ffffffffffff",
+        "8d1c5f00-1234-11ee-8080-808080808080",
+        "3d1c5f00-1235-11ee-8080-808080808080",
+        "123e4567-e89b-42d3-a456-426614174000",
+    ],
+    "varint": ["0", "-1", "1", "128", "-129", "123456789012345678901234567890"],
+}
+SHOP = """CREATE TABLE {}.t (
+    p int, c decimal, s text static, u addr static, v text, d double, n decimal, b blob, w timestamp,
+    m map<text, int>, e set<decimal>, l list<int>, a addr, f frozen<addr>, PRIMARY KEY (p, c)
+) WITH CLUSTERING ORDER BY (c DESC) AND cdc = {{'enabled': true}}"""
+
+
+@pytest.fixture(scope="module")
+def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
+    with connected(scylla) as session:
+        yield session
+
+
+@pytest.fixture
+def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
+    name = unique("v").replace("-", "_")
+    cql.execute(KEYSPACE.format(name))
+    cql.set_keyspace(name)
+    return name
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))
+
+
+def shop(cql: Session, keyspace: str) -> str:
+    cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
+    cql.execute(SHOP.format(keyspace))
+    return f"{keyspace}.t"
+
+
+def told(verdict: Verdict) -> list[tuple[Any, ...]]:
+    return sorted(
+        (each.what, *each.key.values(), each.column, str(each.source), str(each.landed)) for each in verdict.first
+    )
+
+
+def test_every_type_at_its_edges_is_equal(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    """Each native type as a value; those that Spark compares otherwise also in keys and inside of collections."""
+    columns = ", ".join(f"v_{name} {name}" for name in LITERALS)
+    odd = ("decimal", "double", "timeuuid")
+    inside = {**LITERALS, "decimal": ["0", "-1.50", "1.0", "1E+10", "-3E-20"]}
+    inner = ", ".join(
+        f"s_{name} set<{name}>, m_{name} map<{name}, {name}>, f_{name} frozen<list<{name}>>" for name in odd
+    )
+    cql.execute(f"CREATE TABLE values (p int PRIMARY KEY, {columns}, {inner}) WITH cdc = {{'enabled': true}}")
+    for at in range(max(map(len, LITERALS.values()))):
+        values = [literals[at % len(literals)] for literals in LITERALS.values()]
+        names = ", ".join(f"v_{name}" for name in LITERALS)
+        cql.execute(f"INSERT INTO values (p, {names}) VALUES ({at}, {', '.join(values)})")
+        for name in odd:
+            value = inside[name][at % len(inside[name])]
+            cql.execute(f"UPDATE values SET s_{name} = s_{name} + {{{value}}}, f_{name} = [{value}] WHERE p = 0")
+            cql.execute(f"UPDATE values SET m_{name} = m_{name} + {{{value}: {value}}} WHERE p = 0")
+    cql.execute(
+        "CREATE TABLE keys (p decimal, d double, t timeuuid, v varint, s double static, PRIMARY KEY (p, d, t, v)) "
+        "WITH CLUSTERING ORDER BY (d DESC, t ASC, v DESC) AND cdc = {'enabled': true}"
+    )
+    for at in range(24):
+        value = {name: literals[at % len(literals)] for name, literals in LITERALS.items()}
+        key = ", ".join(value[name] for name in ("decimal", "double", "timeuuid", "varint"))
+        cql.execute(f"INSERT INTO keys (p, d, t, v) VALUES ({key})")
+        cql.execute(f"INSERT INTO keys (p, s) VALUES ({value['decimal']}, {value['double']})")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.values", f"{keyspace}.keys"])
+    source.land()
+    equal(source.verify())
+
+
+def test_a_random_history_is_equal(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    """Few keys, times close together, every kind of write and delete; half of it merged, half in the tail."""
+    name = shop(cql, keyspace)
+    draw = random.Random(20261121)
+    source = SourceTables(spark, scylla, warehouse, [name])
+    for half in range(2):
+        for _ in range(150):
+            cql.execute(_statement(draw))
+        source.land(merge=half == 0)
+    equal(source.verify())
+
+
+def _statement(draw: random.Random) -> str:
+    using = f"USING TIMESTAMP {time.time_ns() // 1000 + draw.randrange(-20, 3)}"
+    p, c = draw.randrange(5), draw.choice(["0", "1.0", "1.00", "2", "-3.50"])
+    row, number = f"p = {p} AND c = {c}", draw.randrange(4)
+    written = draw.choice(
+        [
+            f"s = 's{number}'",
+            f"u.no = {number}",
+            f"v = '{number}'",
+            f"d = {draw.choice(['0.0', '-0.0', 'NaN', '1.5'])}, b = 0x0{number}",
+            f"m['{number}'] = {draw.choice(['1', '2', 'null'])}",
+            f"m = {{'{number}': 1}}",
+            f"e = e + {{{number}, 7}}",
+            f"e = e - {{{number}}}",
+            f"l = l + [{number}]",
+            f"l = [{number}, 9]",
+            f"a.street = '{number}'",
+            f"a = {{no: {number}}}",
+            f"f = {draw.choice(['null', '{no: 1}'])}, n = {draw.choice(['1', '1.0', '1E+3'])}",
+        ]
+    )
+    where = f"p = {p}" if written.startswith(("s =", "u.")) else row
+    return draw.choice(
+        [
+            f"UPDATE t {using} SET {written} WHERE {where}",
+            f"UPDATE t {using} SET {written} WHERE {where}",
+            f"UPDATE t {using} SET {written} WHERE {where}",
+            f"INSERT INTO t (p, c, v, w) VALUES ({p}, {c}, 'i', {number}) {using}",
+            f"INSERT INTO t (p, s) VALUES ({p}, 'i') {using}",
+            f"DELETE v, m, a, e FROM t {using} WHERE {row}",
+            f"DELETE s, u FROM t {using} WHERE p = {p}",
+            f"DELETE FROM t {using} WHERE {row}",
+            draw.choice([f"DELETE FROM t {using} WHERE p = {p} AND c >= {c}", f"DELETE FROM t {using} WHERE p = {p}"]),
+        ]
+    )
+
+
+def test_every_kind_of_difference_is_told_exactly(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    name = shop(cql, keyspace)
+    first = time.time_ns() // 1000
+    second = first + 1
+    for p in range(6):
+        for c in range(4):
+            cql.execute(
+                f"INSERT INTO t (p, c, s, u, v, d, n, b, w, m, e, l, a, f) VALUES ({p}, {c}.0, 's', {{street: 'x'}}, "
+                f"'v', 0.0, 1.0, 0xab, 5, {{'a': 1}}, {{1.0, 2.5}}, [1, 2], {{street: 'y', no: 1}}, {{no: 2}}) "
+                f"USING TIMESTAMP {first}"
+            )
+    cql.execute(f"INSERT INTO t (p, s) VALUES (100, 'alone') USING TIMESTAMP {first}")
+    source = SourceTables(spark, scylla, warehouse, [name])
+    source.land()
+    # Only the source has these: their log is not landed.
+    changed = f"UPDATE t USING TIMESTAMP {second} SET {{}} WHERE p = 1 AND c = 2"
+    for each in ("v = 'w'", "d = -0.0", "n = 1.00", "b = 0xabcd", "w = 6", "m['b'] = 2", "e = e - {2.5}", "l = [1]"):
+        cql.execute(changed.format(each))
+    cql.execute(changed.format("a.no = 7"))
+    cql.execute(changed.format("f = {street: 'z', no: 2}"))
+    cql.execute(f"DELETE FROM t USING TIMESTAMP {second} WHERE p = 3 AND c = 1.00")
+    cql.execute(f"INSERT INTO t (p, c, v) VALUES (3, 9, 'new') USING TIMESTAMP {second}")
+    cql.execute(f"INSERT INTO t (p, s) VALUES (4, 'other') USING TIMESTAMP {second}")
+    cql.execute(f"UPDATE t USING TIMESTAMP {second} SET u.no = 3 WHERE p = 5")
+    cql.execute(f"DELETE FROM t USING TIMESTAMP {second} WHERE p = 100")
+    (verdict,) = source.verify()
+    assert told(verdict) == sorted(
+        [
+            ("cell", 1, "2.0", "a.no", "7", "1"),
+            ("cell", 1, "2.0", "b", "0xabcd", "0xab"),
+            ("cell", 1, "2.0", "d", "-0.0", "0.0"),
+            ("cell", 1, "2.0", "e", "['1.0']", "['1.0', '2.5']"),
+            ("cell", 1, "2.0", "f", "{'street': 'z', 'no': 2}", "{'street': None, 'no': 2}"),
+            ("cell", 1, "2.0", "l", "[1]", "[1, 2]"),
+            (
+                "cell", 1, "2.0", "m",
+                "[{'key': 'a', 'value': 1}, {'key': 'b', 'value': 2}]", "[{'key': 'a', 'value': 1}]",
+            ),
+            ("cell", 1, "2.0", "n", "1.00", "1.0"),
+            ("cell", 1, "2.0", "v", "w", "v"),
+            ("cell", 1, "2.0", "w", "1970-01-01T00:00:00.006+00:00", "1970-01-01T00:00:00.005+00:00"),
+            ("missing row", 3, "9", "", "{'v': 'new'}", "None"),
+            (
+                "extra row", 3, "1.0", "", "None",
+                "{'a.street': 'y', 'a.no': 1, 'b': 'qw==', 'd': 0.0, 'f': {'no': 2}, 'n': '1.0', 'v': 'v', 'w': 5, "
+                "'e': ['1.0', '2.5'], 'l': [1, 2], 'm': [{'key': 'a', 'value': 1}]}",
+            ),
+            ("cell", 4, "s", "other", "s"),
+            ("cell", 5, "u.no", "3", "None"),
+            ("cell", 100, "s", "None", "alone"),
+        ]
+    )  # fmt: skip
+    times = {each.column: (each.source_us, each.landed_us) for each in verdict.first if each.key.get("p") == 1}
+    assert times["v"] == times["d"] == times["f"] == (second, first)
+    assert times["a.no"] == times["m"] == (None, first), "ScyllaDB tells no times of elements"
+    assert (verdict.differences, verdict.moving, verdict.rounds) == (15, 0, 2)
+
+
+def test_all_differences_are_counted_and_some_listed() -> None:
+    verdict = Verdict("ks.t", source_rows=1000, differences=1002, moving=3, skipped=("l",), dead_letters=2, behind=5)
+    verdict.first = [
+        Difference("ks.t", "cell", {"p": 1, "c": "x"}, "v", "a", None, 2000, 1000),
+        Difference("ks.t", "missing row", {"p": 2}, "", {"v": "a"}, None, 7, None),
+    ]
+    assert verdict.lines() == [
+        "ks.t: 1,000 rows, 1,002 differences, 3 rows still moving, skipped l, 2 dead letters, "
+        "landing is behind by 5 records",
+        "  ks.t (p=1, c=x) v: source a (written 2000), landed null (written 1000)",
+        '  ks.t (p=2): not landed: {"v": "a"} (written 7)',
+        "  … and 1,000 more",
+    ]
+    assert as_json([verdict])["differences"] == 1002
+    assert as_text([verdict]).splitlines()[-1] == "1,002 differences"
+
+
+def test_what_moves_is_no_difference(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    cql.execute("CREATE TABLE t (p int PRIMARY KEY, v int) WITH cdc = {'enabled': true}")
+    for p in range(4):
+        cql.execute(f"INSERT INTO t (p, v) VALUES ({p}, 0)")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t"])
+    source.land()
+    cql.execute("UPDATE t SET v = -1 WHERE p = 3")
+    begun, ended = threading.Event(), threading.Event()
+
+    def write() -> None:
+        value = 0
+        while not ended.wait(0.02):
+            value += 1
+            cql.execute(f"UPDATE t SET v = {value} WHERE p = 0")
+            begun.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert begun.wait(60)
+        (verdict,) = source.verify()
+    finally:
+        ended.set()
+        writer.join()
+    assert (verdict.differences, verdict.moving) == (1, 1), verdict.lines()
+    assert told(verdict) == [("cell", 3, "v", "-1", "0")]
+
+
+def test_waits_until_landing_has_caught_up(
+    spark: SparkSession,
+    scylla: EmbeddedScylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody holds the lease, and lands what is missing after the first reading."""
+    cql.execute("CREATE TABLE t (p int PRIMARY KEY, v int) WITH cdc = {'enabled': true}")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t"])
+    source.land()
+    for p in range(10):
+        cql.execute(f"INSERT INTO t (p, v) VALUES ({p}, 0)")
+    topic = f"p.{keyspace}.t"
+    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({(topic, 0): 10, (topic, 1): 0}))
+    landed = source.landed(f"{keyspace}.t")
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        source.land()
+        landed.append(landed.position_rows({(topic, 0): 10}))
+
+    folder = open_folder(spark, f"{source.settings.warehouse}/_leases")
+    with Lease(folder, "job", 60_000):
+        (verdict,) = source.verify(limits=Limits(wait_s=60, confidence_ms=0), say=say)
+    assert (verdict.differences, verdict.moving, verdict.rounds, verdict.behind) == (0, 0, 2, 0), verdict.lines()
+    assert said == [f"{keyspace}.t: 10 rows differ; they are looked at again"]
+
+
+def test_landing_that_stands_still_is_told(
+    spark: SparkSession,
+    scylla: EmbeddedScylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cql.execute("CREATE TABLE t (p int PRIMARY KEY, v int) WITH cdc = {'enabled': true}")
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t"])
+    source.land()
+    cql.execute("INSERT INTO t (p, v) VALUES (1, 1)")
+    topic = f"p.{keyspace}.t"
+    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({(topic, 0): 5, (topic, 1): 7}))
+    landed = source.landed(f"{keyspace}.t")
+    landed.append(landed.position_rows({(topic, 1): 6}))
+    with Lease(open_folder(spark, f"{source.settings.warehouse}/_leases"), "job", 60_000):
+        (held,) = source.verify(limits=Limits(wait_s=0.2, confidence_ms=0))
+    assert (held.differences, held.moving, held.behind) == (1, 0, 6)
+    assert "1 differences, landing is behind by 6 records" in held.lines()[0]
+
+
+def test_tables_that_cannot_be_compared_are_one_line_each(
+    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+) -> None:
+    names = [f"{keyspace}.{name}" for name in ("gone", "never", "again", "wider")]
+    for name in ("gone", "again", "wider"):
+        cql.execute(f"CREATE TABLE {name} (p int PRIMARY KEY, v int) WITH cdc = {{'enabled': true}}")
+    source = SourceTables(spark, scylla, warehouse, names)
+    source.land(*(name for name in names if not name.endswith("never")))
+    cql.execute("DROP TABLE gone")
+    cql.execute("DROP TABLE again")
+    cql.execute("CREATE TABLE again (p int PRIMARY KEY, v int) WITH cdc = {'enabled': true}")
+    cql.execute("ALTER TABLE wider ADD more text")
+    verdicts = {verdict.table.partition(".")[2]: verdict for verdict in source.verify()}
+    assert "does not exist in the source" in verdicts["gone"].lines()[0]
+    assert "nothing of it has been landed yet" in verdicts["never"].lines()[0]
+    assert "was created again" in verdicts["again"].lines()[0]
+    assert verdicts["wider"].lines()[1] == f"  {keyspace}.wider, column more: source text, landed null"
+    assert {name: (verdict.differences, len(verdict.lines())) for name, verdict in verdicts.items()} == {
+        "gone": (1, 1),
+        "never": (1, 1),
+        "again": (1, 1),
+        "wider": (1, 2),
+    }
