@@ -17,7 +17,7 @@ from spark_jobs.table_formats import FORMATS
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_records import CLUSTERING, RANGES, Histories, definition
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(("seed", "sink", "count"), [(20261121, "delta", 2000), (20261122, "iceberg", 200)])

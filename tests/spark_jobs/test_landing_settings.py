@@ -77,6 +77,13 @@ def test_contradictions_between_properties_are_told() -> None:
     assert "did you mean ks.t?" in found["schema.evolution.freeze"]
 
 
+def test_formats_and_histories_are_checked() -> None:
+    assert load_settings({**GOOD, "sink": "iceberg", "history": "ks.t"}).session_config()["sink"] == "iceberg"
+    assert set(problems({**GOOD, "sink": "iceburg"})) == {"sink"}
+    assert "did you mean ks.t?" in problems({**GOOD, "history": ["ks.tt"]})["history"]
+    assert set(problems({**GOOD, "history.retention.ms": 1})) == {"history.retention.ms"}
+
+
 def test_secrets_are_masked() -> None:
     found = problems({**GOOD, "sasl.password": "hunter2"})
     assert "hunter2" not in found["sasl.password"]
