@@ -1,0 +1,49 @@
+"""A client quota slows delivery down; it loses nothing and aborts nothing."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+
+import pytest
+
+from connector.delivery.records import OutgoingRecord
+from tests.delivery.conftest import World, mark
+
+pytestmark = pytest.mark.kafka
+
+ALTER_CLIENT_QUOTAS = 49
+
+
+def limit(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
+    """What `kafka-configs.sh --alter --entity-type clients` sends; no Python client has it."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">h", len(value)) + value.encode()
+
+    entity = struct.pack(">i", 1) + text("client-id") + text(client_id)
+    change = struct.pack(">i", 1) + text("producer_byte_rate") + struct.pack(">d?", bytes_per_second, False)
+    body = struct.pack(">i", 1) + entity + change + b"\0"
+    request = struct.pack(">hhi", ALTER_CLIENT_QUOTAS, 0, 1) + text("test") + body
+    host, port = bootstrap.split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as answers:
+            answer = answers.read(struct.unpack(">i", answers.read(4))[0])
+    throttle, entries, error = struct.unpack_from(">iih", answer, 4)
+    assert (entries, error) == (1, 0), (throttle, answer)
+
+
+def test_a_quota_only_slows_down(world: World) -> None:
+    limit(world.bootstrap, "slow", 50_000.0)
+    claims, _ = world.member("slow", session_timeout_ms=10_000)
+    delivery = world.delivery(claims, "slow", transaction_timeout_ms=30_000)
+    began = time.monotonic()
+    for at in range(6):
+        delivery.add(0, [OutgoingRecord(world.data, f"{at}-{each}".encode(), b"x" * 20_000) for each in range(5)])
+        delivery.commit([mark(0, "slow")])
+    assert (delivery.commits, delivery.aborts) == (6, 0)
+    assert len(world.read(world.data)) == 30
+    # 600,000 bytes at 50,000 a second, of which the first windows of the quota let some pass.
+    assert time.monotonic() - began > 2.0
