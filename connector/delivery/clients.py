@@ -127,12 +127,14 @@ class KafkaClients:
 
 def high_watermarks(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     """The offsets behind everything that was written, committed or not."""
-    found = end_offsets(clients, ((topic, partition) for partition in partitions))
+    # The client must outlive its futures, or they never complete.
+    admin = clients.admin()
+    found = end_offsets(admin, [(topic, partition) for partition in partitions])
     return {partition: offset for (_, partition), offset in found.items()}
 
 
 def end_offsets(
-    clients: KafkaClients, places: Iterable[tuple[str, int]], isolation: str = READ_UNCOMMITTED
+    admin: AdminClient, places: Iterable[tuple[str, int]], isolation: str = READ_UNCOMMITTED
 ) -> dict[tuple[str, int], int]:
     """High watermarks, or (read_committed) last stable offsets, by topic and partition.
 
@@ -142,8 +144,6 @@ def end_offsets(
     if not wanted:
         return {}
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
-    # The client must outlive its futures, or they never complete.
-    admin = clients.admin()
     futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=CALL_SECONDS)
     return {
         (where.topic, where.partition): int(future.result(timeout=CALL_SECONDS).offset)

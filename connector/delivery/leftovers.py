@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
 from connector.delivery.failures import translated
@@ -63,11 +64,27 @@ def end_leftovers(
     stand before a committed position belong to a commit that lost its marker here, and aborting them would lose them.
     That is told, and left to a human.
     """
+    try:
+        _end_leftovers(clients, where, producers, deadline, cancelled)
+    except KafkaException as caught:
+        raise translated(caught.args[0], "looking for transactions left open") from None
+    except TimeoutError:
+        raise RetriableDeliveryError("looking for transactions left open: the broker did not answer in time") from None
+
+
+def _end_leftovers(
+    clients: KafkaClients,
+    where: Field,
+    producers: Sequence[TransactionalProducer],
+    deadline: float,
+    cancelled: Callable[[], bool],
+) -> None:
+    admin = clients.admin()
     for _ in range(ROUNDS):
-        standing = _standing(clients, where, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
+        standing = _standing(admin, where, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
         if not standing:
             return
-        last_words = _last_words(clients, where)
+        last_words = _last_words(clients, admin, where)
         open_records = _first_open_records(clients, where.group, standing, deadline)
         ended = False
         for producer in producers:
@@ -93,15 +110,15 @@ def _listed(standing: Mapping[Place, int]) -> str:
     return ", ".join(f"{topic} [{partition}] at {offset}" for (topic, partition), offset in sorted(standing.items()))
 
 
-def _standing(clients: KafkaClients, where: Field, deadline: float, cancelled: Callable[[], bool]) -> dict[Place, int]:
+def _standing(admin: AdminClient, where: Field, deadline: float, cancelled: Callable[[], bool]) -> dict[Place, int]:
     """Partitions that do not become readable up to where they end now, with the offset where they stand."""
-    existing = topic_partitions(clients.admin())
+    existing = topic_partitions(admin)
     topics = {where.offsets_topic, *where.topics()} & existing.keys()
     places = [(topic, number) for topic in sorted(topics) for number in range(existing[topic])]
-    ends = end_offsets(clients, places)
+    ends = end_offsets(admin, places)
     standing = dict.fromkeys(places, 0)
     while True:
-        stable = end_offsets(clients, standing, READ_COMMITTED)
+        stable = end_offsets(admin, standing, READ_COMMITTED)
         standing = {place: stable[place] for place in standing if stable[place] < ends[place]}
         if not standing or time.monotonic() >= deadline:
             return standing
@@ -110,9 +127,9 @@ def _standing(clients: KafkaClients, where: Field, deadline: float, cancelled: C
         time.sleep(PAUSE_SECONDS)
 
 
-def _last_words(clients: KafkaClients, where: Field) -> dict[str, int]:
+def _last_words(clients: KafkaClients, admin: AdminClient, where: Field) -> dict[str, int]:
     """Each owner's newest committed record in any slot, as its timestamp. Positions are their slot's owner's."""
-    slots = topic_partitions(clients.admin())[where.offsets_topic]
+    slots = topic_partitions(admin)[where.offsets_topic]
     owners: dict[int, str] = {}
     words: dict[str, int] = {}
     for record in read_topic(clients, where.offsets_topic, slots, where.group, READ_COMMITTED):
@@ -142,14 +159,12 @@ def _first_open_records(
             message = reader.poll(PAUSE_SECONDS)
             if message is None:
                 continue
-            place = (message.topic() or "", message.partition())
-            if message.error() is None and place in waiting:
-                found[place] = message
-            elif message.error() is not None and isinstance(translated(message.error(), ""), RetriableDeliveryError):
+            error, place = message.error(), (message.topic() or "", message.partition())
+            if error is not None and isinstance(translated(error, ""), RetriableDeliveryError):
                 continue
+            if error is None:
+                found.setdefault(place, message)
             waiting.discard(place)
-            if place in standing and place not in waiting:
-                reader.pause([TopicPartition(*place)])
     finally:
         reader.close()
     return found

@@ -14,10 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.failures import translated
 from connector.delivery.leftovers import Field, end_leftovers
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
 from connector.delivery.records import KafkaRecord, OffsetsEntry, compact_json, encode_offsets_key, record_size
@@ -102,10 +101,8 @@ class Delivery:
             producer.start(deadline)
             if again:
                 end_leftovers(self._clients, self._field, [producer], deadline)
-        except (DeliveryError, KafkaException, TimeoutError) as error:
+        except DeliveryError:
             producer.close()
-            if isinstance(error, KafkaException):
-                raise translated(error.args[0], "starting a producer") from None
             raise
         self._producer = producer
         if not self.settings.exactly_once:

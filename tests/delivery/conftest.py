@@ -67,6 +67,8 @@ class World:
             self.clients,
             DeliverySettings("c", self.offsets, name, **settings),  # type: ignore[arg-type]
             claims,
+            topics=lambda: [self.data],
+            group=self.group,
         )
         delivery.start()
         self.deliveries.append(delivery)

@@ -31,7 +31,8 @@ def crashed(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[
 def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
     """Crash, and lose the marker that each partition of ``topics`` ends with."""
     places = [(world.data, 0), *((world.offsets, slot) for slot in range(SLOTS))]
-    until(lambda: end_offsets(world.clients, places) == end_offsets(world.clients, places, READ_COMMITTED))
+    admin = world.clients.admin()
+    until(lambda: end_offsets(admin, places) == end_offsets(admin, places, READ_COMMITTED))
     broker.kill()
     for topic in topics:
         for log in broker.data.glob(f"logs/{topic}-*/*.log"):
@@ -94,7 +95,6 @@ def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[Wo
     world, broker = crashed
     claims, _ = world.member("w", session_timeout_ms=10_000)
     delivery = world.delivery(claims, "w")
-    delivery._field = delivery._field.__class__("c", world.offsets, world.group, lambda: [world.data])
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
     assert delivery._producer is not None
     delivery._producer.flush(time.monotonic() + 60)
