@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
 from embedded.jars import resolve
 from embedded.kafka import EmbeddedKafka
+from embedded.scylla.process import EmbeddedScylla
 from spark_jobs.session import start_session
 from tests.spark_jobs.landing_way import Way
+from tests.spark_jobs.source_tables import KEYSPACE, Ends, connected
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +59,24 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     yield
     for name in names:
         spark.conf.unset(name)
+
+
+@pytest.fixture(scope="module")
+def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
+    with connected(scylla) as session:
+        yield session
+
+
+@pytest.fixture
+def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
+    """A new one, which the session uses."""
+    name = unique("ks").replace("-", "_")
+    cql.execute(KEYSPACE.format(name))
+    cql.set_keyspace(name)
+    return name
+
+
+@pytest.fixture
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` finds every topic landed to its end."""
+    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))

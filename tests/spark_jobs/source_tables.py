@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import RoundRobinPolicy
 from pyspark.sql import SparkSession
@@ -35,6 +36,16 @@ _FAST = ReadingSettings(confidence_ms=300, window_ms=1000)
 _KAFKA = "127.0.0.1:1"
 _RECORD = "key binary, value binary, topic string, partition int, offset bigint"
 KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}}"
+WITH_SOURCE = [
+    pytest.mark.spark,
+    pytest.mark.scylla,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("no_broker"),
+    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+"""What tests are marked with that compare landed tables with their source."""
 AT_ONCE = Limits(wait_s=0, confidence_ms=0)
 
 

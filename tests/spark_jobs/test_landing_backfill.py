@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 from cassandra.cluster import Session
@@ -15,39 +14,13 @@ from connector.errors import LandingError
 from embedded.scylla.process import EmbeddedScylla
 from spark_jobs.backfill import Filled, backfill
 from spark_jobs.lease import Lease, open_folder
-from tests.spark_jobs.source_tables import KEYSPACE, Ends, SourceTables, connected, equal
+from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.scylla,
-    pytest.mark.timeout(900),
-    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = WITH_SOURCE
 ORDERS = """CREATE TABLE {}.t (
     p int, c decimal, s text static, su addr static, ss set<decimal> static, v text, n decimal, w timestamp,
     m map<text, int>, e set<decimal>, l list<int>, a addr, f frozen<addr>, PRIMARY KEY (p, c)
 )"""
-
-
-@pytest.fixture(scope="module")
-def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
-    with connected(scylla) as session:
-        yield session
-
-
-@pytest.fixture
-def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
-    name = unique("b").replace("-", "_")
-    cql.execute(KEYSPACE.format(name))
-    cql.set_keyspace(name)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))
 
 
 def filled(source: SourceTables, *names: str, lists: bool = True) -> list[Filled]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,82 +15,14 @@ from embedded.scylla.process import EmbeddedScylla
 from spark_jobs.lease import Lease, open_folder
 from spark_jobs.verify import Limits
 from spark_jobs.verify_report import Difference, Verdict, as_json, as_text
-from tests.spark_jobs.source_tables import KEYSPACE, Ends, SourceTables, connected, equal
+from tests.spark_jobs.random_tables import LITERALS
+from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.scylla,
-    pytest.mark.timeout(900),
-    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
-LITERALS: dict[str, list[str]] = {
-    "ascii": ["''", "'a'", "'it''s'", "'~ !'"],
-    "bigint": ["0", "-1", "1", "9223372036854775807", "-9223372036854775808"],
-    "blob": ["0x", "0x00", "0xff00", "0xcafebabe"],
-    "boolean": ["true", "false"],
-    "date": ["0", "4294967295", "2147483648", "'1582-10-04'", "'1582-10-15'", "'0001-01-01'", "'2024-02-29'"],
-    "decimal": ["0", "0.00", "-1.50", "-1.5", "1.0", "1.00", "1E+10", "-3E-20", "12345678901234567890123456789.123"],
-    "double": ["0.0", "-0.0", "1.5", "-1.5", "NaN", "Infinity", "-Infinity", "5e-324", "1.7976931348623157e308", "0.1"],
-    "duration": ["1mo2d3ns", "-1y2mo", "12h30m", "0s", "2w", "-5ms3us"],
-    "float": ["0.0", "-0.0", "0.1", "-2.5", "NaN", "Infinity", "-Infinity", "3.4028235e38", "1e-45"],
-    "inet": ["'1.2.3.4'", "'255.0.0.1'", "'::1'", "'2001:db8::1'", "'::ffff:1.2.3.4'"],
-    "int": ["0", "-1", "1", "2147483647", "-2147483648"],
-    "smallint": ["0", "-1", "32767", "-32768"],
-    "text": [
-        "''",
-        "'a'",
-        "'ä'",
-        "'it''s \"x\" \\ {}'",
-        "'\U0001d11e'",
-        "'\uffff'",
-        "'a\nb\tc'",
-        "'\x00\x1f'",
-        "'null'",
-    ],
-    "time": ["'00:00:00'", "86399999999999", "'12:34:56.789'", "1"],
-    "timestamp": ["0", "-1", "1700000000123", "253402300800000", "9223372036854775", "-9223372036854775"],
-    "timeuuid": [
-        "8d1c5f00-1234-11ee-8080-808080808080",
-        "8d1c5f00-1234-11ee-80ff-808080808080",
-        "8d1c5f00-1234-11ee-8000-000000000000",
-        "00000000-1235-11ee-bf7f-7f7f7f7f7f7f",
-        "ffffffff-1233-11ee-8080-808080808080",
-    ],
-    "tinyint": ["0", "-1", "127", "-128"],
-    "uuid": [
-        "00000000-0000-0000-0000-000000000000",
-        "ffffffff-ffff-4fff-bfff-ffffffffffff",
-        "8d1c5f00-1234-11ee-8080-808080808080",
-        "3d1c5f00-1235-11ee-8080-808080808080",
-        "123e4567-e89b-42d3-a456-426614174000",
-    ],
-    "varint": ["0", "-1", "1", "128", "-129", "123456789012345678901234567890"],
-}
+pytestmark = WITH_SOURCE
 SHOP = """CREATE TABLE {}.t (
     p int, c decimal, s text static, u addr static, v text, d double, n decimal, b blob, w timestamp,
     m map<text, int>, e set<decimal>, l list<int>, a addr, f frozen<addr>, PRIMARY KEY (p, c)
 ) WITH CLUSTERING ORDER BY (c DESC) AND cdc = {{'enabled': true}}"""
-
-
-@pytest.fixture(scope="module")
-def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
-    with connected(scylla) as session:
-        yield session
-
-
-@pytest.fixture
-def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
-    name = unique("v").replace("-", "_")
-    cql.execute(KEYSPACE.format(name))
-    cql.set_keyspace(name)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))
 
 
 def shop(cql: Session, keyspace: str) -> str:
