@@ -17,7 +17,8 @@ from connector.errors import ConfigurationError, Problem
 from connector.values.types import NativeType
 from spark_jobs.definitions import TableDefinition, parse_definition
 
-_COMMENT = re.compile(r"--[^\n]*|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_NAMES_AND_NOISE = re.compile(r"""(?P<name>"(?:[^"]|"")*")|'(?:[^']|'')*'|--[^\n]*|//[^\n]*|/\*.*?\*/""", re.DOTALL)
+"""What may hold anything: quoted names are kept, strings and comments are not needed."""
 _CREATE = re.compile(r"\s*CREATE\s+(TYPE|TABLE|COLUMNFAMILY)\s+(?:IF\s+NOT\s+EXISTS\s+)?", re.IGNORECASE)
 _NAME = re.compile(r'\s*("(?:[^"]|"")*"|[A-Za-z0-9_]+)\s*')
 _ORDER = re.compile(r"CLUSTERING\s+ORDER\s+BY\s*\(", re.IGNORECASE)
@@ -29,7 +30,7 @@ def read_definitions(paths: Iterable[str], output: dict[str, Any]) -> dict[str, 
     tables: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
     for path in paths:
-        for statement in _statements(_COMMENT.sub(" ", Path(path).read_text(encoding="utf-8"))):
+        for statement in _statements(Path(path).read_text(encoding="utf-8")):
             match = _CREATE.match(statement)
             if match is None:
                 continue
@@ -60,18 +61,31 @@ def carried(definition: TableDefinition) -> tuple[TableDefinition, list[str]]:
     return parse_definition(json.dumps(record)), left_out
 
 
-def _statements(text: str) -> Iterator[str]:
-    """Parts between semicolons that stand outside of quotes."""
-    start, quote = 0, ""
+def _statements(text: str) -> list[str]:
+    """Statements without their strings and comments."""
+    plain = _NAMES_AND_NOISE.sub(lambda found: found["name"] or " ", text)
+    return _cut(plain, [at for at, char, _ in _depths(plain) if char == ";"])
+
+
+def _parts(text: str) -> list[str]:
+    """Parts between commas that stand outside of parentheses and angle brackets."""
+    return _cut(text, [at for at, char, depth in _depths(text) if char == "," and depth == 0])
+
+
+def _cut(text: str, places: list[int]) -> list[str]:
+    ends = zip([0, *(at + 1 for at in places)], [*places, len(text)], strict=True)
+    return [part for start, end in ends if (part := text[start:end]).strip()]
+
+
+def _depths(text: str) -> Iterator[tuple[int, str, int]]:
+    """The characters outside of quoted names, each with the depth behind it."""
+    depth, quoted = 0, False
     for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == ";":
-            yield text[start:at]
-            start = at + 1
-    yield text[start:]
+        if char == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(char, 0)
+            yield at, char, depth
 
 
 def _take(what: str, rest: str, types: dict[str, Any], tables: dict[str, Any]) -> None:
@@ -153,23 +167,10 @@ def _name(text: str) -> tuple[str, str]:
 
 def _parentheses(text: str) -> tuple[str, str]:
     """What stands in the first parentheses, and what follows them."""
-    start, depth = text.find("("), 0
-    for at in range(max(start, 0), len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        if depth == 0 and start >= 0:
+    start = -1
+    for at, char, depth in _depths(text):
+        if char == "(" and start < 0:
+            start = at
+        elif char == ")" and depth == 0 and start >= 0:
             return text[start + 1 : at], text[at + 1 :]
     raise Invalid("parentheses are not closed")
-
-
-def _parts(text: str) -> list[str]:
-    """Parts between commas that stand outside of parentheses, angle brackets and quotes."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for at, char in enumerate(text):
-        if char == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(char, 0)
-            if char == "," and depth == 0:
-                parts.append(text[start:at])
-                start = at + 1
-    return [part for part in [*parts, text[start:]] if part.strip()]

@@ -32,8 +32,12 @@ CREATE TYPE ks.addr (street text, no frozen<list<int>>);
 CREATE TABLE IF NOT EXISTS ks.t (
     pk int, "Ck" timeuuid, ck2 text, s int STATIC, v map<text, frozen<addr>>, w decimal,
     PRIMARY KEY ((pk, w), "Ck", ck2)
-) WITH CLUSTERING ORDER BY ("Ck" DESC, ck2 ASC) AND comment = 'a;b' AND cdc = {'enabled': 'true'};
-CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint);
+) WITH CLUSTERING ORDER BY ("Ck" DESC, ck2 ASC)
+  AND comment = 'a;b, it''s at https://x.y/z -- not /* here "' AND cdc = {'enabled': 'true'};
+CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint /* and */, "a--b),;" text // more
+);
+CREATE MATERIALIZED VIEW ks.mv AS SELECT id FROM ks.simple WHERE n > 5 PRIMARY KEY (id);
+CREATE TABLE ks.behind (id int PRIMARY KEY);
 CREATE INDEX x ON ks.t (s);
 """
 SETTINGS = load_settings(
@@ -54,7 +58,8 @@ def test_cql_files_give_tables_with_keys_in_order(tmp_path: Path) -> None:
     ]
     assert [column.name for column in table.of_kind("static")] == ["s"]
     assert table.of_kind("regular")[0].type.cql() == "map<text, frozen<addr>>"
-    assert [column.name for column in found["ks.simple"].columns] == ["id", "n"]
+    assert [column.name for column in found["ks.simple"].columns] == ["id", "n", "a--b),;"]
+    assert list(found) == ["ks.t", "ks.simple", "ks.behind"]
     assert carried(table)[1] == ["v"]
 
 
