@@ -22,6 +22,7 @@ from embedded.scylla.mutation import Cell, CollectionMutation, Marker, Partition
 from embedded.scylla.preload import Preloaded, Preloader, StreamAt
 from embedded.scylla.preload_rows import PreloadSpec, RowSource
 from embedded.scylla.schema import Column, Table, partition_key_bytes
+from embedded.scylla.spelling import element_spelling
 from embedded.scylla.store import TableStore
 
 _SPEC_OPTIONS = {each.name for each in dataclasses.fields(PreloadSpec)}
@@ -106,7 +107,8 @@ def _elements(column: Column, raw: bytes | None, micros: int) -> dict[bytes, Cel
     per_entry = 1 if value_type(column).cql().startswith("frozen<set") else 2
     parts = [each or b"" for each in split_cells(raw, per_entry)]
     values = parts[1::2] if per_entry == 2 else [b""] * len(parts)
-    return {key: Cell(micros, value) for key, value in zip(parts[::per_entry], values)}
+    spell = element_spelling(column.type) or bytes
+    return {spell(key): Cell(micros, value) for key, value in zip(parts[::per_entry], values)}
 
 
 def _fields(raw: bytes) -> list[bytes | None]:

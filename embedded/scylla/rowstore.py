@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from connector.values.ordering import order_key
-from connector.values.types import ListType, MapType, SetType, native
+from connector.values.types import CqlType, ListType, MapType, SetType, native
 from embedded.scylla.merge import (
     covering_deletion,
     merge_collection,
@@ -34,6 +34,7 @@ from embedded.scylla.mutation import (
     start_position,
 )
 from embedded.scylla.schema import Column, Table
+from embedded.scylla.spelling import element_spelling
 from embedded.scylla.store import LiveCells, LiveRow, Page, PageRequest, RingPosition
 
 NEVER = -(1 << 63)
@@ -50,6 +51,11 @@ def element_order(column: Column) -> Callable[[bytes], Any]:
     if isinstance(type_, ListType):
         return order_key(native("timeuuid"))
     return bytes
+
+
+def _ordered_types(table: Table) -> list[CqlType]:
+    """The types by whose order rows and elements are kept."""
+    return [column.type for column in table.columns if column.kind == "clustering" or column.multi_cell]
 
 
 class StoredRow:
@@ -182,6 +188,18 @@ class StoredPartition:
         if high > low:
             self.order[low:high] = [place for place in self.order[low:high] if place in self.rows]
 
+    def rearrange(self, table: Table) -> None:
+        """Keys get their places anew: a user type in them has changed."""
+        spells = {column.name: spell for column in table.columns if (spell := element_spelling(column.type))}
+        for cells in [self.static, *(row.cells for row in self.rows.values())]:
+            for name, spell in spells.items():
+                value = cells.get(name)
+                if isinstance(value, CollectionMutation):
+                    value.cells = {spell(key): cell for key, cell in value.cells.items()}
+        self.rows = {table.sort_key(row.key): row for row in self.rows.values()}
+        self.order = sorted(self.rows)
+        self._set_ranges(self.ranges, table.sort_key)
+
     def _set_ranges(self, ranges: list[RangeTombstone], sort_key: Callable[[ClusteringKey], SortKey]) -> None:
         self.ranges = ranges
         self.starts = [start_position(tombstone.start, sort_key) for tombstone in ranges]
@@ -289,8 +307,12 @@ class RowStore:
             yield RowView(self._partitions[ring[at][1]], self._sort_key, self._orders, now)
 
     def alter(self, table: Table, dropped: Collection[str]) -> None:
+        before = self._table
         self._set_table(table)
+        ordered = [_ordered_types(each) for each in (before, table)]
         for partition in self._partitions.values():
+            if ordered[0] != ordered[1]:
+                partition.rearrange(table)
             for cells in [partition.static, *(row.cells for row in partition.rows.values())]:
                 for name in dropped:
                     cells.pop(name, None)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from connector.values.ordering import order_key
 from connector.values.types import CqlType, UserType, is_multi_cell
+from embedded.scylla.spelling import row_spelling
 from embedded.scylla.tokens import Partitioner, cdc_token, murmur3_token
 
 Kind = Literal["partition_key", "clustering", "static", "regular"]
@@ -166,6 +167,11 @@ class Table:
             only = orders[0]
             return lambda key: (only(key[0]),) if key else ()
         return lambda key: tuple([order(raw) for order, raw in zip(orders, key)])
+
+    @cached_property
+    def row_spelling(self) -> Callable[[tuple[bytes, ...]], tuple[bytes, ...]] | None:
+        """What clustering keys go through before they become keys of a dictionary; None if nothing need be done."""
+        return row_spelling(tuple(column.type for column in self.clustering))
 
     @cached_property
     def token_of(self) -> Partitioner:

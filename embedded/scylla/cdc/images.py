@@ -107,8 +107,9 @@ def _update(state: RowState, cells: Cells, plan: LogPlan) -> None:
         # A collection emptied by removals stays an empty collection here, and a user type stays one without
         # fields, although both then read as null.
         if live or plan.by_name[name].kind == "user" or (dead and before is not None):
-            elements = {**before, **live} if isinstance(before, dict) else live
-            state[name] = {key: raw for key, raw in elements.items() if key in live or key not in written.cells}
+            kept = before.items() if isinstance(before, dict) else ()
+            # Where equal keys differ in their bytes, the change's are shown.
+            state[name] = {**{key: raw for key, raw in kept if key not in written.cells}, **live}
         else:
             state[name] = None
 

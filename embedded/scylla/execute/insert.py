@@ -73,9 +73,11 @@ def compile_insert(statement: Insert, table: Table, scope: Scope) -> WritePlan:
         raise InvalidRequest(f"Missing mandatory PRIMARY KEY part {missing}")
     parts = [(given[column.name], column.name) for column in table.clustering if column.name in given]
     prepare = compile_attributes(statement.attributes, table, scope)
+    spell = table.row_spelling
 
     def row_key(run: Run) -> ClusteringKey:
-        return tuple([required(part(run), name) for part, name in parts])
+        row = tuple([required(part(run), name) for part, name in parts])
+        return row if spell is None else spell(row)
 
     static_writers = [operation.apply for operation in statics]
     writers = [operation.apply for operation in regulars]

@@ -56,7 +56,8 @@ def compile_json_insert(statement: InsertJson, table: Table, scope: Scope) -> Wr
         return found
 
     def row_key(given: dict[str, Any]) -> ClusteringKey:
-        return tuple(key_part(given, column) for column in table.clustering)
+        row = tuple(key_part(given, column) for column in table.clustering)
+        return row if table.row_spelling is None else table.row_spelling(row)
 
     def build(run: Run, reader: Reader) -> list[PartitionMutation]:
         given = parsed(run)

@@ -23,6 +23,7 @@ from embedded.scylla.merge import merge_column
 from embedded.scylla.mutation import Cell, Cells, CollectionMutation
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column
+from embedded.scylla.spelling import element_spelling, spelling
 
 Elements = list[tuple[bytes, Cell]]
 Current = Callable[[str], Elements | None]
@@ -67,6 +68,7 @@ def assign(column: Column, value: Bound) -> Operation:
 def element_writer(column: Column) -> Callable[[Run, bytes], dict[bytes, Cell]]:
     """From a serialised collection or user type to live cells."""
     type_ = column.type
+    spell = element_spelling(type_) or bytes
 
     def write(run: Run, raw: bytes) -> dict[bytes, Cell]:
         def live(value: bytes) -> Cell:
@@ -77,11 +79,11 @@ def element_writer(column: Column) -> Callable[[Run, bytes], dict[bytes, Cell]]:
             return {at.to_bytes(2, "big"): live(part) for at, part in enumerate(fields) if part is not None}
         if isinstance(type_, MapType):
             parts = cast("list[bytes]", split_cells(raw, 2))
-            return {key: live(part) for key, part in zip(parts[::2], parts[1::2])}
+            return {spell(key): live(part) for key, part in zip(parts[::2], parts[1::2])}
         parts = cast("list[bytes]", split_cells(raw))
         if isinstance(type_, ListType):
             return {run.append_key(): live(part) for part in parts}
-        return {part: live(b"") for part in parts}
+        return {spell(part): live(b"") for part in parts}
 
     return write
 
@@ -147,12 +149,13 @@ def _remove(column: Column, value: Term, scope: Scope) -> Operation:
         return _discard(column, type_, value, scope)
     keys = SetType(type_.key) if isinstance(type_, MapType) else type_
     compiled = compile_term(value, column.name, keys, scope)
+    spell = element_spelling(keys) or bytes
 
     def remove(run: Run, cells: Cells, current: Current) -> None:
         raw = compiled(run)
         parts = cast("list[bytes]", split_cells(cast(bytes, raw))) if raw and raw is not UNSET else []
         if parts:
-            dead = {part: Cell(run.timestamp, None) for part in parts}
+            dead = {spell(part): Cell(run.timestamp, None) for part in parts}
             merge_column(cells, column.name, CollectionMutation(None, dead))
 
     return Operation(column, remove)
@@ -200,6 +203,7 @@ def _set_element(column: Column, key: Term, value: Term, scope: Scope) -> Operat
     assert isinstance(type_, MapType)
     at = compile_term(key, f"key({column.name})", type_.key, scope)
     compiled = compile_term(value, f"value({column.name})", type_.value, scope)
+    spell = spelling(type_.key) or bytes
 
     def put(run: Run, cells: Cells, current: Current) -> None:
         place, raw = at(run), compiled(run)
@@ -208,7 +212,7 @@ def _set_element(column: Column, key: Term, value: Term, scope: Scope) -> Operat
         if place is UNSET:
             raise InvalidRequest("Invalid unset map key")
         if raw is not UNSET:
-            written = {cast(bytes, place): _cell_or_tombstone(run, raw)}
+            written = {spell(cast(bytes, place)): _cell_or_tombstone(run, raw)}
             merge_column(cells, column.name, CollectionMutation(None, written))
 
     return Operation(column, put)
@@ -314,11 +318,12 @@ def _delete_element(column: Column, key: Term, scope: Scope) -> Operation:
         return Operation(column, drop_index, reads=True)
     element = type_.key if isinstance(type_, MapType) else cast(SetType, type_).element
     at = compile_term(key, f"key({name})", element, scope)
+    spell = spelling(element) or bytes
 
     def drop_key(run: Run, cells: Cells, current: Current) -> None:
         place = at(run)
         if place is None or place is UNSET:
             raise InvalidRequest(f"Invalid {'null' if place is None else 'unset'} map key")
-        merge_column(cells, name, CollectionMutation(None, {cast(bytes, place): Cell(run.timestamp, None)}))
+        merge_column(cells, name, CollectionMutation(None, {spell(cast(bytes, place)): Cell(run.timestamp, None)}))
 
     return Operation(column, drop_key)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from connector.values.binary import split_cells, split_fields
 from connector.values.ordering import order_key
@@ -237,10 +237,17 @@ class Restrictions:
         together = isinstance(relation, TupleRelation)
         orders = [order_key(column.type) for column in columns]
         shown = columns[0].name
+        # Partitions differ where their keys' bytes do; equal clustering keys are one row.
+        partition = columns[0].kind == "partition_key"
+
+        def placed(values: tuple[bytes, ...]) -> tuple[Any, ...]:
+            return tuple(order(raw) for order, raw in zip(orders, values))
 
         def distinct(found: list[tuple[bytes, ...]]) -> list[tuple[bytes, ...]]:
-            placed = {tuple(order(raw) for order, raw in zip(orders, values)): values for values in reversed(found)}
-            return [placed[place] for place in sorted(placed)]
+            if partition:
+                return sorted(dict.fromkeys(found), key=placed)
+            rows = {placed(values): values for values in reversed(found)}
+            return [rows[place] for place in sorted(rows)]
 
         if isinstance(relation.value, InList):
             items = [self._tuple(item, columns, together) for item in relation.value.items]
@@ -382,7 +389,10 @@ class Restrictions:
         keys = [
             tuple(raw for part in parts for raw in part) for parts in _combinations(self._prefix, run, "clustering")
         ]
-        return sorted(keys, key=self.table.sort_key) if len(keys) > 1 else keys
+        if len(keys) > 1:
+            keys.sort(key=self.table.sort_key)
+        spell = self.table.row_spelling
+        return keys if spell is None else [spell(key) for key in keys]
 
     @property
     def only_first_column(self) -> bool:
