@@ -42,6 +42,7 @@ class Admin:
         self.server = server
         self.cluster = server.cluster
         self.url = ""
+        self.preloading = asyncio.Lock()
         self._http: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> None:
@@ -237,8 +238,9 @@ async def _service_delete(admin: Admin, request: ApiRequest, _: tuple[str, ...])
 
 
 async def _preload(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
-    """Fill a log with generated rows; other clients wait for that long."""
-    return preload(admin.cluster.engine, admin.cluster.cdc, request.body)
+    """Fill a log with generated rows, one such request after the other."""
+    async with admin.preloading:
+        return await preload(admin.cluster.engine, admin.cluster.cdc, request.body)
 
 
 ROUTES: Final[tuple[tuple[str, tuple[str, ...], Endpoint], ...]] = (

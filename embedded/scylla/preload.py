@@ -23,8 +23,10 @@ from embedded.scylla.logstore import LogStore
 from embedded.scylla.preload_rows import POOL, GeneratedWrite, RowSource
 from embedded.scylla.schema import partition_key_bytes
 
-#: Rows are handed to the store in portions of about this many.
+#: Rows are handed to the store in portions of about this many…
 _PORTION = 20_000
+#: … and after about this many somebody else may have the processor.
+_BREATH = 1_000
 #: Most key cells that are kept, because partitions share them.
 _REMEMBERED_KEYS = 50_000
 _POOL_MASK = POOL - 1
@@ -78,28 +80,40 @@ class Preloader:
         self._keeps_state = self._plan.options.images
 
     def fill(self, store: LogStore, *, keep_state: bool = False) -> Preloaded:
-        """Write everything into the log's store. `keep_state` fills `live`, from which base rows can be
-        made."""
-        self._keeps_state = self._keeps_state or keep_state
+        """Write everything into the log's store at once."""
         done = Preloaded()
+        for _ in self.filling(store, done, keep_state=keep_state):
+            pass
+        return done
+
+    def filling(self, store: LogStore, done: Preloaded, *, keep_state: bool = False) -> Iterator[None]:
+        """Write everything into the log's store, with short pauses in which others may do something; `done` is
+        filled in too. `keep_state` fills `live`, from which base rows can be made."""
+        self._keeps_state = self._keeps_state or keep_state
         waiting: Waiting = defaultdict(lambda: ([], array("q")))
         spec = self._source.spec
         if spec.batch_rows == 1 and not spec.mixed and not self._keeps_state:
             portions = self._single_inserts(done, waiting)
         else:
             portions = self._batches(done, waiting)
-        for _ in portions:
-            for stream, (bodies, expiries) in waiting.items():
-                store.extend(stream, bodies, expiries)
-                done.streams[stream] += len(bodies)
-                done.rows += len(bodies)
-            waiting.clear()
+        for generated in portions:
+            if generated - done.rows >= _PORTION:
+                self._store(waiting, store, done)
+            yield
+        self._store(waiting, store, done)
         done.first_us, done.last_us = spec.time_of(0), spec.time_of(spec.batches - 1)
         done.batches = spec.batches
-        return done
 
-    def _single_inserts(self, done: Preloaded, waiting: Waiting) -> Iterator[None]:
-        """The commonest preload, without what it does not need. Yields whenever a portion waits to be stored."""
+    @staticmethod
+    def _store(waiting: Waiting, store: LogStore, done: Preloaded) -> None:
+        for stream, (bodies, expiries) in waiting.items():
+            store.extend(stream, bodies, expiries)
+            done.streams[stream] += len(bodies)
+            done.rows += len(bodies)
+        waiting.clear()
+
+    def _single_inserts(self, done: Preloaded, waiting: Waiting) -> Iterator[int]:
+        """The commonest preload, without what it does not need. Yields now and then how many rows there are."""
         spec, plan, source = self._source.spec, self._plan, self._source
         ttl, getrandbits, rows = plan.options.ttl, self._random.getrandbits, spec.rows
         stream_place, time_place = plan.stream_at, plan.time_at
@@ -125,17 +139,16 @@ class Preloader:
             bodies, expiries = waiting[stream]
             bodies.append(b"".join(row))
             expiries.append(micros // 1_000_000 + ttl if ttl else 0)
-            if not number % _PORTION:
-                yield
+            if not number % _BREATH:
+                yield number + 1
         done.operations[INSERT] = rows
-        yield
 
-    def _batches(self, done: Preloaded, waiting: Waiting) -> Iterator[None]:
-        """Any preload, batch by batch. Yields whenever a portion waits to be stored."""
+    def _batches(self, done: Preloaded, waiting: Waiting) -> Iterator[int]:
+        """Any preload, batch by batch. Yields now and then how many rows there are."""
         spec, plan = self._source.spec, self._plan
         ttl = plan.options.ttl
         stream_at, place_at, time_at, number_at = plan.stream_at, plan.end_at, plan.time_at, plan.number_at
-        count = 0
+        count = breath = 0
         for batch, writes in self._grouped():
             micros = spec.time_of(batch)
             token, key = self._partition(writes[0].partition)
@@ -149,10 +162,9 @@ class Preloader:
                 bodies.append(b"".join(row))
                 expiries.append(micros // 1_000_000 + ttl if ttl else 0)
             count += len(rows)
-            if count >= _PORTION:
-                yield
-                count = 0
-        yield
+            if count >= breath:
+                yield count
+                breath = count + _BREATH
 
     def _grouped(self) -> Iterator[tuple[int, list[GeneratedWrite]]]:
         if self._source.spec.batch_rows == 1:

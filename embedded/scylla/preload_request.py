@@ -6,9 +6,11 @@ tells, without the server, every change that the log must now show, and the rows
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import uuid
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from connector.values.binary import decoder, split_cells
@@ -25,15 +27,17 @@ from embedded.scylla.schema import Column, Table, partition_key_bytes
 from embedded.scylla.spelling import element_spelling
 from embedded.scylla.store import TableStore
 
+#: After so many rows somebody else is served.
+_BREATH = 500
 _SPEC_OPTIONS = {each.name for each in dataclasses.fields(PreloadSpec)}
 
 
-def preload(engine: Engine, cdc: Cdc, options: Mapping[str, Any]) -> dict[str, Any]:
+async def preload(engine: Engine, cdc: Cdc, options: Mapping[str, Any]) -> dict[str, Any]:
     """Carry out a request: `table` ("ks.t"), the fields of `PreloadSpec`, `base` (also write the base table's
     rows).
 
     The oldest stream set of the table is made to count from before the first row, so preload before a reader
-    starts.
+    starts. Other clients are served in between; what the table's schema has become then ends the preload.
     """
     keyspace, _, name = str(options.get("table", "")).rpartition(".")
     unknown = options.keys() - _SPEC_OPTIONS - {"table", "base"}
@@ -57,9 +61,15 @@ def preload(engine: Engine, cdc: Cdc, options: Mapping[str, Any]) -> dict[str, A
     if not isinstance(store, LogStore):
         raise ValueError(f"{logged.plan.log.full_name} has no log store")
     preloader = Preloader(logged, source, _stream_at(cdc, keyspace, name, spec.start_us // 1000))
-    done = preloader.fill(store, keep_state=bool(options.get("base")))
-    if options.get("base"):
-        _write_base(engine.stores[logged.plan.base.id], logged.plan.base, preloader, source)
+    done = Preloaded()
+    base = bool(options.get("base"))
+    steps = [preloader.filling(store, done, keep_state=base)]
+    if base:
+        steps.append(_writing_base(engine.stores[logged.plan.base.id], logged.plan.base, preloader, source))
+    for _ in chain(*steps):
+        await asyncio.sleep(0)
+        if any(engine.schema.table(keyspace, each.name) is not each for each in (logged.plan.base, logged.plan.log)):
+            raise ValueError(f"{keyspace}.{name} was altered or dropped while its log was being filled")
     return _summary(logged.plan.base, spec, done, len(preloader.live) if options.get("base") else None)
 
 
@@ -81,9 +91,11 @@ def _stream_at(cdc: Cdc, keyspace: str, table: str, start_ms: int) -> StreamAt:
     return stream_at
 
 
-def _write_base(store: TableStore, table: Table, preloader: Preloader, source: RowSource) -> None:
+def _writing_base(store: TableStore, table: Table, preloader: Preloader, source: RowSource) -> Iterator[None]:
     spec = source.spec
-    for (partition, row), (number, marked) in preloader.live.items():
+    for at, ((partition, row), (number, marked)) in enumerate(preloader.live.items()):
+        if not at % _BREATH:
+            yield
         mutation = PartitionMutation(table, partition_key_bytes(source.partition_key(partition)))
         written = mutation.row(source.clustering_key(row))
         micros = spec.time_of(number // spec.batch_rows)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 import uuid
 from collections import Counter
 from itertools import groupby
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from connector.errors import EmbeddedError
 from connector.values.types import parse_type
 from embedded.scylla.catalog import StoreReader
 from embedded.scylla.cdc.changes import INSERT, UPDATE
@@ -237,3 +240,31 @@ def test_a_preload_through_the_admin_interface(scylla: EmbeddedScylla, tablets: 
         scylla.admin.preload(f"{keyspace}.t", 5, colour="red")
     with pytest.raises(Exception, match="rows cannot be 'many'"):
         scylla.admin.request("POST", "/embedded/preload", {"table": f"{keyspace}.t", "rows": "many"})
+
+
+def test_others_are_served_while_a_preload_runs(scylla: EmbeddedScylla, keyspace: str) -> None:
+    table = f"{keyspace}.t"
+    scylla.admin.cql(
+        f"CREATE TABLE {table} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
+    )
+    answers: list[dict[str, Any] | str] = []
+
+    def preload() -> None:
+        try:
+            answers.append(scylla.admin.preload(table, 10_000_000))
+        except EmbeddedError as error:
+            answers.append(str(error))
+
+    thread = threading.Thread(target=preload)
+    thread.start()
+    log = f"SELECT pk FROM {keyspace}.t_scylla_cdc_log"
+    deadline = time.monotonic() + 120
+    while not scylla.admin.cql(f"{log} LIMIT 1")["rows"]:
+        assert time.monotonic() < deadline and thread.is_alive(), answers
+    scylla.admin.cql(f"INSERT INTO {table} (pk, ck) VALUES (-1, 0)")
+    # Ten million rows would take a minute or two; a change of the schema ends it.
+    scylla.admin.cql(f"ALTER TABLE {table} ADD w int")
+    thread.join(120)
+    assert len(answers) == 1 and "was altered or dropped while its log was being filled" in str(answers[0])
+    assert scylla.admin.cql(f"{log} WHERE pk = -1 ALLOW FILTERING")["rows"] == [[-1]]
+    scylla.admin.cql(f"DROP TABLE {table}")
