@@ -59,8 +59,11 @@ def _workers(clients: KafkaClients, configuration: Configuration, now: int) -> I
 
 def _table(name: str, workers: list[dict[str, Any]]) -> dict[str, Any]:
     """What all workers together say of a table."""
-    parts = [worker["tables"][name] for worker in workers if name in worker["tables"]]
-    parts = [part for part in parts if part.get("groups") or part["state"] == "FAILED"]
+    parts = [
+        worker["tables"][name]
+        for worker in workers
+        if name in worker["tables"] and (worker["slots"] or worker["tables"][name]["state"] == "FAILED")
+    ]
     positions = [part["position_ms"] for part in parts if part.get("position_ms") is not None]
     lags = [part["lag_ms"] for part in parts if part.get("lag_ms") is not None]
     states = {part["state"] for part in parts}

@@ -97,12 +97,14 @@ def _table(worker: Worker, plan: TablePlan, held: list[Held], now: int) -> dict[
     name = str(plan.table)
     failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
     waiting = [each for each in held if each.reason is not Reason.FAILED]
+    # Nothing is known yet of where these stand: without them the position would promise more than is true.
+    unplaced = [each for each in waiting if each.slot is not None and each.range_end is None]
     groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
     live = [state.read_to for state in groups if not state.drained]
     position = min(live, default=None)
     whole = plan.failure is not None
     return {
-        "state": "FAILED" if failed or whole else "WAITING" if waiting and not live else "RUNNING",
+        "state": "FAILED" if failed or whole else "WAITING" if unplaced or (waiting and not live) else "RUNNING",
         "all_failed": whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
         "position_ms": position,
         "lag_ms": None if position is None else max(0, now - position),

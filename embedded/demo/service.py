@@ -162,9 +162,13 @@ def is_up(status: dict[str, Any]) -> bool:
 
 
 def has_passed(status: dict[str, Any], ms: int) -> bool:
-    """Everything up to that time has been read by everybody."""
+    """Everything up to that time has been read by everybody.
+
+    A table without a position counts when nothing of it waits: it has fewer streams than there are slots. Just after a
+    rebalance it has none either, because its slots are claimed and the claim is not committed yet.
+    """
     return is_up(status) and all(
-        table.get("position_ms") is None or table["position_ms"] > ms
+        table.get("held_count") == 0 and (table["position_ms"] is None or table["position_ms"] > ms)
         for worker in status["workers"]
         for table in worker["tables"].values()
     )

@@ -16,6 +16,7 @@ import pytest
 
 from connector.cli.demo_report import Findings, text, value
 from embedded.demo.comparison import plain
+from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
 from tests.house import ROOT
 
@@ -87,6 +88,21 @@ def test_values_of_driver_and_spark_become_the_same() -> None:
         ["n", None],
         ["s", ["b"]],
     ]
+
+
+def status(*tables: dict[str, object]) -> dict[str, object]:
+    """Of two workers with three slots each that read one table."""
+    workers = [{"slots": [0, 1, 2], "slot_count": 6, "tables": {"shop.orders": table}} for table in tables]
+    return {"state": "RUNNING", "workers": workers}
+
+
+def test_a_slot_that_is_claimed_and_not_yet_read_has_not_passed() -> None:
+    read: dict[str, object] = {"position_ms": 11, "held_count": 0}
+    assert has_passed(status(read, read), 10)
+    assert has_passed(status(read, {"position_ms": None, "held_count": 0}), 10)
+    assert not has_passed(status(read, {"position_ms": 10, "held_count": 0}), 10)
+    assert not has_passed(status(read, {"position_ms": None, "held_count": 3}), 10)
+    assert not has_passed(status(read, {"state": "FAILED"}), 10)
 
 
 def findings(**changes: object) -> Findings:
