@@ -10,6 +10,9 @@ import pytest
 
 from embedded.kafka import EmbeddedKafka
 from embedded.scylla.process import EmbeddedScylla
+from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+
+__all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]
 
 # The driver tells of every node that a test takes away, from threads of its own and with tracebacks. Formatting those
 # while pytest formats a failure makes the two meet in Python's parser (until 3.11.8), which ends the whole run.
