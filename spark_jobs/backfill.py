@@ -7,13 +7,13 @@ rows again, an interrupted run, and changes that land meanwhile come to the same
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pyspark.sql import Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from connector.config.address import TableName
 from connector.errors import LandingError
@@ -32,7 +32,7 @@ from spark_jobs.serialised_columns import register_functions
 from spark_jobs.settings import Settings
 from spark_jobs.sink import Sink
 from spark_jobs.source_access import SourceAccess, SourceTable, described, ranges_of
-from spark_jobs.source_reader import read_plan, read_source
+from spark_jobs.source_reader import read_plan, read_source, reading_tasks
 
 
 @dataclass(frozen=True)
@@ -85,19 +85,24 @@ class Filling:
         noted = tuple(sorted({*left_out, *(plan.known.backfilled or ())}))
         sequence = plan.known.sequence if plan.changed else plan.known.sequence + 1
         layout = landed.prepare(replace(plan.known, backfilled=noted, sequence=sequence))
-        tasks = self.settings["source.tasks"] or 2 * self.session.sparkContext.defaultParallelism
+        tasks = reading_tasks(self.session, self.settings)
         plan_of_reading = read_plan(layout, source, left_out)
         read = self.session.sparkContext.accumulator(0)
         rows = read_source(self.session, self.access, plan_of_reading, ranges_of(self.access, tasks), tasks, read)
         register_functions(self.session, layout)
         changes = change_rows(rows, layout, plan_of_reading, segment)
-        made = Observation()
-        dead = F.count_if(F.col("segment") == DEAD).alias("dead")
-        landed.append(changes.observe(made, F.count(F.lit(1)).alias("changes"), dead))
+        before = self._count(landed, DEAD)
+        landed.append(changes)
+        dead = self._count(landed, DEAD) - before
         landed.merge(layout, segment, mark)
         landed.register(layout)
-        counted = made.get
-        return Filled(str(table), read.value, counted["changes"] - counted["dead"], counted["dead"], tuple(left_out))
+        return Filled(str(table), read.value, self._count(landed, segment), dead, tuple(left_out))
+
+    def _count(self, landed: LandedTable, segment: int) -> int:
+        log = self.sink.relation(landed.changelog)
+        row = self.session.sql(f"SELECT count(*) AS rows FROM {log} WHERE segment = {segment}").first()
+        assert row is not None
+        return int(row["rows"])
 
     def _landed(self, table: TableName) -> LandedTable:
         return LandedTable(self.session, self.sink, table.keyspace, table.table)
@@ -162,11 +167,8 @@ def known_versions(
     if not settings.schema_topic:
         return found
     try:
-        topics = Topics(session, settings.kafka())
-        try:
+        with contextlib.closing(Topics(session, settings.kafka())) as topics:
             found.update(SchemaTopic(topics, settings.schema_topic).read())
-        finally:
-            topics.close()
     except LandingError as error:
         say(f"{error}; the definitions are the landed tables' own, or the source's")
     return found

@@ -5,20 +5,16 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.names import quoted
-from spark_jobs.sink import LostRaceError, TableFormat
-
-Result = TypeVar("Result")
+from spark_jobs.sink import LostRaceError, TableFormat, retried
 
 _PROPERTIES = {"delta.checkpointInterval": "20"}
 _SKIPPED_BY = ("ts", "kafka_ms")
 """Columns by whose range files can be skipped. Keys cannot: each file has one bucket's, of the whole range."""
-_ATTEMPTS = 8
 
 
 class DeltaSink:
@@ -55,10 +51,10 @@ class DeltaSink:
         missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
         if missing:
             text = f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({', '.join(missing)})"
-            self._retried(lambda: self.session.sql(text))
+            retried(lambda: self.session.sql(text), _is_conflict)
 
     def append(self, table: str, frame: DataFrame) -> None:
-        self._retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)))
+        retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
@@ -70,11 +66,11 @@ class DeltaSink:
             raise
 
     def delete(self, table: str, condition: str) -> None:
-        self._retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"))
+        retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
     def compact(self, table: str, condition: str | None = None) -> None:
         where = f" WHERE {condition}" if condition else ""
-        self._retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{where}"))
+        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{where}"), _is_conflict)
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         hours = max(older_than_ms, 0) / 3_600_000
@@ -90,15 +86,6 @@ class DeltaSink:
         row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("numFiles", "sizeInBytes").first()
         assert row is not None
         return int(row[0]), int(row[1])
-
-    def _retried(self, work: Callable[[], Result]) -> Result:
-        for attempt in range(_ATTEMPTS):
-            try:
-                return work()
-            except Exception as error:
-                if attempt == _ATTEMPTS - 1 or not _is_conflict(error):
-                    raise
-        raise AssertionError("unreachable")
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -20,7 +20,7 @@ from spark_jobs.fold import compacted, folded
 from spark_jobs.history import versions
 from spark_jobs.layout import Layout
 from spark_jobs.patches import changes_patch, state_patch
-from spark_jobs.sink import Sink
+from spark_jobs.sink import Sink, replace_made
 
 MARK_BUCKET = -1
 
@@ -101,9 +101,12 @@ class History:
             state_patch(layout, f"{self._kept} AND bucket IN ({buckets})"),
             changes_patch(layout, f"SELECT * FROM {self.log} WHERE {old}"),
         ]
-        rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
-        marked = rows.unionByName(self._mark_row(mark, horizon), allowMissingColumns=True)
-        self.sink.replace_buckets(self.table, marked)
+
+        def made() -> DataFrame:
+            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
+            return rows.unionByName(self._mark_row(mark, horizon), allowMissingColumns=True)
+
+        replace_made(self.sink, self.table, made)
 
     def _noted(self) -> Row | None:
         """How far the table goes; None if there is no history."""

@@ -15,16 +15,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs.names import literal, quoted
-from spark_jobs.sink import TableFormat
-
-Result = TypeVar("Result")
+from spark_jobs.sink import Result, TableFormat, retried
 
 CATALOG = "scylla_cdc"
 
@@ -48,7 +46,6 @@ _PROPERTIES = {
     "commit.retry.num-retries": "20",
     "commit.retry.min-wait-ms": "50",
 }
-_ATTEMPTS = 8
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes when nobody looks after the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
@@ -156,14 +153,11 @@ class IcebergSink:
         )
 
     def _retried(self, table: str, work: Callable[[], Result]) -> Result:
-        for attempt in range(_ATTEMPTS):
-            try:
-                with self._alone(table):
-                    return work()
-            except Exception as error:
-                if attempt == _ATTEMPTS - 1 or not _is_conflict(error):
-                    raise
-        raise AssertionError("unreachable")
+        def alone() -> Result:
+            with self._alone(table):
+                return work()
+
+        return retried(alone, _is_conflict)
 
     @contextlib.contextmanager
     def _alone(self, table: str) -> Iterator[None]:

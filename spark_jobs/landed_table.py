@@ -20,11 +20,10 @@ from spark_jobs.history_table import MARK_BUCKET, History
 from spark_jobs.layout import DEAD, DEFINITIONS, POSITIONS, Layout, shape
 from spark_jobs.names import literal, physical, quoted
 from spark_jobs.patches import changes_patch, identities, state_patch
-from spark_jobs.sink import LostRaceError, Sink
+from spark_jobs.sink import Sink, replace_made
 from spark_jobs.view import partition_columns, visible_rows
 
 Offsets = dict[tuple[str, int], int]
-_ATTEMPTS = 8
 
 
 @dataclass(frozen=True)
@@ -229,12 +228,7 @@ class LandedTable:
 
     def replace_state(self, made: Callable[[], DataFrame]) -> None:
         """Replaces buckets of the state by what is made of them, made anew if another writer was first."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                return self.sink.replace_buckets(self.state, made())
-            except LostRaceError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
+        replace_made(self.sink, self.state, made)
 
     def clear(self, through: int) -> None:
         """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from connector.config.address import TableName
 from connector.errors import LandingError
 from spark_jobs.kafka_topics import Topics
-from spark_jobs.landed_table import LandedTable
+from spark_jobs.landed_table import LandedTable, Restored
 from spark_jobs.layout import POSITIONS
 from spark_jobs.names import literal
 from spark_jobs.purge import purge, purge_limit, tombstones
@@ -62,21 +62,23 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.table)
         if landed.exists():
-            forgotten, why = _forget(landed, settings, table, dry_run)
+            restored = landed.restore()
+            forgotten, why = _forget(landed, restored, settings, table, dry_run)
             kept = settings["history.retention.ms"]
-            upkeep = _upkeep(landed, settings["reader.grace.ms"], kept, dry_run)
+            upkeep = _upkeep(landed, restored, settings["reader.grace.ms"], kept, dry_run)
             done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=why))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done
 
 
-def _forget(landed: LandedTable, settings: Settings, table: TableName, dry_run: bool) -> tuple[int, str]:
+def _forget(
+    landed: LandedTable, restored: Restored, settings: Settings, table: TableName, dry_run: bool
+) -> tuple[int, str]:
     """Tombstones that were, or would be, forgotten, and why none may be."""
-    restored = landed.restore()
     if restored.known is None:
         return 0, ""
-    names = [settings.names.data_topic(*_parts(table)), settings.names.range_deletes_topic(*_parts(table))]
+    names = settings.topics_of(table)
     oldest = int(time.time() * 1000) - settings["tombstone.retention.ms"]
     try:
         with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
@@ -92,14 +94,9 @@ def _forget(landed: LandedTable, settings: Settings, table: TableName, dry_run: 
     return purge(landed, layout, limit.time_us), ""
 
 
-def _parts(table: TableName) -> tuple[str, str]:
-    return table.keyspace, table.table
-
-
-def _upkeep(landed: LandedTable, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:
+def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:
     sink, session = landed.sink, landed.session
     log = sink.relation(landed.changelog)
-    restored = landed.restore()
     limit = int(time.time() * 1000) - grace_ms
     old = session.sql(
         f"SELECT segment, count(*) AS changes FROM {log} WHERE segment > 0 AND segment <= {restored.mark} "

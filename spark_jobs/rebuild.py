@@ -6,6 +6,7 @@ from the beginning. Refused where neither the topics nor the source have everyth
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -68,13 +69,8 @@ def _lacking(session: SparkSession, settings: Settings, table: TableName, known:
     """Why the topics do not hold everything that the table had; None if they do."""
     if known is not None and known.backfilled is not None:
         return "it was backfilled, so it cannot be rebuilt from its topics alone"
-    names = settings.names
-    wanted = [names.data_topic(table.keyspace, table.table), names.range_deletes_topic(table.keyspace, table.table)]
-    topics = Topics(session, settings.kafka())
-    try:
-        begins = topics.offsets(wanted, beginning=True)
-    finally:
-        topics.close()
+    with contextlib.closing(Topics(session, settings.kafka())) as topics:
+        begins = topics.offsets(settings.topics_of(table), beginning=True)
     for (topic, number), offset in sorted(begins.items()):
         if offset > 0:
             return (

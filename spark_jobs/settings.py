@@ -130,6 +130,11 @@ class Settings:
         types: Mapping[str, str] = self.values["column.types"]
         return {name.removeprefix(prefix): kind for name, kind in types.items() if name.startswith(prefix)}
 
+    def topics_of(self, table: TableName) -> list[str]:
+        """The topics that the table's records are in: its data, its range deletes."""
+        make = (self.names.data_topic, self.names.range_deletes_topic)
+        return [topic(table.keyspace, table.table) for topic in make]
+
     def frozen(self, table: TableName) -> bool:
         """Whether the landed table keeps the columns it began with."""
         return self["schema.evolution"] == "freeze" or str(table) in self["schema.evolution.freeze"]

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+
+Result = TypeVar("Result")
+
+_ATTEMPTS = 8
 
 
 class LostRaceError(Exception):
@@ -66,3 +70,19 @@ class TableFormat:
     needs_class: str
     coordinate: str
     open: Callable[[SparkSession, str], Sink]
+
+
+def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) -> Result:
+    """Does the work again while others' commits are first."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return work()
+        except Exception as error:
+            if not lost_race(error):
+                raise
+    return work()
+
+
+def replace_made(sink: Sink, table: str, made: Callable[[], DataFrame]) -> None:
+    """Replaces buckets by what is made of the table's rows, made anew if another writer was first."""
+    retried(lambda: sink.replace_buckets(table, made()), lambda error: isinstance(error, LostRaceError))

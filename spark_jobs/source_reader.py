@@ -29,6 +29,7 @@ from spark_jobs.names import quoted
 from spark_jobs.patches import PARTITION, ROW
 from spark_jobs.serialised import order_bytes, tie_bytes
 from spark_jobs.serialised_columns import element_rows
+from spark_jobs.settings import Settings
 from spark_jobs.source_access import SourceAccess
 from spark_jobs.source_values import stored_value
 
@@ -64,6 +65,11 @@ class ReadPlan:
     @property
     def ddl(self) -> str:
         return ", ".join(["kind int", *(f"{quoted(part.name)} {part.kind}" for part in self.parts)])
+
+
+def reading_tasks(session: SparkSession, settings: Settings) -> int:
+    """How many tasks read the source at once."""
+    return int(settings["source.tasks"]) or 2 * session.sparkContext.defaultParallelism
 
 
 def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[str] = ()) -> ReadPlan:

@@ -17,8 +17,9 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -60,6 +61,9 @@ _FETCH = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": "8388608",
 }
+
+
+_TOLD_S = 60
 
 
 class TableStream:
@@ -241,7 +245,7 @@ class TableStream:
         frame = frame.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("ts").alias("newest"), *counts)
         ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends), allowMissingColumns=True))
-        counted = seen.get
+        counted = told(session, seen)
         dead = {reason: counted[reason] for reason in REASONS if counted[reason]}
         landed_rows = counted["rows"] - sum(dead.values())
         self._unmerged += landed_rows
@@ -294,6 +298,18 @@ class TableStream:
             stream.close()
         ends = json.loads(text.splitlines()[-1])
         return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}
+
+
+def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
+    """What was counted while a batch was written. Spark tells it by an event, and drops events when it is overrun:
+    whoever waited without end would never land this table again."""
+    jvm: Any = session._jvm
+    answer = cast(Any, seen)._jo.future()
+    try:
+        jvm.scala.concurrent.Await.ready(answer, jvm.scala.concurrent.duration.Duration.apply(_TOLD_S, "seconds"))
+    except Py4JJavaError as error:
+        raise LandingError(f"a batch is landed, but Spark did not tell its counts in {_TOLD_S} s") from error
+    return dict(seen.get)
 
 
 def one_line(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from spark_jobs.lease import open_folder, wait_free
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
 from spark_jobs.source_access import SourceAccess, time_to_live
+from spark_jobs.source_reader import reading_tasks
 from spark_jobs.table_stream import one_line
 from spark_jobs.verify_report import Verdict
 from spark_jobs.verify_round import Rounds
@@ -95,8 +96,7 @@ class _Comparison:
         self._stop = stop
         sink = open_sink(session, settings.session_config())
         self._landed = LandedTable(session, sink, table.keyspace, table.table)
-        tasks = settings["source.tasks"] or 2 * session.sparkContext.defaultParallelism
-        self._rounds = Rounds(session, settings, access, table, self._landed, tasks)
+        self._rounds = Rounds(session, settings, access, table, self._landed, reading_tasks(session, settings))
         self._result = Verdict(str(table))
 
     def verdict(self) -> Verdict:
@@ -126,7 +126,8 @@ class _Comparison:
                 result.notes = [waited.note]
             done = self._rounds.read(done)
             result.rounds += 1
-            if waited.last or not done.moving:
+            # Otherwise a change may still be on its way: the connector needs longer than its confidence window.
+            if waited.last:
                 break
         result.skipped = done.skipped
         result.moving = done.moving
@@ -138,10 +139,7 @@ class _Comparison:
 
     def _wait(self) -> _Waited:
         """Until landing has passed what the topics hold once the confidence window is over, or gets no further."""
-        names = self._settings.names
-        wanted = [
-            make(self._table.keyspace, self._table.table) for make in (names.data_topic, names.range_deletes_topic)
-        ]
+        wanted = self._settings.topics_of(self._table)
         try:
             topics = Topics(self._session, self._settings.kafka())
         except LandingError as error:

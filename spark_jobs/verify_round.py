@@ -99,7 +99,7 @@ class Rounds:
             self._landed(layout, plan, wanted),
         ]
         left = sides[0].selectExpr("*", signed(plan)).alias("s")
-        right = sides[1].selectExpr("*", signed(plan, ("marker",))).alias("l")
+        right = sides[1].selectExpr("*", signed(plan, ("marker", "ends"))).alias("l")
         joined = left.join(right, F.expr(join_condition(layout, "s", "l")), "full_outer")
         differing = joined.selectExpr(*joined_columns(layout, plan)).where("size(found) > 0")
         rows_now = _compared(layout, differing, wanted).localCheckpoint()

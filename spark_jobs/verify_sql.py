@@ -12,7 +12,7 @@ from spark_jobs.layout import Cell, Elements, Layout
 from spark_jobs.names import greatest, literal, quoted, struct_of
 from spark_jobs.patches import PARTITION, ROW, element_key, identities, key_columns
 from spark_jobs.source_reader import ReadPlan, source_keys
-from spark_jobs.view import any_value, living_rows
+from spark_jobs.view import living_rows
 
 CELL, MISSING, EXTRA = "cell", "missing row", "extra row"
 
@@ -39,8 +39,13 @@ def source_side(layout: Layout, plan: ReadPlan) -> list[str]:
 
 
 def landed_side(layout: Layout, plan: ReadPlan, patch: str) -> str:
-    """The landed rows and the partitions with statics, over folded patches."""
-    columns = ["kind", *map(quoted, key_columns(layout)), "marker"]
+    """The landed rows and the partitions that may have statics, over folded patches.
+
+    Those that are not there are among them as well (``there``), with what is known of their end: a row that is written
+    and deleted over and over must not look as if nothing had happened to it.
+    """
+    columns = ["kind", *map(quoted, key_columns(layout)), "marker", "visible AS there"]
+    columns.append(f"{_ends(layout, plan)} AS ends")
     for cell in plan.cells:
         columns.append(f"{quoted('w_' + cell.stored.physical)} AS {_value(cell)}")
         columns.append(f"{quoted(cell.name)}.t AS {_time(cell)}")
@@ -50,10 +55,17 @@ def landed_side(layout: Layout, plan: ReadPlan, patch: str) -> str:
         shown = struct_of([("i", order), ("k", element_key(part, "e")), ("v", "e.v")])
         columns.append(f"transform({living}, e -> {shown}) AS {_value(part)}")
         columns.append(f"array_max(transform({living}, e -> e.t)) AS {_time(part)}")
-    shown = f"kind = {ROW} AND visible"
-    if layout.clustering and layout.has_statics:
-        shown = f"({shown}) OR (kind = {PARTITION} AND ({any_value(layout, static=True)}))"
-    return f"SELECT {', '.join(columns)} FROM ({living_rows(layout, patch)}) AS living WHERE {shown}"
+    kinds = f"{ROW}, {PARTITION}" if layout.clustering and layout.has_statics else f"{ROW}"
+    return f"SELECT {', '.join(columns)} FROM ({living_rows(layout, patch)}) AS living WHERE kind IN ({kinds})"
+
+
+def _ends(layout: Layout, plan: ReadPlan) -> str:
+    """A number that changes with every delete of the row, or of what is in its collections, that takes effect."""
+    times = [f"CASE WHEN kind = {ROW} THEN covered ELSE deleted END" if layout.clustering else "deleted"]
+    times += [quoted(stored.tombstone) for _, stored in layout.user_types]
+    for part in plan.elements:
+        times += [quoted(part.stored.tombstone), f"array_max(transform({quoted(part.stored.elements)}, e -> e.t))"]
+    return f"xxhash64({', '.join(times)})"
 
 
 def signed(plan: ReadPlan, extra: tuple[str, ...] = ()) -> str:
@@ -91,7 +103,8 @@ def _differences(layout: Layout, plan: ReadPlan) -> str:
     statics = f"array_compact(array({', '.join(cells[True])}))" if cells[True] else _none()
     return (
         f"CASE WHEN coalesce(s.kind, l.kind) = {PARTITION} THEN {statics} "
-        f"WHEN l.kind IS NULL THEN array({missing}) WHEN s.kind IS NULL THEN array({extra}) ELSE {rows} END"
+        f"WHEN s.kind IS NULL THEN CASE WHEN l.there THEN array({extra}) ELSE {_none()} END "
+        f"WHEN coalesce(l.there, false) THEN {rows} ELSE array({missing}) END"
     )
 
 
@@ -105,10 +118,14 @@ def _none() -> str:
 
 def _cell(each: Cell | Elements) -> str:
     same = f"{_comparable(each, 's')} <=> {_comparable(each, 'l')}"
-    field = each.field if isinstance(each, Cell) else None
-    name = each.column if field is None else f"{each.column}.{field}"
     times = [f"{side}.{_time(each)}" for side in "sl"]
-    return f"CASE WHEN NOT ({same}) THEN {_found(CELL, name, _shown(each, 's'), _shown(each, 'l'), *times)} END"
+    found = _found(CELL, _name(each), _shown(each, "s"), _shown(each, "l"), *times)
+    return f"CASE WHEN NOT ({same}) THEN {found} END"
+
+
+def _name(each: Cell | Elements) -> str:
+    field = each.field if isinstance(each, Cell) else None
+    return each.column if field is None else f"{each.column}.{field}"
 
 
 def _found(what: str, column: str, source: str, landed: str, source_us: str, landed_us: str) -> str:
@@ -125,12 +142,8 @@ def _found(what: str, column: str, source: str, landed: str, source_us: str, lan
 
 
 def _whole(plan: ReadPlan, side: str) -> str:
-    fields = [
-        (each.column if not isinstance(each, Cell) or each.field is None else f"{each.column}.{each.field}", each)
-        for each in _compared(plan)
-        if not each.static
-    ]
-    return f"to_json({struct_of([(name, _plain(each, side)) for name, each in fields])})" if fields else "'{}'"
+    fields = [(_name(each), _plain(each, side)) for each in _compared(plan) if not each.static]
+    return f"to_json({struct_of(fields)})" if fields else "'{}'"
 
 
 def _shown(each: Cell | Elements, side: str) -> str:
