@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import sys
@@ -26,6 +25,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
+from bench._processor import cpu_seconds
 from embedded.jars import resolve
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.decode import decoded_json
@@ -131,7 +131,7 @@ class Bench:
         self.landed = LandedTable(self.session, sink, "ks", "t")
         self.topics = Topics(self.session, self.settings().kafka())
         handle: Any = self.session._jvm.java.lang.ProcessHandle
-        self._stat = Path(f"/proc/{handle.current().pid()}/stat")
+        self._pid = int(handle.current().pid())
 
     def settings(self, **more: Any) -> Settings:
         return load_settings(
@@ -150,11 +150,7 @@ class Bench:
         )
 
     def now(self) -> Moment:
-        cpu = 0.0
-        if self._stat.exists():
-            fields = self._stat.read_text().rpartition(")")[2].split()
-            cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return Moment(time.perf_counter(), cpu)
+        return Moment(time.perf_counter(), cpu_seconds(self._pid) or 0.0)
 
     def timed(self, work: Callable[[], Any]) -> Moment:
         began = self.now()

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench._processor import cpu_seconds
 from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from embedded.scylla.process import EmbeddedScylla
@@ -178,8 +179,10 @@ def _queries(service: _Service) -> int:
 
 
 def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    spent = cpu_seconds(pid)
+    if spent is None:
+        sys.exit("processor time is read from /proc, which this system does not have")
+    return spent
 
 
 def _peak_memory(pid: int) -> float:
