@@ -72,12 +72,20 @@ UNREACHABLE = frozenset(
     }
 )
 
+# We have no right to see it.
+FORBIDDEN = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+
 # A queue of our own that is full: poll and call again.
 BACKPRESSURE = KafkaError._QUEUE_FULL
 
 
 def describe(error: KafkaError) -> str:
     return f"{error.name()}: {error.str()}"
+
+
+def is_transient(error: KafkaError) -> bool:
+    """The same call may succeed a moment later."""
+    return error.retriable() or error.code() in UNREACHABLE
 
 
 def translated(error: KafkaError, doing: str) -> DeliveryError:
@@ -92,6 +100,6 @@ def translated(error: KafkaError, doing: str) -> DeliveryError:
         return FatalDeliveryError(text)
     if error.txn_requires_abort():
         return TransactionAborted(text)
-    if error.retriable() or error.code() in UNREACHABLE:
+    if is_transient(error):
         return RetriableDeliveryError(text)
     return FatalDeliveryError(text)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from connector.delivery.failures import describe, translated
+from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
 
 log = logging.getLogger(__name__)
@@ -42,11 +42,11 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What an existing topic is."""
+    """What an existing topic is; ``compacted`` None: we may not see it."""
 
     name: str
     partitions: int
-    compacted: bool
+    compacted: bool | None
     max_message_bytes: int
 
 
@@ -115,7 +115,7 @@ def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
             error: KafkaError = caught.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 continue  # another worker was quicker
-            if error.retriable():
+            if is_transient(error):
                 raise RetriableDeliveryError(f"creating topic {spec.name}: {describe(error)}") from None
             problems.append(
                 Problem(
@@ -150,16 +150,22 @@ def _facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, Topic
         try:
             described = future.result(timeout=2 * CALL_SECONDS)
         except KafkaException as caught:
-            if caught.args[0].retriable():
-                raise translated(caught.args[0], f"describing topic {resource.name}") from None
-            # No right to describe: what cannot be seen is not held against the topic.
+            error: KafkaError = caught.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise RetriableDeliveryError(f"topic {resource.name} is not known to every broker yet") from None
+            if error.code() not in FORBIDDEN:
+                # Nothing is known of the topic then: a broker that goes away just now must not look like a wrong topic.
+                raise translated(error, f"describing topic {resource.name}") from None
             described = {}
-        policy = described["cleanup.policy"].value if "cleanup.policy" in described else None
+        except TimeoutError:
+            raise RetriableDeliveryError(f"describing topic {resource.name}: no answer in time") from None
+        policy = described["cleanup.policy"].value or "" if "cleanup.policy" in described else None
         limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
         facts[resource.name] = TopicFacts(
             resource.name,
             partitions[resource.name],
-            compacted="compact" in (policy or ""),
+            # What we have no right to see is not held against the topic.
+            compacted=None if policy is None else "compact" in policy,
             max_message_bytes=int(limit) if limit else 1_048_588,
         )
     return facts
@@ -167,7 +173,7 @@ def _facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, Topic
 
 def _mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
     problems = []
-    if spec.compacted is True and not facts.compacted:
+    if spec.compacted is True and facts.compacted is False:
         problems.append(
             Problem(
                 property=spec.property,

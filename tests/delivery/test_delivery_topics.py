@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
 from connector.delivery.topics import TopicSpec, check_topics, ensure_topics
-from connector.errors import ConfigurationError, PoisonRow
+from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 
 
 @pytest.fixture
@@ -40,6 +44,41 @@ def test_all_that_is_wrong_with_existing_topics_is_said_at_once(
     assert "not compacted" in found["offset.storage.topic"]
     assert "1 partitions, 5 are needed" in found["offset.storage.partitions"]
     assert len(check_topics(clients.admin(), wanted)) == 2
+
+
+class Blind:
+    """An admin client whose questions about topics' settings end with an error."""
+
+    def __init__(self, admin: AdminClient, code: int) -> None:
+        self._admin = admin
+        self._error = KafkaException(KafkaError(code))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._admin, name)
+
+    def describe_configs(self, resources: list[ConfigResource], **_: object) -> dict[ConfigResource, Future[Any]]:
+        futures: dict[ConfigResource, Future[Any]] = {resource: Future() for resource in resources}
+        for future in futures.values():
+            future.set_exception(self._error)
+        return futures
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_a_broker_that_goes_away_does_not_make_topics_wrong(
+    clients: KafkaClients, unique: Callable[[str], str], code: int
+) -> None:
+    spec = TopicSpec(unique("offsets"), 1, 1, compacted=True)
+    ensure_topics(clients.admin(), [spec])
+    with pytest.raises(RetriableDeliveryError, match=spec.name):
+        ensure_topics(Blind(clients.admin(), code), [spec])
+
+
+@pytest.mark.kafka
+def test_what_may_not_be_seen_is_not_held_against_a_topic(clients: KafkaClients, unique: Callable[[str], str]) -> None:
+    spec = TopicSpec(unique("offsets"), 1, 1, compacted=True)
+    blind = Blind(clients.admin(), KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    assert ensure_topics(blind, [spec])[spec.name].compacted is None
 
 
 @pytest.mark.kafka
