@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
@@ -70,6 +71,8 @@ class Connection(asyncio.Protocol):
         self._compress: Compressor | None = None
         self._write_blocked = False
         self._closing = False
+        # Since when the rest of a frame, or of the handshake, is outstanding; 0 if nothing is.
+        self._owing_since = time.monotonic()
 
     # The transport's side
 
@@ -104,6 +107,7 @@ class Connection(asyncio.Protocol):
         self._write_blocked = False
         if self._transport is not None and not self._closing:
             self._transport.resume_reading()
+            self._owing_since = time.monotonic()
             self._consume()
 
     def data_received(self, data: bytes) -> None:
@@ -148,6 +152,16 @@ class Connection(asyncio.Protocol):
             buffer.clear()
         elif start:
             del buffer[:start]
+        if self.stage == READY:
+            if not buffer:
+                self._owing_since = 0.0
+            elif start or not self._owing_since:
+                self._owing_since = time.monotonic()
+
+    def overdue(self, patience: float) -> bool:
+        """Whether the client has been owing the rest of a frame or of the handshake for so many seconds. One that may
+        not go on, as it does not read its answers, owes nothing; nor does one that is merely idle."""
+        return 0.0 < self._owing_since < time.monotonic() - patience and not self._write_blocked
 
     def _next_header(self, start: int) -> Header | None:
         """The header, if it is all there; what can be refused is refused by the first byte already."""

@@ -40,6 +40,8 @@ class Link(Protocol):
 
     def client(self) -> Client: ...
 
+    def overdue(self, patience: float) -> bool: ...
+
 
 @dataclass(slots=True, eq=False)
 class Node:

@@ -22,6 +22,8 @@ from embedded.scylla.nodes import Node
 _SEND_BUFFER: Final = 4 * 1024 * 1024
 _BACKLOG: Final = 1024
 _PORT_ATTEMPTS: Final = 50
+# Far more than any client takes, even one that was stopped for a while.
+_PATIENCE_SECONDS: Final = 120.0
 
 
 class Server:
@@ -32,7 +34,9 @@ class Server:
         self.answerer = Answerer(cluster)
         self.port = 0
         self.shard_aware_port: int | None = None
+        self.patience = _PATIENCE_SECONDS
         self._tls = tls
+        self._watching: asyncio.Task[None] | None = None
         self._listeners: dict[int, list[asyncio.Server]] = {}
 
     @property
@@ -58,6 +62,15 @@ class Server:
             break
         for node, bound in zip(self.cluster.nodes, sockets):
             await self._serve(node, bound)
+        self._watching = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Cut connections that began something and do not go on with it."""
+        while True:
+            await asyncio.sleep(min(self.patience / 4, 1.0))
+            for node in self.cluster.nodes:
+                for link in [link for link in node.links if link.overdue(self.patience)]:
+                    link.abort()
 
     @staticmethod
     def _bind(node: Node, port: int) -> socket.socket:
@@ -144,6 +157,8 @@ class Server:
         return len(links)
 
     async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         for listeners in self._listeners.values():
             for listener in listeners:
                 listener.close()
