@@ -93,6 +93,25 @@ def test_columns_that_change_between_pages(scylla: EmbeddedScylla, session: Sess
     assert next(iter(following.source.tables.values())).description.by_name.keys() == {"pk", "ck", "w"}
 
 
+def test_pages_of_other_streams_wait_for_the_new_description(
+    scylla: EmbeddedScylla, session: Session, table: Table
+) -> None:
+    """All streams are being read when the first page shows a new column: none of it is read without that column."""
+    name = table(tablets=True, count=8)
+    with reader(scylla, name, follow=True) as source:
+        session.execute(f"ALTER TABLE {name} ADD w int")
+        for pk in range(40):
+            session.execute(f"INSERT INTO {name} (pk, ck, w) VALUES ({pk}, 0, {pk})")
+        slow = scylla.admin.add_fault("delay", pattern="system_schema", delay_ms=700)
+        try:
+            batches = iter(source)
+            seen = [next(batches) for _ in range(40)]
+        finally:
+            scylla.admin.remove_fault(slow)
+    assert len({batch.stream_id for batch in seen}) == 8
+    assert [batch for batch in seen if "w" not in batch.layout.description.by_name] == []
+
+
 def test_silence_costs_few_queries(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
     """A day of silence over all groups is one query a group, not one a window."""
     name = table(tablets=False)
