@@ -32,7 +32,8 @@ ENV PATH=/opt/scylla-cdc/bin:$PATH \
     SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache \
     JAVA_HOME=/opt/scylla-cdc/cache/java/spark \
     PYTHONUNBUFFERED=1
-USER cdc
+# By number: an orchestrator that refuses root cannot look names up.
+USER 10001
 WORKDIR /lake
 VOLUME /lake
 STOPSIGNAL SIGTERM
@@ -45,7 +46,7 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cdc
 COPY --from=build /opt/scylla-cdc /opt/scylla-cdc
 ENV PATH=/opt/scylla-cdc/bin:$PATH \
     PYTHONUNBUFFERED=1
-USER cdc
+USER 10001
 EXPOSE 8083
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
