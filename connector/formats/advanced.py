@@ -20,6 +20,8 @@ from connector.formats.schemas import envelope_schema, schema_of, struct
 from connector.values.rendering import column_renderer, renderer
 from connector.values.types import freeze, native
 
+RowOf = Callable[[Change], Row | None]
+
 _DATE: Final = native("date")
 
 
@@ -27,24 +29,26 @@ def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
     """The plan of a table in the advanced format."""
     keyspace, table = layout.description.keyspace, layout.description.name
     base = options.names.schema_base(keyspace, table)
-    key_places = _key_places(layout)
+    key_places = advanced_key(layout)
     rules = rules_of(options)
     read = {place.name: row_field(place, column_renderer(place.column.type, rules)) for place in layout.places}
 
     key_struct = struct_of([(place.name, read[place.name]) for place in key_places])
     key_schema = struct(f"{base}.Key", [(place.name, _column_schema(place, base)) for place in key_places], False)
-    before_places = _payload_places(layout, "payload-before" in options.key_placement)
-    after_places = _payload_places(layout, "payload-after" in options.key_placement)
+    before_places = payload_places(layout, "payload-before" in options.key_placement)
+    after_places = payload_places(layout, "payload-after" in options.key_placement)
     key_name = options.payload_key_name if "payload-key" in options.key_placement else None
-    before = _before(before_places, read, options)
-    after = _after(after_places, read, options)
+    before_of, after_of = shown_rows(layout, options)
+    before_struct = struct_of([(place.name, read[place.name]) for place in before_places])
+    after_struct = struct_of([(place.name, read[place.name]) for place in after_places])
     source = source_of(layout, options)
 
     def value(change: Change, now: int) -> dict[str, Any]:
+        before, after = before_of(change), after_of(change)
         envelope: dict[str, Any] = {
             "source": source(change),
-            "before": before(change),
-            "after": after(change),
+            "before": None if before is None else before_struct(before),
+            "after": None if after is None else after_struct(after),
         }
         if key_name is not None:
             envelope[key_name] = key_struct(change.row)
@@ -73,13 +77,13 @@ def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
     )
 
 
-def _key_places(layout: LogLayout) -> list[ColumnPlace]:
+def advanced_key(layout: LogLayout) -> list[ColumnPlace]:
     """Partition columns, then clustering columns, each in alphabetical order: not the order of the table's key."""
     keys = [place for place in layout.places if place.column.is_key]
     return sorted(keys, key=lambda place: place.column.kind == "clustering")
 
 
-def _payload_places(layout: LogLayout, with_key: bool) -> list[ColumnPlace]:
+def payload_places(layout: LogLayout, with_key: bool) -> list[ColumnPlace]:
     return [place for place in layout.places if with_key or not place.column.is_key]
 
 
@@ -87,69 +91,81 @@ def _column_schema(place: ColumnPlace, base: str) -> Schema:
     return schema_of(freeze(place.column.type), "" if place.column.is_key else base)
 
 
-def _modified(places: list[ColumnPlace]) -> Callable[[Row], set[str]]:
-    cells = [(p.name, p.value, p.deleted, p.deleted_elements) for p in places if not p.column.is_key]
+def shown_rows(layout: LogLayout, options: OutputConfig) -> tuple[RowOf, RowOf]:
+    """From a change to the rows that ``before`` and ``after`` show, or None: images, with what is not shown as null."""
+    return _before(layout, options), _after(layout, options)
 
-    def modified(row: Row) -> set[str]:
-        return {
-            name
-            for name, value, deleted, elements in cells
-            if (value is not None and row[value] is not None)
+
+def _modified(layout: LogLayout) -> Callable[[Row], list[int]]:
+    """From a delta row to the positions of the values that the operation modified."""
+    cells = [
+        (place.value, place.deleted, place.deleted_elements)
+        for place in layout.places
+        if place.value is not None and not place.column.is_key
+    ]
+
+    def modified(row: Row) -> list[int]:
+        return [
+            value
+            for value, deleted, elements in cells
+            if row[value] is not None
             or (deleted is not None and row[deleted] == TRUE)
             or (elements is not None and row[elements] is not None)
-        }
+        ]
 
     return modified
 
 
-def _before(
-    places: list[ColumnPlace], read: dict[str, Field], options: OutputConfig
-) -> Callable[[Change], dict[str, Any] | None]:
+def _only_updated(layout: LogLayout) -> Callable[[Row, Row], Row]:
+    """From an image and the delta row to the image with nothing in it but the key and what was modified."""
+    keys = [place.value for place in layout.keys if place.value is not None]
+    modified_of, blank = _modified(layout), [None] * len(layout.columns)
+
+    def only_updated(image: Row, row: Row) -> Row:
+        shown: list[bytes | None] = [*blank]
+        for at in (*keys, *modified_of(row)):
+            shown[at] = image[at]
+        return tuple(shown)
+
+    return only_updated
+
+
+def _before(layout: LogLayout, options: OutputConfig) -> RowOf:
     if options.include_before == "none":
         return lambda change: None
-    image = struct_of([(place.name, read[place.name]) for place in places])
-    keys = {place.name for place in places if place.column.is_key}
-    modified_of = _modified(places)
-    only_updated = options.include_before == "only-updated"
+    modified_of, only_updated = _modified(layout), _only_updated(layout)
+    updated_only = options.include_before == "only-updated"
     with_after = options.include_after != "none"
 
-    def before(change: Change) -> dict[str, Any] | None:
+    def before(change: Change) -> Row | None:
         pre, post = change.before, change.after
-        if pre is None:
-            return None
-        if change.kind != "u":
-            return image(pre)
-        if only_updated:
-            shown = modified_of(change.row) | keys
-            return {place.name: read[place.name](pre) if place.name in shown else None for place in places}
+        if pre is None or change.kind != "u":
+            return pre
+        if updated_only:
+            return only_updated(pre, change.row)
         if post is None or not with_after:
-            return image(pre)
+            return pre
         # The pre-image may hold the modified columns only: what the operation left alone is as it is after
         # it.
-        modified = modified_of(change.row)
-        return {place.name: read[place.name](pre if place.name in modified else post) for place in places}
+        mixed = [*post]
+        for at in modified_of(change.row):
+            mixed[at] = pre[at]
+        return tuple(mixed)
 
     return before
 
 
-def _after(
-    places: list[ColumnPlace], read: dict[str, Field], options: OutputConfig
-) -> Callable[[Change], dict[str, Any] | None]:
+def _after(layout: LogLayout, options: OutputConfig) -> RowOf:
     if options.include_after == "none":
         return lambda change: None
-    image = struct_of([(place.name, read[place.name]) for place in places])
-    keys = {place.name for place in places if place.column.is_key}
-    modified_of = _modified(places)
-    only_updated = options.include_after == "only-updated"
+    only_updated = _only_updated(layout)
+    updated_only = options.include_after == "only-updated"
 
-    def after(change: Change) -> dict[str, Any] | None:
+    def after(change: Change) -> Row | None:
         post = change.after
         if post is None or change.kind == "d":
             return None
-        if only_updated and change.kind == "u":
-            shown = modified_of(change.row) | keys
-            return {place.name: read[place.name](post) if place.name in shown else None for place in places}
-        return image(post)
+        return only_updated(post, change.row) if updated_only and change.kind == "u" else post
 
     return after
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
@@ -36,21 +37,20 @@ class AvroConverter:
         """A callable for values of one schema. Null without a schema becomes null bytes, and registers nothing."""
         if schema is None:
             return _serialize_null
-        text = json.dumps(avro_schema(schema, self._config.connect_meta_data), separators=(",", ":"))
-        subject = self._subject(topic, schema)
-        write = writer(schema)
-        ids = self._ids
-        head: bytes | None = None
+        head, write = self.head(topic, schema), writer(schema)
 
         def serialize(value: Any) -> bytes | None:
-            nonlocal head
-            if head is None:
-                head = b"\0" + ids.id_for(subject, text).to_bytes(4, "big")
-            buffer = bytearray(head)
+            buffer = bytearray(head())
             write(value, buffer)
             return bytes(buffer)
 
         return serialize
+
+    def head(self, topic: str, schema: Schema) -> Callable[[], bytes]:
+        """A callable for what stands before each value of a schema; the first call asks for the schema's id."""
+        text = json.dumps(avro_schema(schema, self._config.connect_meta_data), separators=(",", ":"))
+        subject = self._subject(topic, schema)
+        return lru_cache(maxsize=1)(lambda: b"\0" + self._ids.id_for(subject, text).to_bytes(4, "big"))
 
     def _subject(self, topic: str, schema: Schema) -> str:
         name = schema.get("name", "")
@@ -117,13 +117,30 @@ def _array_writer(schema: Schema) -> Write:
     return write_array
 
 
-def write_long(value: int, buffer: bytearray) -> None:
-    """Avro's int and long: zigzag, then seven bits a byte, lowest first."""
+def long_bytes(value: int) -> bytes:
+    """Avro's int and long: zigzag, then seven bits a byte, lowest first.
+
+    >>> long_bytes(-1), long_bytes(64)
+    (b'\\x01', b'\\x80\\x01')
+    """
     left = (value << 1) ^ (value >> 63)
-    while left > 0x7F:
-        buffer.append((left & 0x7F) | 0x80)
-        left >>= 7
-    buffer.append(left)
+    if left < 0x4000:
+        return _LAST[left]
+    found = _MORE[left & 0x3FFF]
+    left >>= 14
+    while left >= 0x4000:
+        found += _MORE[left & 0x3FFF]
+        left >>= 14
+    return found + _LAST[left]
+
+
+# Fourteen bits as two bytes that have others behind them, and as the last bytes of a number.
+_MORE: Final = [bytes((bits & 0x7F | 0x80, bits >> 7 | 0x80)) for bits in range(0x4000)]
+_LAST: Final = [bytes((bits,)) if bits < 0x80 else bytes((bits & 0x7F | 0x80, bits >> 7)) for bits in range(0x4000)]
+
+
+def write_long(value: int, buffer: bytearray) -> None:
+    buffer += long_bytes(value)
 
 
 def _write_bytes(value: bytes, buffer: bytearray) -> None:

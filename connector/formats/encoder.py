@@ -21,11 +21,11 @@ from connector.config.converters import ConverterConfig
 from connector.errors import CdcError, PoisonRow
 from connector.formats.advanced import advanced_plan
 from connector.formats.avro_converter import AvroConverter
+from connector.formats.columnwise import Columnwise, columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.heartbeat import heartbeat_record
 from connector.formats.json_converter import JsonConverter, to_json
 from connector.formats.legacy import legacy_plan
-from connector.formats.legacy_text import LegacyText, legacy_text
 from connector.formats.plan import TablePlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
@@ -44,12 +44,12 @@ _REMEMBERED_SCHEMAS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """A plan with the serialisers of its topic; ``texts`` is their shortcut, where there is one."""
+    """A plan with the serialisers of its topic; ``columnwise`` is their shortcut, where there is one."""
 
     plan: TablePlan
     serialize_key: Serialize
     serialize_value: Serialize
-    texts: LegacyText | None = None
+    columnwise: Columnwise | None = None
 
 
 class Encoder:
@@ -91,7 +91,7 @@ class Encoder:
         bound = self._plans.get(change.batch.layout)
         try:
             if bound is None:
-                bound = self._bind(self._plans, change.batch.layout, self._data_plan, legacy_text)
+                bound = self._bind(self._plans, change.batch.layout, self._data_plan, shortcut=True)
             plan = bound.plan
             key, value = plan.key(change), plan.value(change, self._clock())
             headers = plan.headers(change) if plan.headers is not None else []
@@ -102,8 +102,12 @@ class Encoder:
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(plan.topic, key_bytes, None, encoded, "tombstone"))
                 return records
-            records = self._converted(self._decoded(plan, key, value, headers, "data"))
+            done = self._transform(self._decoded(plan, key, value, headers, "data"))
+            records = self._serialized(done)
             if kind == "d" and self.options.tombstones:
+                if self.options.strict and done is not None:
+                    # In Java a delete and its tombstone share one object with their headers.
+                    headers = done.headers
                 records += self._converted(self._decoded(plan, key, None, headers, "tombstone"))
             return records
         except CdcError:
@@ -119,14 +123,14 @@ class Encoder:
         if any(change.batch.layout is not layout for change in changes):
             return None
         try:
-            bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, legacy_text)
-            if bound.texts is None:
+            bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
+            if bound.columnwise is None:
                 return None
-            texts = bound.texts(changes, self._clock())
+            made = bound.columnwise(changes, self._clock())
         except _BAD_RECORD:
             return None
         topic, tombstones = bound.plan.topic, self.options.tombstones
-        records = [[Record(topic, key, value)] for key, value in texts]
+        records = [[Record(topic, key, value)] for key, value in made]
         for change, its in zip(changes, records, strict=True):
             if tombstones and change.kind == "d":
                 its.append(Record(topic, its[0].key, None, [], "tombstone"))
@@ -180,17 +184,18 @@ class Encoder:
         plans: dict[LogLayout, _Bound],
         layout: LogLayout,
         make: Callable[[LogLayout, OutputConfig], TablePlan],
-        shortcut: Callable[[LogLayout, OutputConfig, TablePlan], LegacyText | None] | None = None,
+        shortcut: bool = False,
     ) -> _Bound:
         # A table's older layouts are of no use any more, except while a changed table's pages still mix.
         for known in [known for known in plans if known.description.full_name == layout.description.full_name][:-1]:
             del plans[known]
         plan = make(layout, self.options)
+        converters = self._key_converter, self._value_converter
         bound = _Bound(
             plan,
             self._key_converter.serializer(plan.topic, plan.key_schema),
             self._value_converter.serializer(plan.topic, plan.value_schema),
-            None if shortcut is None else shortcut(layout, self.options, plan),
+            columnwise(layout, self.options, plan, *converters) if shortcut else None,
         )
         plans[layout] = bound
         return bound
@@ -202,7 +207,9 @@ class Encoder:
         return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind)
 
     def _converted(self, record: DecodedRecord) -> list[Record]:
-        done = record if self._transform is None else self._transform(record)
+        return self._serialized(record if self._transform is None else self._transform(record))
+
+    def _serialized(self, done: DecodedRecord | None) -> list[Record]:
         if done is None:
             return []
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)

@@ -75,12 +75,12 @@ class JsonConverter:
 
     def __init__(self, config: ConverterConfig) -> None:
         self._schemas = config.schemas_enable
-        self._null_is_default = config.replace_null_with_default
+        self.null_is_default = config.replace_null_with_default
 
     def serializer(self, topic: str, schema: Schema | None) -> Serialize:
         """A callable for values of one schema. Null without a schema becomes null bytes."""
         encode = to_json
-        if not self._null_is_default and schema is not None and _has_snapshot(schema):
+        if not self.null_is_default and schema is not None and _has_snapshot(schema):
             encode = _without_default
         if not self._schemas:
             if schema is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from connector import __version__
 from connector.changes import Change, LogLayout, Row
+from connector.changes.batch import timestamp_us
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
 from connector.formats.record import Schema
@@ -64,14 +65,20 @@ def nanoseconds(ms: int) -> int:
     return found if -(2**63) <= found < 2**63 else (found + 2**63) % 2**64 - 2**63
 
 
+def source_times(change: Change) -> tuple[int, int, int]:
+    """``ts_ms``, ``ts_us`` and ``ts_ns`` of the ``source`` block."""
+    us = timestamp_us(change.batch.time)
+    # Java divides towards zero: it shows before 1970 only.
+    ms = us // 1000 if us >= 0 else -(-us // 1000)
+    return ms, us, nanoseconds(ms)
+
+
 def source_of(layout: LogLayout, options: OutputConfig) -> Source:
     """The ``source`` block of a change."""
     keyspace, table, prefix = layout.description.keyspace, layout.description.name, options.topic_prefix
 
     def source(change: Change) -> dict[str, Any]:
-        us = change.batch.timestamp_us
-        # Java divides towards zero: it shows before 1970 only.
-        ms = us // 1000 if us >= 0 else -(-us // 1000)
+        ms, us, ns = source_times(change)
         return {
             "version": __version__,
             "connector": "scylla",
@@ -81,7 +88,7 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
             "db": keyspace,
             "sequence": None,
             "ts_us": us,
-            "ts_ns": nanoseconds(ms),
+            "ts_ns": ns,
             "keyspace_name": keyspace,
             "table_name": table,
         }

@@ -9,7 +9,7 @@ nanoseconds, timestamp milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -41,11 +41,13 @@ class RenderingRules:
     """``strict``: as the Java connector has it even where it is wrong.
 
     ``keep_empty``: null and empty stay apart inside user types and tuples. The Java connector makes null of a user type
-    with nothing in it, and an empty collection of a field that is null.
+    with nothing in it, and an empty collection of a field that is null. ``compared``: as values are when Java compares
+    them, for which a user type with nothing in it is not null yet.
     """
 
     strict: bool = False
     keep_empty: bool = False
+    compared: bool = False
 
 
 DEFAULT_RULES: Final = RenderingRules()
@@ -108,7 +110,7 @@ def _renderer(type_: CqlType, rules: RenderingRules) -> Render:
         parts = [(f"field_{at}", element) for at, element in enumerate(type_.elements)]
         return _struct(type_.cql(), parts, rules, null_if_empty=False)
     if isinstance(type_, UserType):
-        return _struct(type_.cql(), list(type_.fields), rules, null_if_empty=not rules.keep_empty)
+        return _struct(type_.cql(), list(type_.fields), rules, null_if_empty=not (rules.keep_empty or rules.compared))
     if isinstance(type_, VectorType):
         return _vector(type_, rules)
     raise ValueError(f"{type_!r} is not a CQL type")
@@ -218,9 +220,16 @@ def _nullable(cell: bytes | None, render: Render) -> Any:
 
 def _sequence(type_: ListType | SetType, rules: RenderingRules) -> Render:
     render = _renderer(type_.element, rules)
-    if isinstance(type_, SetType) and rules.strict and type_.element == native("inet"):
-        # In Java a version 4 address and its version 6 form are one and the same element.
-        return lambda raw: list(dict.fromkeys(_nullable(cell, render) for cell in split_cells(raw))) if raw else None
+    if isinstance(type_, SetType) and rules.strict and _may_be_one_in_java(type_.element):
+        compared = _renderer(type_.element, replace(rules, compared=True))
+
+        def render_set(raw: bytes) -> Any:
+            if not raw:
+                return None
+            unique = {repr(_nullable(cell, compared)): cell for cell in split_cells(raw)}
+            return [_nullable(cell, render) for cell in unique.values()]
+
+        return render_set
     return lambda raw: [_nullable(cell, render) for cell in split_cells(raw)] if raw else None
 
 
@@ -236,7 +245,28 @@ def _map(type_: MapType, rules: RenderingRules) -> Render:
             for key, value in zip(cells, cells, strict=True)
         ]
 
-    return render_map
+    if not (rules.strict and _may_be_one_in_java(type_.key)):
+        return render_map
+    compared = _renderer(type_.key, replace(rules, compared=True))
+
+    def render_map_as_java(raw: bytes) -> Any:
+        if not raw:
+            return None
+        cells = iter(split_cells(raw, 2))
+        # Of entries with one key the first keeps its place, and the last its value.
+        entries: dict[str, dict[str, Any]] = {}
+        for key, value in zip(cells, cells, strict=True):
+            entry = entries.setdefault(repr(_nullable(key, compared)), {"key": _nullable(key, render_key)})
+            entry["value"] = _nullable(value, render_value)
+        return list(entries.values())
+
+    return render_map_as_java
+
+
+def _may_be_one_in_java(type_: CqlType) -> bool:
+    """Whether values that are two for CQL can be one for Java: a version 4 address and its version 6 form are, and a
+    collection that is null and one that is empty, inside a tuple or user type."""
+    return type_ == native("inet") or not isinstance(type_, NativeType)
 
 
 def _struct(spelled: str, parts: list[tuple[str, CqlType]], rules: RenderingRules, null_if_empty: bool) -> Render:

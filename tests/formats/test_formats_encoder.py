@@ -299,3 +299,13 @@ def test_a_record_that_a_transform_cannot_take_is_poison() -> None:
     made = Encoder(options, clock=lambda: NOW_NS)
     with pytest.raises(PoisonRow, match="no image to take a row from"):
         encode(made, SINGLE, SINGLE.row(1, 0, True, id=1, v="x"))
+
+
+def test_a_strict_tombstone_repeats_the_headers_of_its_delete() -> None:
+    transform = EXTRACT | {"transforms.x.delete.handling.mode": "rewrite", "transforms.x.add.headers": "op,source.db"}
+    deleted = SINGLE.row(4, 0, True, id=1)
+    added = [("__op", b"d"), ("__source_db", b"ks")]
+    data, tombstone = encode(encoder(**transform), SINGLE, deleted)
+    assert (data.headers, tombstone.headers) == (added, added[:1])
+    data, tombstone = encode(encoder(**transform, **{"scylla.compatibility": "strict"}), SINGLE, deleted)
+    assert (data.headers, tombstone.headers) == (added, [*added, added[0]])

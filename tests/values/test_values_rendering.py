@@ -97,6 +97,31 @@ def test_strict_values_are_the_java_connectors() -> None:
     assert rendered("date", 19884, STRICT) == 19884
 
 
+def test_strict_sets_and_maps_hold_what_java_finds_equal_once() -> None:
+    short, long = ipaddress.ip_address("1.2.3.4"), ipaddress.ip_address("::ffff:1.2.3.4")
+    other = ipaddress.ip_address("255.0.0.1")
+    both = [(short, 1), (other, 2), (long, 3)]
+    # The place of the first, the value of the last.
+    assert rendered("map<inet, int>", both, STRICT) == [
+        {"key": "1.2.3.4", "value": 3},
+        {"key": "255.0.0.1", "value": 2},
+    ]
+    assert [entry["value"] for entry in rendered("map<inet, int>", both)] == [1, 2, 3]
+    inside = [((short, 1),), ((long, 1),), ((long, 2),)]
+    assert len(rendered("set<frozen<tuple<frozen<tuple<inet, int>>>>>", inside, STRICT)) == 2
+    assert rendered("set<frozen<list<inet>>>", [[short], [long]], STRICT) == [["1.2.3.4"]]
+    assert rendered("list<inet>", [short, long], STRICT) == ["1.2.3.4", "1.2.3.4"]
+    # A collection that is null is an empty one, a user type that is null is not one with nothing in it.
+    fields: list[Any] = [((1, None),), ((1, []),), (None,), ((None, None),), ((None, []),)]
+    assert rendered("set<frozen<tuple<frozen<u>>>>", fields, STRICT) == [
+        {"field_0": {"a": 1, "l": []}},
+        {"field_0": None},
+        {"field_0": None},
+    ]
+    assert len(rendered("set<frozen<tuple<frozen<u>>>>", fields)) == 5
+    assert rendered("map<frozen<list<inet>>, int>", [], STRICT) == []
+
+
 def test_null_and_empty_stay_apart_beside_deltas() -> None:
     assert rendered("frozen<u>", (None, None), KEEP) == {"a": None, "l": None}
     assert rendered("frozen<u>", (1, []), KEEP) == {"a": 1, "l": []}

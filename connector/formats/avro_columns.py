@@ -1,0 +1,121 @@
+"""Columns, structs and envelopes in Avro's binary encoding.
+
+In: raw cells. Out: bytes, the same as ``writer`` makes of a plan's values.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from connector import __version__
+from connector.changes import LogLayout
+from connector.changes.change import ChangeKind
+from connector.changes.layout import ColumnPlace
+from connector.config.connector_config import OutputConfig
+from connector.formats.avro_converter import long_bytes, writer
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent
+from connector.formats.schemas import schema_of
+from connector.values.rendering import RenderingRules, column_renderer
+from connector.values.types import NativeType, freeze
+
+# The branches of optional fields, and of the one with a default.
+_NULL = b"\x00"
+_PRESENT = b"\x02"
+_DEFAULT_FIRST = b"\x00"
+_NULL_CELL = _PRESENT + _NULL
+
+_unpack_double = struct.Struct(">d").unpack
+_pack_double = struct.Struct("<d").pack
+
+
+class AvroColumns:
+    """One side of the records of a topic; ``head`` gives what stands before each value."""
+
+    null = _NULL
+
+    def __init__(self, head: Callable[[], bytes], rules: RenderingRules) -> None:
+        self._head = head
+        self._rules = rules
+
+    def column(self, place: ColumnPlace, in_cell: bool) -> Column:
+        at, deleted_at = place.value, place.deleted if in_cell else None
+        assert at is not None, "a layout has the columns of its page"
+        cell = _PRESENT if in_cell else b""
+        present = cell + _PRESENT
+        name = place.column.type.name if isinstance(place.column.type, NativeType) else ""
+        if name in INTEGERS:
+            unpack = struct.Struct(INTEGERS[name]).unpack
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL)
+                if (raw := row[at]) is None
+                else present + long_bytes(*unpack(raw))
+                for row in rows
+            ]
+        if name == "text":
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else present + _text(raw)
+                for row in rows
+            ]
+        if name == "double":
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL)
+                if (raw := row[at]) is None
+                else present + _pack_double(*_unpack_double(raw))
+                for row in rows
+            ]
+        render, write = (
+            column_renderer(place.column.type, self._rules),
+            writer(schema_of(freeze(place.column.type), "")),
+        )
+
+        def written(raw: bytes) -> bytes:
+            buffer = bytearray(cell)
+            write(render(raw), buffer)
+            return bytes(buffer)
+
+        return lambda rows: [
+            absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else written(raw) for row in rows
+        ]
+
+    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
+        join = b"".join
+        if not optional:
+            return lambda fields: [join(cells) for cells in zip(*fields)]
+        return lambda fields: [join((_PRESENT, *cells)) for cells in zip(*fields)]
+
+    def framed(self, structs: Sequence[bytes]) -> list[bytes]:
+        head = self._head()
+        return [head + struct for struct in structs]
+
+    def payload_key(self, name: str) -> bytes:
+        return b""
+
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
+        table = layout.description
+        start = self._head() + _string(__version__) + _string("scylla") + _string(options.topic_prefix)
+        middle = _DEFAULT_FIRST + _string("false") + _string(table.keyspace) + _NULL + _PRESENT
+        names = _string(table.keyspace) + _string(table.name)
+        us, ns = (_PRESENT + long_bytes(now // 1000), _PRESENT + long_bytes(now))
+        clock = us + ns if options.format == "legacy" else _NULL + _NULL
+        ends = {
+            kind: _PRESENT + _string(kind) + _PRESENT + long_bytes(now // 1_000_000) + _NULL + clock for kind in "cud"
+        }
+        join = b"".join
+
+        def envelope(times: tuple[int, int, int], before: bytes, after: bytes, kind: ChangeKind) -> bytes:
+            ms, us, ns = map(long_bytes, times)
+            return join((start, ms, middle, us, _PRESENT, ns, names, before, after, ends[kind]))
+
+        return envelope
+
+
+def _text(raw: bytes) -> bytes:
+    if not raw.isascii():
+        # Only to see whether it is UTF-8: what is not has no record.
+        raw.decode()
+    return long_bytes(len(raw)) + raw
+
+
+def _string(text: str) -> bytes:
+    return _text(text.encode())

@@ -1,0 +1,58 @@
+"""What makes the fields of many rows at once: ``json_columns`` and ``avro_columns`` have a ``Columns`` each.
+
+In: rows, a column at a time. Out: the bytes of a field in each row, joined to structs and values; ``columnwise`` makes
+records of them. All raise at a cell that is not as cells usually are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from connector.changes import LogLayout, Row
+from connector.changes.change import TRUE, ChangeKind
+from connector.changes.layout import ColumnPlace
+from connector.config.connector_config import OutputConfig
+
+#: From rows to the bytes of one field in each.
+Column = Callable[[Sequence[Row]], list[bytes]]
+#: From the fields of a struct, each a list with the bytes of all rows, to the struct of each row.
+Join = Callable[[Sequence[list[bytes]]], list[bytes]]
+#: From the times of the source, before, after (with the key in the payload behind it) and the operation to the value of
+#: a record.
+Envelope = Callable[[tuple[int, int, int], bytes, bytes, ChangeKind], bytes]
+
+#: Integers by the way they stand in a cell.
+INTEGERS = {"tinyint": ">b", "smallint": ">h", "int": ">i", "bigint": ">q", "timestamp": ">q"}
+
+
+class Columns(Protocol):
+    """One side (keys or values) of the records of a topic, in the language of its converter."""
+
+    @property
+    def null(self) -> bytes:
+        """A struct that is null."""
+        ...
+
+    def column(self, place: ColumnPlace, in_cell: bool) -> Column:
+        """A column; ``in_cell`` as the legacy format has it, where a null that was written is not an untouched one."""
+        ...
+
+    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join: ...
+
+    def framed(self, structs: Sequence[bytes]) -> list[bytes]:
+        """Structs as whole keys."""
+        ...
+
+    def payload_key(self, name: str) -> bytes:
+        """What stands between ``after`` and a key in the payload."""
+        ...
+
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
+        """For records that are made at a time, in nanoseconds."""
+        ...
+
+
+def absent(row: Row, deleted_at: int | None, null_cell: bytes, null: bytes) -> bytes:
+    """The field of a cell that is null: written so, or untouched."""
+    return null_cell if deleted_at is not None and row[deleted_at] == TRUE else null

@@ -1,0 +1,111 @@
+"""Columns, structs and envelopes as JSON text.
+
+In: raw cells. Out: bytes, the same as ``to_json`` makes of a plan's values.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import orjson
+
+from connector import __version__
+from connector.changes import LogLayout
+from connector.changes.change import ChangeKind
+from connector.changes.layout import ColumnPlace
+from connector.config.connector_config import OutputConfig
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent
+from connector.formats.json_converter import as_jackson, java_number, to_json
+from connector.values.floats import is_plain, java_double
+from connector.values.rendering import RenderingRules, column_renderer
+from connector.values.types import NativeType
+
+_unpack_double = struct.Struct(">d").unpack
+_NULL = b"null"
+_NULL_CELL = b'{"value":null}'
+
+
+class JsonColumns:
+    """One side of the records of a topic; ``head`` and ``tail`` stand around its texts."""
+
+    null = _NULL
+
+    def __init__(self, head: bytes, tail: bytes, rules: RenderingRules) -> None:
+        self._head, self._tail = head, tail
+        self._rules = rules
+
+    def column(self, place: ColumnPlace, in_cell: bool) -> Column:
+        at, deleted_at = place.value, place.deleted if in_cell else None
+        assert at is not None, "a layout has the columns of its page"
+        shape = b'{"value":%b}' if in_cell else b"%b"
+        name = place.column.type.name if isinstance(place.column.type, NativeType) else ""
+        if name in INTEGERS:
+            unpack, integer = struct.Struct(INTEGERS[name]).unpack, shape.replace(b"%b", b"%d")
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else integer % unpack(raw)
+                for row in rows
+            ]
+        if name == "text":
+            dumps = orjson.dumps
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else shape % dumps(raw.decode())
+                for row in rows
+            ]
+        if name == "double":
+            return lambda rows: [
+                absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else shape % _double(raw)
+                for row in rows
+            ]
+        render = column_renderer(place.column.type, self._rules)
+        return lambda rows: [
+            absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else shape % to_json(render(raw))
+            for row in rows
+        ]
+
+    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
+        shape = b"{" + b",".join(_literal(place.name) + b":%b" for place in places) + b"}"
+        return lambda fields: [shape % cells for cells in zip(*fields)]
+
+    def framed(self, structs: Sequence[bytes]) -> list[bytes]:
+        head, tail = self._head, self._tail
+        return [head + as_jackson(text) + tail for text in structs]
+
+    def payload_key(self, name: str) -> bytes:
+        return b"," + orjson.dumps(name) + b":"
+
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
+        head, tail, source = self._head, self._tail, _source(layout, options)
+        us, ns = (b"%d" % (now // 1000), b"%d" % now) if options.format == "legacy" else (_NULL, _NULL)
+        ends = {
+            kind: b',"op":"%b","ts_ms":%d,"transaction":null,"ts_us":%b,"ts_ns":%b}'
+            % (kind.encode(), now // 1_000_000, us, ns)
+            + tail
+            for kind in "cud"
+        }
+
+        def envelope(times: tuple[int, int, int], before: bytes, after: bytes, kind: ChangeKind) -> bytes:
+            return head + as_jackson(source % (*times, before, after)) + ends[kind]
+
+        return envelope
+
+
+def _source(layout: LogLayout, options: OutputConfig) -> bytes:
+    table = layout.description
+    names = (__version__, options.topic_prefix, table.keyspace, table.keyspace, table.name)
+    version, prefix, db, keyspace, name = (_literal(each) for each in names)
+    return b"".join((
+        b'{"source":{"version":', version, b',"connector":"scylla","name":', prefix,
+        b',"ts_ms":%d,"snapshot":"false","db":', db, b',"sequence":null,"ts_us":%d,"ts_ns":%d',
+        b',"keyspace_name":', keyspace, b',"table_name":', name, b'},"before":%b,"after":%b',
+    ))  # fmt: skip
+
+
+def _literal(text: str) -> bytes:
+    """A JSON text as it stands in a template."""
+    return orjson.dumps(text).replace(b"%", b"%%")
+
+
+def _double(raw: bytes) -> bytes:
+    (value,) = _unpack_double(raw)
+    return orjson.dumps(value) if is_plain(value) else orjson.dumps(java_number(java_double(value)))

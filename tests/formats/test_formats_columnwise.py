@@ -1,0 +1,178 @@
+"""The shortcuts of both formats and both converters are held against the reference: the same bytes, or none."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.changes import Change
+from connector.formats.encoder import Encoder
+from tests.formats.golden import NOW_NS
+from tests.formats.options import output_options
+from tests.formats.rows import Log, table
+from tests.values.strategies import NATIVE_VALUES
+
+NATIVES = sorted(set(NATIVE_VALUES) - {"counter"})
+NAMES = ("v", '100% "quoted"', "back\\slash", "größe😀")
+AVRO_NAMES = ("v", "w2", "_x", "Y")
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
+AVRO_VALUES = {"value.converter": AVRO, "value.converter.schema.registry.url": "http://127.0.0.1:1"}
+BOTH_AVRO = AVRO_VALUES | {"key.converter": AVRO, "key.converter.schema.registry.url": "http://127.0.0.1:1"}
+SCHEMAS = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+
+
+def advanced(before: str, after: str, placement: str) -> dict[str, str]:
+    return {
+        "cdc.output.format": "advanced",
+        "cdc.include.before": before,
+        "cdc.include.after": after,
+        "cdc.include.primary-key.placement": f"kafka-key,{placement}",
+    }
+
+
+VARIANTS: dict[str, dict[str, str]] = {
+    "legacy": {},
+    "legacy, strict": {"scylla.compatibility": "strict"},
+    "legacy with schemas": SCHEMAS,
+    "legacy without tombstones": {"tombstones.on.delete": "false"},
+    "legacy Avro": BOTH_AVRO,
+    "legacy Avro, strict, with keys in JSON": AVRO_VALUES | {"scylla.compatibility": "strict"},
+    "images": advanced("full", "full", "payload-before,payload-after,payload-key"),
+    "what was updated, with schemas": SCHEMAS | advanced("only-updated", "only-updated", "payload-after"),
+    "images before, strict": {"scylla.compatibility": "strict"} | advanced("full", "none", "payload-before"),
+    "Avro images": BOTH_AVRO | advanced("full", "full", "payload-before,payload-after,payload-key"),
+    "Avro, what was updated": BOTH_AVRO | advanced("only-updated", "full", "payload-diff"),
+    "no images": AVRO_VALUES | advanced("none", "none", "payload-key"),
+}
+
+
+class Ids:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, str], int] = {}
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        return self.numbers.setdefault((subject, schema_json), len(self.numbers) + 7)
+
+
+def encoder(**properties: str) -> Encoder:
+    ids = Ids()
+    return Encoder(output_options(**properties), ids, ids, clock=lambda: NOW_NS)
+
+
+def held_equal(made: Encoder, changes: list[Change]) -> None:
+    assert made.encode_alike(changes) == [made.encode(change) for change in changes]
+
+
+@st.composite
+def logs(draw: st.DrawFn, names: tuple[str, ...]) -> list[Change]:
+    """Changes, with and without images, of a table with a key and columns of any native types, and some others."""
+    types = {name: draw(st.sampled_from(NATIVES)) for name in ("pk", "ck", *names)}
+    types |= {"l": "list<int>", "f": "frozen<set<text>>", "vec": "vector<float, 2>"}
+    log = Log(table(types, clustering=("ck",), static=(names[1],)))
+
+    def row(operation: int, number: int, last: bool, time: uuid.UUID, key: dict[str, Any]) -> Any:
+        values: dict[str, Any] = {name: draw(st.none() | NATIVE_VALUES[types[name]]) for name in names}
+        values["vec"] = draw(st.none() | st.just([0.5, 1e10]))
+        values["f"] = draw(st.none() | st.lists(NATIVE_VALUES["text"], max_size=2))
+        values["l"] = draw(st.none() | st.just([(time, 1)]))
+        deleted = tuple(draw(st.sets(st.sampled_from((*names, "l")))))
+        removed = draw(st.sampled_from(({}, {"l": [time]})))
+        return log.row(operation, number, last, time, deleted=deleted, removed=removed, **values, **key)
+
+    changes = []
+    for _ in range(draw(st.integers(1, 4))):
+        key = {"pk": draw(NATIVE_VALUES[types["pk"]]), "ck": draw(st.none() | NATIVE_VALUES[types["ck"]])}
+        time = uuid.UUID(int=draw(st.integers(0, 2**128 - 1)), version=1)
+        rows = [row(0, 0, False, time, key)] if draw(st.booleans()) else []
+        rows.append(row(draw(st.sampled_from((1, 2, 3, -3))), 1, False, time, key))
+        rows += [row(9, 2, True, time, key)] if draw(st.booleans()) else []
+        changes += log.changes(*rows)
+    return changes
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_all_native_types_are_the_references(variant: str, data: st.DataObject) -> None:
+    properties = VARIANTS[variant]
+    names = AVRO_NAMES if AVRO in properties.values() else NAMES
+    held_equal(encoder(**properties), data.draw(logs(names)))
+
+
+LOG = Log(table({"pk": "int", "ck": "int", "a": "double", "b": "text"}, clustering=("ck",)))
+ONE = LOG.changes(LOG.row(2, 0, True, pk=1, ck=1, b="x"))
+
+
+@pytest.mark.parametrize(
+    "number", [0.0, -0.0, 0.1, 1e7, 9999999.999, 1e-3, 9e-4, 1e23, 5e-324, float("nan"), -float("inf")]
+)
+@pytest.mark.parametrize("converters", [{}, BOTH_AVRO], ids=["JSON", "Avro"])
+def test_doubles(number: float, converters: dict[str, str]) -> None:
+    held_equal(encoder(**converters), LOG.changes(LOG.row(2, 0, True, pk=1, ck=1, a=number)))
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 63, 64, 8191, 8192, -8193, 2**20, 2**27, 2**31 - 1, -(2**31)])
+def test_integers_of_all_lengths(number: int) -> None:
+    held_equal(encoder(**BOTH_AVRO), LOG.changes(LOG.row(2, 0, True, pk=number, ck=1)))
+
+
+def test_what_is_no_plain_row_has_no_shortcut() -> None:
+    image = LOG.changes(LOG.row(0, 0, pk=1, ck=1), LOG.row(1, 1, True, pk=1, ck=1))
+    partition = LOG.changes(LOG.row(4, 0, True, pk=1))
+    other = Log(LOG.description).changes(LOG.row(2, 0, True, pk=1, ck=1))
+    assert encoder().encode_alike([]) is None
+    assert encoder().encode_alike(ONE + partition) is None
+    assert encoder(**{"experimental.preimages.enabled": "true"}).encode_alike(ONE + image) is None
+    # An image that nobody asked for is nothing to look at.
+    held_equal(encoder(), ONE + image)
+    newer = Log(table({"pk": "int", "ck": "int", "a": "double", "c": "text"}, clustering=("ck",)))
+    assert encoder().encode_alike(ONE + newer.changes(newer.row(2, 0, True, pk=1, ck=1))) is None
+    assert encoder().encode_alike(ONE + other) is not None
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        advanced("full", "full", "kafka-headers"),
+        {"cdc.include.metadata": "true"},
+        {"cdc.include.collections": "delta"},
+        {"skipped.operations": "c"},
+        {"value.converter.replace.null.with.default": "false"},
+        {"transforms": "r", "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter"}
+        | {"transforms.r.regex": ".*", "transforms.r.replacement": "x"},
+    ],
+)
+def test_other_options_have_no_shortcut(properties: dict[str, str]) -> None:
+    made = encoder(**properties)
+    assert made.encode_alike(ONE) is None
+    made.encode(ONE[0])
+
+
+def test_a_key_of_collections_alone_has_no_shortcut_in_the_legacy_format() -> None:
+    log = Log(table({"pk": "frozen<list<int>>", "v": "int"}))
+    changes = log.changes(log.row(2, 0, True, pk=[1], v=1))
+    assert encoder().encode_alike(changes) is None
+    assert encoder().encode(changes[0])[0].key == b"{}"
+    held_equal(encoder(**advanced("none", "full", "payload-after")), changes)
+
+
+@pytest.mark.parametrize("raw", [{"a": b""}, {"a": b"123"}, {"pk": b""}, {"b": b"\xff"}])
+@pytest.mark.parametrize("converters", [{}, BOTH_AVRO], ids=["JSON", "Avro"])
+def test_unusual_cells_are_left_to_the_reference(raw: dict[str, bytes], converters: dict[str, str]) -> None:
+    assert encoder(**converters).encode_alike(LOG.changes(LOG.row(2, 0, True, pk=1, ck=1, raw=raw))) is None
+
+
+def test_subjects_are_asked_for_when_the_first_record_comes() -> None:
+    ids = Ids()
+    made = Encoder(output_options(**BOTH_AVRO), ids, ids)
+    assert made.encode_alike(LOG.changes(LOG.row(2, 0, True, pk=1, ck=1, raw={"b": b"\xff"}))) is None
+    assert not ids.numbers
+    made.encode_alike(ONE)
+    assert [subject for subject, _ in ids.numbers] == ["cases.ks.t-value", "cases.ks.t-key"]
