@@ -15,7 +15,7 @@ from connector.values.ordering import order_key
 from connector.values.types import CqlType, ListType, MapType, UserType, freeze, native
 from embedded.scylla.cql.tree import Conditions, Relation, Term
 from embedded.scylla.errors import InvalidRequest
-from embedded.scylla.execute.filters import COMPARISONS, Predicate, field_place, in_values
+from embedded.scylla.execute.filters import COMPARISONS, Predicate, field_place, in_values, like_matcher
 from embedded.scylla.execute.rows import Get, RowAt, column_getter
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.terms import Scope, compile_term
@@ -91,15 +91,27 @@ def _test(relation: Relation, column: Column, scope: Scope) -> Callable[[Run], P
         return (order(cast(bytes, raw)),)
 
     operator = relation.operator
-    if operator == "IN":
-        candidates = in_values(relation.value, name, type_, scope)
+    if operator in ("IN", "NOT IN"):
+        candidates = in_values(relation, name, type_, scope)
+        unwanted = operator == "NOT IN"
 
         def begin_in(run: Run) -> Predicate:
-            wanted = [keyed(raw) for raw in candidates(run)]
+            given = candidates(run)
+            if given is None:
+                return lambda row: unwanted
+            wanted = [keyed(raw) for raw in given]
             taken = get(run)
-            return lambda row: keyed(taken(row)) in wanted
+            return lambda row: (keyed(taken(row)) in wanted) is not unwanted
 
         return begin_in
+    if operator == "LIKE":
+        matches = like_matcher(relation, type_, name, scope)
+
+        def begin_like(run: Run) -> Predicate:
+            match, taken = matches(run), get(run)
+            return lambda row: match is not None and (raw := taken(row)) is not None and match(raw)
+
+        return begin_like
     if operator not in COMPARISONS:
         raise InvalidRequest(f"Unsupported condition operator {operator} on column {name}")
     if operator not in ("=", "!=") and element_contains_duration(type_):

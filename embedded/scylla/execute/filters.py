@@ -7,17 +7,27 @@ relation.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from connector.values.binary import split_cells
 from connector.values.ordering import order_key
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, freeze
-from embedded.scylla.cql.tree import AnyRelation, InList, Relation, Term, TokenRelation, TupleRelation, TupleTerm
+from connector.values.types import CqlType, ListType, MapType, SetType, UserType, freeze, native
+from embedded.scylla.cql.tree import (
+    AnyRelation,
+    InList,
+    Relation,
+    Term,
+    TokenRelation,
+    TupleRelation,
+    TupleTerm,
+    term_text,
+)
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.rows import Get, RowAt, column_getter
 from embedded.scylla.execute.run import Bound, Run
-from embedded.scylla.execute.terms import Scope, compile_term
+from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column, Table
 
@@ -44,14 +54,18 @@ def compile_filter(relation: AnyRelation, table: Table, scope: Scope) -> Filter:
     op = relation.operator
     if op in ("CONTAINS", "CONTAINS KEY"):
         return _contains(relation, column, scope)
-    if op == "IN":
+    if op in ("IN", "NOT IN"):
         return _in_filter(relation, get, type_, name, scope)
+    if op == "LIKE":
+        return _like(relation, get, type_, name, scope)
     wanted = compile_term(cast(Term, relation.value), name, type_, scope)
     order, compare = order_key(freeze(type_)), COMPARISONS[op]
 
     def begin(run: Run) -> Predicate:
-        right = order(_value(wanted(run), name))
-        taken = get(run)
+        value = _value(wanted(run), name)
+        if value is None:
+            return nothing
+        right, taken = order(value), get(run)
 
         def holds(row: RowAt) -> bool:
             raw = taken(row)
@@ -62,12 +76,67 @@ def compile_filter(relation: AnyRelation, table: Table, scope: Scope) -> Filter:
     return begin
 
 
-def _value(raw: object, name: str) -> bytes:
-    if raw is None:
-        raise InvalidRequest(f"Invalid null value in condition for column {name}")
+def nothing(row: RowAt) -> bool:
+    """No row compares with null."""
+    return False
+
+
+def _value(raw: object, name: str) -> bytes | None:
     if raw is UNSET:
         raise InvalidRequest(f"Invalid unset value for column {name}")
-    return cast(bytes, raw)
+    return cast("bytes | None", raw)
+
+
+def relation_text(relation: AnyRelation) -> str:
+    """The relation as CQL writes it, for errors."""
+    if isinstance(relation, Relation):
+        left = relation.column + (f"[{term_text(relation.key)}]" if relation.key is not None else "")
+    else:
+        left = f"({', '.join(relation.columns)})"
+    value = relation.value
+    right = f"({', '.join(map(term_text, value.items))})" if isinstance(value, InList) else term_text(value)
+    return f"{left} {relation.operator} {right}"
+
+
+def _like(relation: Relation, get: Callable[[Run], Get], type_: CqlType, name: str, scope: Scope) -> Filter:
+    matches = like_matcher(relation, type_, name, scope)
+
+    def begin(run: Run) -> Predicate:
+        match, taken = matches(run), get(run)
+        return nothing if match is None else lambda row: (raw := taken(row)) is not None and match(raw)
+
+    return begin
+
+
+def like_matcher(
+    relation: Relation, type_: CqlType, name: str, scope: Scope
+) -> Callable[[Run], Callable[[bytes], bool] | None]:
+    """For an execution what tells whether a text is like the pattern; None if that is null."""
+    if type_ not in (native("text"), native("ascii")):
+        raise InvalidRequest(f"LIKE is allowed only on string types, which {name} is not")
+    pattern = compile_term(cast(Term, relation.value), name, type_, scope)
+
+    def begin(run: Run) -> Callable[[bytes], bool] | None:
+        value = _value(pattern(run), name)
+        if value is None:
+            return None
+        expression = re.compile(_expression(value.decode()), re.DOTALL)
+        return lambda raw: expression.fullmatch(raw.decode()) is not None
+
+    return begin
+
+
+def _expression(pattern: str) -> str:
+    """A LIKE pattern as a regular expression: `%` is any text, `_` any character, `\\` takes the next one as it is."""
+    parts, escaped = [], False
+    for character in pattern:
+        if character == "\\" and not escaped:
+            escaped = True
+            continue
+        wild = None if escaped else {"%": ".*", "_": "."}.get(character)
+        parts.append(re.escape(character) if wild is None else wild)
+        escaped = False
+    return "".join(parts) + ("\\\\" if escaped else "")
 
 
 def _target(relation: Relation, column: Column, scope: Scope) -> tuple[Callable[[Run], Get], CqlType, str]:
@@ -77,12 +146,15 @@ def _target(relation: Relation, column: Column, scope: Scope) -> tuple[Callable[
         return (lambda run: whole), column.type, column.name
     type_ = column.type
     if relation.key is None or not isinstance(type_, MapType):
-        raise InvalidRequest(f"Column {column.name} cannot be used as a map")
+        raise InvalidRequest(f"Column {column.name} is not a map/set/list, cannot be subscripted")
     key = compile_term(relation.key, f"key({column.name})", type_.key, scope)
     order = order_key(type_.key)
 
     def begin(run: Run) -> Get:
-        wanted = order(_value(key(run), column.name))
+        raw_key = _value(key(run), column.name)
+        if raw_key is None:
+            return lambda row: None
+        wanted = order(raw_key)
 
         def get(row: RowAt) -> bytes | None:
             raw = whole(row)
@@ -99,23 +171,33 @@ def _target(relation: Relation, column: Column, scope: Scope) -> tuple[Callable[
 
 def _in_filter(relation: Relation, get: Callable[[Run], Get], type_: CqlType, name: str, scope: Scope) -> Filter:
     order = order_key(freeze(type_))
-    candidates = in_values(relation.value, name, type_, scope)
+    candidates = in_values(relation, name, type_, scope)
+    unwanted = relation.operator == "NOT IN"
 
     def begin(run: Run) -> Predicate:
-        wanted = {order(_value(raw, name)) for raw in candidates(run)}
-        taken = get(run)
-        return lambda row: (raw := taken(row)) is not None and order(raw) in wanted
+        given = candidates(run)
+        if given is None:
+            return nothing
+        known = [value for raw in given if (value := _value(raw, name)) is not None]
+        # A null among the values might be any, so that nothing is certain not to be among them.
+        if unwanted and len(known) < len(given):
+            return nothing
+        wanted, taken = {order(value) for value in known}, get(run)
+        return lambda row: (raw := taken(row)) is not None and (order(raw) in wanted) is not unwanted
 
     return begin
 
 
-def in_values(value: Term | InList, name: str, type_: CqlType, scope: Scope) -> Callable[[Run], list[bytes | None]]:
-    """The values of an IN, in the order given; null stays."""
+def in_values(
+    relation: Relation, name: str, type_: CqlType, scope: Scope
+) -> Callable[[Run], list[bytes | None] | None]:
+    """The values of an IN or NOT IN, in the order given; null stays. None if the whole list is null."""
+    value = relation.value
     if isinstance(value, InList):
         items: list[Bound] = [compile_term(item, name, type_, scope) for item in value.items]
         return lambda run: [cast("bytes | None", item(run)) for item in items]
-    whole = compile_term(value, f"in({name})", ListType(freeze(type_), True), scope)
-    return lambda run: split_cells(_value(whole(run), name))
+    whole = compile_in_list(value, f"{relation.operator.lower()}({name})", freeze(type_), scope)
+    return lambda run: None if (raw := _value(whole(run), name)) is None else split_cells(raw)
 
 
 def _contains(relation: Relation, column: Column, scope: Scope) -> Filter:
@@ -130,7 +212,10 @@ def _contains(relation: Relation, column: Column, scope: Scope) -> Filter:
     order, get = order_key(wanted_type), column_getter(column)
 
     def begin(run: Run) -> Predicate:
-        right = order(_value(wanted(run), column.name))
+        value = _value(wanted(run), column.name)
+        if value is None:
+            return nothing
+        right = order(value)
 
         def holds(row: RowAt) -> bool:
             raw = get(row)
@@ -152,7 +237,10 @@ def _tuple_filter(relation: TupleRelation, table: Table, scope: Scope) -> Filter
     compare = COMPARISONS[relation.operator]
 
     def begin(run: Run) -> Predicate:
-        right = tuple(order(_value(part(run), column.name)) for order, part, column in zip(orders, parts, columns))
+        values = [_value(part(run), column.name) for part, column in zip(parts, columns)]
+        if None in values:
+            return nothing
+        right = tuple(order(cast(bytes, value)) for order, value in zip(orders, values))
 
         def holds(row: RowAt) -> bool:
             raws = [get(row) for get in getters]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from embedded.scylla.cql.tree import Insert
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.attributes import compile_attributes
+from embedded.scylla.execute.candidates import required
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.operations import Operation, assign
-from embedded.scylla.execute.restrictions import required
 from embedded.scylla.execute.run import Bound, Run
 from embedded.scylla.execute.terms import Scope, compile_term
 from embedded.scylla.execute.writeplan import WritePlan, known_column, no_elements

@@ -7,13 +7,11 @@ token range and clustering slices in storage order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, NoReturn, cast
 
 from connector.values.binary import split_cells, split_fields
 from connector.values.ordering import order_key
-from connector.values.types import ListType, TupleType, freeze, native
+from connector.values.types import TupleType, freeze, native
 from embedded.scylla.cql.tree import (
     AnyRelation,
     InList,
@@ -24,77 +22,51 @@ from embedded.scylla.cql.tree import (
     TupleRelation,
     TupleTerm,
 )
-from embedded.scylla.errors import InvalidRequest, ServerError
-from embedded.scylla.execute.filters import Filter, compile_filter
+from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.candidates import (
+    Restriction,
+    Tuples,
+    combinations,
+    required,
+)
+from embedded.scylla.execute.filters import Filter, compile_filter, relation_text
 from embedded.scylla.execute.run import Bound as Compiled
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.slices import Edge, bounded_slices, in_storage_order
-from embedded.scylla.execute.terms import Scope, compile_term
+from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term
 from embedded.scylla.mutation import FULL_SLICE, Slice
-from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column, Table, partition_key_bytes
 from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
 
-Tuples = Callable[[Run], list[tuple[bytes, ...]]]
-"""The candidate values of one or several columns together."""
-
-MOST_COMBINATIONS = 100
+#: What no key can be looked up by.
+_FILTERED = frozenset(("CONTAINS", "CONTAINS KEY", "LIKE", "NOT IN"))
 FILTERING_NEEDED = (
     "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. "
     "If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
 )
 
 
-_EdgeTerm = tuple[tuple[Column, ...], Callable[[Run], tuple[bytes, ...]], bool]
-"""The columns of an inequality, their values, and whether these are inside."""
-
-
-@dataclass(slots=True)
-class _Restriction:
-    """What the relations say about a run of columns: candidates (`=`, `IN`) or edges (`<`, `>=`, …)."""
-
-    columns: tuple[Column, ...]
-    values: Tuples | None = None
-    single: bool = True
-    lower: _EdgeTerm | None = None
-    upper: _EdgeTerm | None = None
-    relations: list[AnyRelation] = field(default_factory=list)
-
-
-def required(value: object, name: str) -> bytes:
-    """A bound key value, which may be neither null nor unset."""
-    if value is None:
-        raise InvalidRequest(f"Invalid null value in condition for column {name}")
-    if value is UNSET:
-        raise InvalidRequest(f"Invalid unset value for column {name}")
-    return cast(bytes, value)
-
-
-def _combinations(candidates: list[Tuples], run: Run, kind: str) -> list[tuple[tuple[bytes, ...], ...]]:
-    """Every choice of one candidate per restriction, as many as ScyllaDB's default settings allow."""
-    found = list(product(*[values(run) for values in candidates]))
-    if len(found) > MOST_COMBINATIONS:
-        raise ServerError(
-            f"size of {kind}-key IN list or {kind}-key cartesian product of IN list {len(found)} is greater than "
-            f"maximum {MOST_COMBINATIONS}. Use --max-{kind}-key-restrictions-per-query configuration option to "
-            "change default setting."
-        )
-    return found
-
-
 class Restrictions:
     """The compiled WHERE clause. `key_values` gives the candidates per partition key column, None unless all are
     restricted; `clustering` says whether clustering columns are restricted at all, `full` whether to single rows."""
 
-    def __init__(self, table: Table, relations: Sequence[AnyRelation], scope: Scope, filtering: bool) -> None:
+    def __init__(
+        self,
+        table: Table,
+        relations: Sequence[AnyRelation],
+        scope: Scope,
+        filtering: bool,
+        select: bool = False,
+    ) -> None:
         self.table = table
+        self._select = select
         self.scope = scope
         self.filters: list[Filter] = []
         self.filters_used = False
         self._token_lower: tuple[Compiled, bool] | None = None
         self._token_upper: tuple[Compiled, bool] | None = None
         self.token = False
-        by_column: dict[str, _Restriction] = {}
+        by_column: dict[str, Restriction] = {}
         others: list[Relation] = []
         for relation in relations:
             if isinstance(relation, TokenRelation):
@@ -105,7 +77,7 @@ class Restrictions:
                 columns[0].kind in ("static", "regular")
                 or relation.key is not None
                 or relation.field is not None
-                or relation.operator.startswith("CONTAINS")
+                or relation.operator in _FILTERED
             ):
                 others.append(relation)
                 continue
@@ -113,8 +85,8 @@ class Restrictions:
         self._partition(by_column, filtering)
         self._clustering(by_column, filtering)
         for other in others:
-            if other.operator in ("IS NOT", "LIKE", "!=", "NOT IN"):
-                raise InvalidRequest(f'Unsupported "{other.operator}" relation on column {other.column}')
+            if other.operator in ("IS NOT", "!="):
+                raise InvalidRequest(f'Unsupported "{other.operator}" relation: {relation_text(other)}')
             self._filter(other, filtering)
 
     # ---- taking the relations in -------------------------------------------------------------------------------
@@ -159,13 +131,20 @@ class Restrictions:
             raise InvalidRequest(f"{operator} cannot be used with the token function")
 
     def _add(
-        self, by_column: dict[str, _Restriction], columns: tuple[Column, ...], relation: Relation | TupleRelation
+        self, by_column: dict[str, Restriction], columns: tuple[Column, ...], relation: Relation | TupleRelation
     ) -> None:
         operator = relation.operator
         present = by_column.get(columns[0].name)
         shown = columns[0].name
-        if operator in ("!=", "IS NOT", "LIKE", "NOT IN"):
-            raise InvalidRequest(f'Unsupported "{operator}" relation: {shown}')
+        if operator in ("!=", "IS NOT"):
+            raise InvalidRequest(f'Unsupported "{operator}" relation: {relation_text(relation)}')
+        if operator in _FILTERED:
+            raise InvalidRequest(f"{operator} cannot be used for Multi-column relations")
+        if present is not None and self._intersect(present, columns, relation):
+            if operator not in ("=", "IN") or present.values is not None:
+                return
+            present = None
+            del by_column[shown]
         if present is not None:
             tuples = isinstance(present.relations[0], TupleRelation) and isinstance(relation, TupleRelation)
             if present.columns != columns and not (tuples and present.columns[0] is columns[0]):
@@ -179,7 +158,7 @@ class Restrictions:
             raise InvalidRequest(
                 "Mixing single column relations and multi column relations on clustering columns is not allowed"
             )
-        restriction = present or _Restriction(columns)
+        restriction = present or Restriction(columns)
         restriction.relations.append(relation)
         for column in columns:
             by_column[column.name] = restriction
@@ -201,6 +180,21 @@ class Restrictions:
                 restriction.lower = edge
             else:
                 restriction.upper = edge
+
+    def _intersect(self, present: Restriction, columns: tuple[Column, ...], relation: Relation | TupleRelation) -> bool:
+        """A column that is restricted again: one relation finds the rows, of which the others leave some."""
+        both = [*present.relations, relation]
+        if not self._select or len(columns) != 1 or not all(isinstance(each, Relation) for each in both):
+            return False
+        candidates = relation.operator in ("=", "IN") or present.values is not None
+        sides = {each.operator[0] for each in both}
+        if not candidates and len(both) == 2 and len(sides) == 2:
+            return False
+        exact = relation.operator in ("=", "IN") and present.values is None
+        others = present.relations if exact else [relation]
+        self.filters += [compile_filter(each, self.table, self.scope) for each in others]
+        self.filters_used = True
+        return True
 
     def _tuple(
         self, value: Term | InList, columns: tuple[Column, ...], together: bool
@@ -255,7 +249,7 @@ class Restrictions:
         types = tuple(freeze(column.type) for column in columns)
         element = TupleType(types) if together else types[0]
         name = f"in({','.join(column.name for column in columns)})"
-        whole = compile_term(relation.value, name, ListType(element, True), self.scope)
+        whole = compile_in_list(relation.value, name, element, self.scope)
 
         def unpack(run: Run) -> list[tuple[bytes, ...]]:
             cells = split_cells(required(whole(run), shown))
@@ -280,7 +274,7 @@ class Restrictions:
 
     # ---- the partition key -------------------------------------------------------------------------------------
 
-    def _partition(self, by_column: dict[str, _Restriction], filtering: bool) -> None:
+    def _partition(self, by_column: dict[str, Restriction], filtering: bool) -> None:
         columns = self.table.partition_key
         found = [by_column.get(column.name) for column in columns]
         present = [restriction for restriction in found if restriction is not None]
@@ -310,7 +304,7 @@ class Restrictions:
         assert self.key_values is not None
         keys = []
         single = len(self.key_values) == 1
-        for parts in _combinations(self.key_values, run, "partition"):
+        for parts in combinations(self.key_values, run, "partition"):
             values = tuple(part[0] for part in parts)
             if single and not values[0]:
                 raise InvalidRequest("Key may not be empty")
@@ -337,10 +331,10 @@ class Restrictions:
 
     # ---- the clustering key ------------------------------------------------------------------------------------
 
-    def _clustering(self, by_column: dict[str, _Restriction], filtering: bool) -> None:
+    def _clustering(self, by_column: dict[str, Restriction], filtering: bool) -> None:
         columns = self.table.clustering
         self._prefix: list[Tuples] = []
-        self._last: _Restriction | None = None
+        self._last: Restriction | None = None
         self.single_row = True
         self.fixed_columns = 0
         at = 0
@@ -386,9 +380,7 @@ class Restrictions:
 
     def clustering_keys(self, run: Run) -> list[tuple[bytes, ...]]:
         """The full keys of the rows, in storage order. Only if `full`."""
-        keys = [
-            tuple(raw for part in parts for raw in part) for parts in _combinations(self._prefix, run, "clustering")
-        ]
+        keys = [tuple(raw for part in parts for raw in part) for parts in combinations(self._prefix, run, "clustering")]
         if len(keys) > 1:
             keys.sort(key=self.table.sort_key)
         spell = self.table.row_spelling
@@ -423,7 +415,7 @@ class Restrictions:
             upper = (last.upper[0], last.upper[1](run), last.upper[2]) if last.upper else None
             edges = (lower, upper)
         found: list[Slice] = []
-        for parts in _combinations(self._prefix, run, "clustering"):
+        for parts in combinations(self._prefix, run, "clustering"):
             prefix = tuple(raw for part in parts for raw in part)
             found += bounded_slices(self.table, prefix, *edges)
         return in_storage_order(found, self.table)

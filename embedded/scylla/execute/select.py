@@ -46,7 +46,7 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     else:
         chosen = [(compile_column(column), column.name) for column in table.ordered_columns]
     selections = [selection for selection, _ in chosen]
-    restrictions = Restrictions(table, statement.where, scope, statement.allow_filtering)
+    restrictions = Restrictions(table, statement.where, scope, statement.allow_filtering, select=True)
     _check_filtering(statement, restrictions)
     _check_statics(statement, selections, table, restrictions)
     if statement.distinct:

@@ -104,7 +104,11 @@ def create_table(statement: CreateTable, catalog: Catalog, current: str | None) 
             return Void()
         raise AlreadyExists(f'Cannot add already existing table "{name}" to keyspace "{keyspace}"', keyspace, name)
     if statement.compact_storage:
-        raise InvalidRequest("Support for the deprecated feature of 'CREATE TABLE WITH COMPACT STORAGE' is disabled")
+        raise InvalidRequest(
+            "Support for the deprecated feature of 'CREATE TABLE WITH COMPACT STORAGE' is disabled and will eventually "
+            "be removed in a future version.  To enable, set the 'enable_create_table_with_compact_storage' config "
+            "option to 'true'."
+        )
     options = _options(statement.properties)
     columns = _columns(statement, catalog, keyspace, options)
     given = options.get("id")

@@ -39,7 +39,7 @@ from embedded.scylla.execute.functions import Function, candidates, from_json_fu
 from embedded.scylla.execute.literals import constant_bytes
 from embedded.scylla.execute.run import Bound, Fixed, Run
 from embedded.scylla.execute.types import assignable, resolve_type
-from embedded.scylla.execute.validation import Check, checker, pack_cells, pack_collection
+from embedded.scylla.execute.validation import Check, checker, in_list_checker, pack_cells, pack_collection
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec
 from embedded.scylla.schema import Table
 
@@ -96,6 +96,14 @@ def compile_term(term: Term, name: str, type_: CqlType, scope: Scope) -> Bound:
             raise InvalidRequest(f"Cannot assign value {hinted.cql()} to {name} of type {type_.cql()}")
         return compile_term(term.term, name, hinted, scope)
     return _call(term, name, type_, scope)
+
+
+def compile_in_list(value: Term, name: str, element: CqlType, scope: Scope) -> Bound:
+    """The values of an IN given as one: `name` is the list's, its elements may be null."""
+    if isinstance(value, Marker):
+        scope.bind(value, name, ListType(element, True))
+        return bound_marker(value.index, name, in_list_checker(element))
+    return compile_term(value, name, ListType(element, True), scope)
 
 
 def bound_marker(index: int, name: str, check: Check) -> Bound:

@@ -7,7 +7,7 @@ Sets and maps come back sorted and without duplicates, as the server stores them
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -50,7 +50,7 @@ def pack_cells(cells: Iterable[bytes | None]) -> bytes:
     return b"".join([b"\xff\xff\xff\xff" if cell is None else _LENGTH(len(cell)) + cell for cell in cells])
 
 
-def pack_collection(cells: list[bytes], per_entry: int = 1) -> bytes:
+def pack_collection(cells: Sequence[bytes | None], per_entry: int = 1) -> bytes:
     """A list, set or (`per_entry` 2) map in its serialised form."""
     return _LENGTH(len(cells) // per_entry) + pack_cells(cells)
 
@@ -145,6 +145,17 @@ def _elements(raw: bytes, per_entry: int = 1) -> list[bytes]:
 def _list(type_: ListType) -> Check:
     element = checker(type_.element)
     return lambda raw: pack_collection([element(cell) for cell in _elements(raw)])
+
+
+def in_list_checker(element: CqlType) -> Check:
+    """The check of the values of an IN, among which there may be nulls."""
+    check = checker(element)
+
+    def checked(raw: bytes) -> bytes:
+        cells = [None if cell is None else check(cell) for cell in split_cells(raw)]
+        return pack_collection(cells)
+
+    return checked
 
 
 def _set(type_: SetType) -> Check:
