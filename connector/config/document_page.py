@@ -59,8 +59,15 @@ and handed over as PEM in memory; `ssl.truststore.certificates`, `ssl.keystore.c
 `ssl.keystore.key` are PEM texts. Cipher suites are translated to their OpenSSL names.
 
 **Logins.** `sasl.jaas.config` with `PlainLoginModule` (PLAIN), `ScramLoginModule` (SCRAM-SHA-256, SCRAM-SHA-512) or
-`OAuthBearerLoginModule` (client credentials: `clientId`, `clientSecret`, `scope`, `extension_…`, with
-`sasl.oauthbearer.token.endpoint.url`). Kerberos (`Krb5LoginModule`) needs a confluent-kafka built with libsasl2.
+`OAuthBearerLoginModule`. Kerberos (`Krb5LoginModule`) needs a confluent-kafka built with libsasl2.
+
+**OAuth.** Tokens come from the server at `sasl.oauthbearer.token.endpoint.url`: for client credentials (`clientId`,
+`clientSecret`, `scope`, `extension_…` of the login module, or `sasl.oauthbearer.client.credentials.client.id` and so
+on), or for a signed assertion (`sasl.oauthbearer.jwt.retriever.class` is Kafka's `JwtBearerJwtRetriever`, with
+`sasl.oauthbearer.assertion.…`). `ssl.truststore.location` and `ssl.truststore.password` in the login module's options
+are for that server. The callback handlers of Kafka and of Strimzi, whose options (`oauth.client.id`,
+`oauth.token.endpoint.uri`, …) mean the same here, are accepted, as librdkafka does their work; others are classes of
+the JVM, and an error.
 """
 
 

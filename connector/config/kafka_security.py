@@ -7,8 +7,9 @@ PEM in memory, and problems.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from connector.config.kafka_oauth import OAUTH_HANDLERS, OAUTH_NAMES, Report, translate_oauth
 from connector.config.keystores import KeystoreError, openssl_cipher_name, read_certificates, read_identity
 from connector.config.kind import nearest
 
@@ -32,9 +33,7 @@ SASL_NAMES = (
     "sasl.kerberos.service.name",
     "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.oauthbearer.client.credentials.client.id",
-    "sasl.oauthbearer.client.credentials.client.secret",
+    *OAUTH_NAMES,
     "sasl.login.callback.handler.class",
     "sasl.client.callback.handler.class",
     "sasl.login.class",
@@ -54,14 +53,12 @@ SASL_WITHOUT_EFFECT = (
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",
-    "sasl.oauthbearer.header.urlencode",
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
     "sasl.oauthbearer.jwks.endpoint.url",
     "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.sub.claim.name",
-    "sasl.oauthbearer.jwt.retriever.class",
     "sasl.oauthbearer.jwt.validator.class",
 )
 SECRET_NAMES = frozenset(
@@ -88,9 +85,6 @@ _MODULES = {
 }
 _JAAS = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\s*(.*?)\s*;\s*", re.DOTALL | re.IGNORECASE)
 _JAAS_OPTION = re.compile(r"""\s*([\w.\-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"';]+))""", re.DOTALL)
-
-#: Called with a property's name, what is wrong, and what would be right.
-Report = Callable[[str, str, str | None], None]
 
 
 class JaasError(ValueError):
@@ -142,7 +136,7 @@ def translate_sasl(given: Mapping[str, str], protocol: str, report: Report) -> d
             report("sasl.jaas.config", f"The module {module} does not serve sasl.mechanism={mechanism}", right)
             return found
     if mechanism == "OAUTHBEARER":
-        _oauth(given, options, found, report)
+        found |= translate_oauth(given, options, report)
     elif mechanism == "GSSAPI":
         _kerberos(options, found, report)
     else:
@@ -157,37 +151,6 @@ def _password(given: Mapping[str, str], options: Mapping[str, str], found: dict[
             report("sasl.jaas.config", f"Has no {option}", '… required username="…" password="…";')
         else:
             found[name] = value
-
-
-def _oauth(given: Mapping[str, str], options: Mapping[str, str], found: dict[str, str], report: Report) -> None:
-    if any(name.startswith("unsecuredLogin") for name in options):
-        report("sasl.jaas.config", "Unsecured tokens are not supported", 'clientId="…" clientSecret="…"')
-        return
-    if given.get("sasl.oauthbearer.method") == "default" or "sasl.oauthbearer.config" in given:
-        return  # librdkafka's own ways to a token, spelt out by the user
-    found["sasl.oauthbearer.method"] = "oidc"
-    sources = (
-        ("sasl.oauthbearer.client.id", "clientId", "sasl.oauthbearer.client.credentials.client.id"),
-        ("sasl.oauthbearer.client.secret", "clientSecret", "sasl.oauthbearer.client.credentials.client.secret"),
-        ("sasl.oauthbearer.scope", "scope", "sasl.oauthbearer.scope"),
-    )
-    asserted = "assertion" in given.get("sasl.oauthbearer.grant.type", "") or "jwt-bearer" in given.get(
-        "sasl.oauthbearer.grant.type", ""
-    )
-    for target, option, name in sources:
-        value = options.get(option) or given.get(name) or given.get(target)
-        if value is not None:
-            found[target] = value
-        elif option != "scope" and not asserted:
-            report("sasl.jaas.config", f"Has no {option}", 'clientId="…" clientSecret="…"')
-    extensions = [f"{name[10:]}={value}" for name, value in options.items() if name.startswith("extension_")]
-    if extensions:
-        found["sasl.oauthbearer.extensions"] = ",".join(extensions)
-    url = given.get("sasl.oauthbearer.token.endpoint.url", "").strip()
-    if url:
-        found["sasl.oauthbearer.token.endpoint.url"] = url
-    else:
-        report("sasl.oauthbearer.token.endpoint.url", "Is needed by OAUTHBEARER", "the address that gives out tokens")
 
 
 def _kerberos(options: Mapping[str, str], found: dict[str, str], report: Report) -> None:
@@ -218,7 +181,7 @@ def _has_gssapi() -> bool:
 def _check_handlers(given: Mapping[str, str], mechanism: str, report: Report) -> None:
     for name in ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class", "sasl.login.class"):
         handler = given.get(name, "").strip()
-        usual = handler.rsplit(".", 1)[-1] == "OAuthBearerLoginCallbackHandler" and mechanism == "OAUTHBEARER"
+        usual = handler.rsplit(".", 1)[-1] in OAUTH_HANDLERS and mechanism == "OAUTHBEARER"
         if handler and not usual:
             report(
                 name, "Classes of the JVM cannot be loaded here", "leave it out, and give the login in sasl.jaas.config"
