@@ -21,8 +21,15 @@ from embedded.scylla.system_tables.schema_tables import replication_map, table_o
 
 _DESCRIBE: Final = re.compile(r"\s*desc(?:ribe)?\s+(.*?)\s*;?\s*\Z", re.IGNORECASE | re.DOTALL)
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"|\w+|\.')
+_NOT_TO_BE_RUN: Final = """/* Do NOT execute this statement! It's only for informational purposes.
+   A CDC log table is created automatically when creating the base with CDC
+   enabled option or creating the vector index on the base table's vector column.
+
+{}
+*/"""
 _LENGTH: Final = Struct("<I")
 _TEXT: Final = native("text")
+_EXTENSIONS: Final = ("tablets", "cdc", "per_partition_rate_limit", "tombstone_gc")
 _NAMES: Final = ("keyspace_name", "type", "name")
 _WITH_STATEMENT: Final = (*_NAMES, "create_statement")
 
@@ -36,11 +43,12 @@ def describe(statement: str, schema: Schema, keyspace: str | None) -> Rows | Non
         return None
     words = _WORD.findall(found.group(1))
     upper = [word.upper() for word in words]
-    if upper[-2:] == ["WITH", "INTERNALS"]:
+    internals = upper[-2:] == ["WITH", "INTERNALS"]
+    if internals:
         words, upper = words[:-2], upper[:-2]
     if upper[:1] == ["FULL"]:
         words, upper = words[1:], upper[1:]
-    return _Describer(schema, keyspace).answer(words, upper)
+    return _Describer(schema, keyspace, internals).answer(words, upper)
 
 
 def _rows(columns: tuple[str, ...], rows: Iterator[Row]) -> Rows:
@@ -54,7 +62,8 @@ def _name(word: str) -> str:
 
 
 class _Describer:
-    def __init__(self, schema: Schema, keyspace: str | None) -> None:
+    def __init__(self, schema: Schema, keyspace: str | None, internals: bool) -> None:
+        self._internals = internals
         self._schema = schema
         self._keyspace = keyspace
 
@@ -118,7 +127,8 @@ class _Describer:
                 yield keyspace, "type", name, f"CREATE TYPE {place} (\n    {fields}\n);"
 
     def _table(self, table: Table) -> Iterator[Row]:
-        yield table.keyspace, "table", table.name, table_statement(table)
+        statement = table_statement(table, self._internals)
+        yield table.keyspace, "table", table.name, _NOT_TO_BE_RUN.format(statement) if is_log(table) else statement
         log = self._schema.table(table.keyspace, log_name(table.name))
         if log is not None and is_log(log):
             statement = f"ALTER TABLE {_place(log)} WITH {_properties(log)};"
@@ -176,21 +186,31 @@ def _properties(table: Table) -> str:
             properties[name] = _map(dict(value))
         else:
             properties[name] = _text(value) if isinstance(value, str) else str(value)
+    del properties["read_repair_chance"], properties["dclocal_read_repair_chance"]
     properties["comment"] = _text(table.comment)
     properties["default_time_to_live"] = str(table.default_time_to_live)
+    parts = [f"{name} = {properties[name]}" for name in sorted(properties)]
+    extensions = {name: value for name in _EXTENSIONS if isinstance(value := table.options.get(name), Mapping)}
     if (extension := table.extensions.get("cdc")) is not None:
-        properties["cdc"] = _map(_cdc_options(extension))
-    return "\n    AND ".join(f"{name} = {properties[name]}" for name in sorted(properties))
+        extensions["cdc"] = _cdc_options(extension)
+    # Those that ScyllaDB keeps as extensions stand last.
+    parts += [f"{name} = {_map(extensions[name])}" for name in sorted(extensions, key=_EXTENSIONS.index)]
+    return "\n    AND ".join(parts)
 
 
-def table_statement(table: Table) -> str:
+def table_statement(table: Table, internals: bool = False) -> str:
+    """`internals`: with the table's id, and with what makes the columns that were dropped once more."""
+
     def names(columns: tuple[str, ...]) -> str:
         return ", ".join(quote_identifier(name) for name in columns)
 
     lines = [
         f"    {quote_identifier(column.name)} {column.type.cql()}{' static' if column.kind == 'static' else ''},"
         for column in table.ordered_columns
+        if not (internals and column.name in {gone.name for gone in table.dropped})
     ]
+    dropped = sorted(table.dropped, key=lambda gone: gone.name) if internals else []
+    lines += [f"    {quote_identifier(gone.name)} {gone.type.cql()}," for gone in dropped]
     partition = names(tuple(column.name for column in table.partition_key))
     if len(table.partition_key) > 1:
         partition = f"({partition})"
@@ -198,4 +218,14 @@ def table_statement(table: Table) -> str:
     lines.append(f"    PRIMARY KEY ({partition}{clustering})")
     order = ", ".join(f"{quote_identifier(column.name)} {column.order.upper()}" for column in table.clustering)
     ordered = f"CLUSTERING ORDER BY ({order})\n    AND " if order else ""
-    return f"CREATE TABLE {_place(table)} (\n" + "\n".join(lines) + f"\n) WITH {ordered}{_properties(table)};"
+    if internals:
+        ordered = f"ID = {table.id}\nAND {ordered}"
+    statement = f"CREATE TABLE {_place(table)} (\n" + "\n".join(lines) + f"\n) WITH {ordered}{_properties(table)};"
+    for gone in dropped:
+        name = quote_identifier(gone.name)
+        statement += f"\nALTER TABLE {_place(table)} DROP {name} USING TIMESTAMP {gone.dropped_us};"
+        again = table.by_name.get(gone.name)
+        if again is not None:
+            static = " static" if again.kind == "static" else ""
+            statement += f"\nALTER TABLE {_place(table)} ADD {name} {again.type.cql()}{static};"
+    return statement

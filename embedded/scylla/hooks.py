@@ -53,6 +53,10 @@ class CdcHooks(Protocol):
         """Called before an ALTER takes effect: gives the tables to put, the (possibly completed) table first."""
         ...
 
+    def refuse_columns(self, table: Table, *, renames: bool) -> None:
+        """Called first of all when columns are added, dropped or renamed: raises if the table's columns are fixed."""
+        ...
+
     def drop_table(self, table: Table) -> Sequence[Table]:
         """Called before a table is dropped: gives all tables to drop, this one first."""
         ...
@@ -87,6 +91,9 @@ class NoCdc:
 
     def alter_table(self, old: Table, new: Table, change: TableChange) -> Sequence[Table]:
         return [new]
+
+    def refuse_columns(self, table: Table, *, renames: bool) -> None:
+        return None
 
     def drop_table(self, table: Table) -> Sequence[Table]:
         return [table]

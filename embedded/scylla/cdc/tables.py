@@ -101,6 +101,14 @@ class Cdc:
             self.streams.tablets.set_ttl(new.keyspace, new.name, after.ttl)
         return tables
 
+    def refuse_columns(self, table: Table, *, renames: bool) -> None:
+        if not is_log(table):
+            return
+        active = self._active_base(table) is not None
+        if renames:
+            raise InvalidRequest(_NO_RENAME if active else _NO_RENAME_WHILE_DETACHED)
+        raise InvalidRequest(_COLUMNS_FIXED if active else _COLUMNS_FIXED_WHILE_DETACHED)
+
     def drop_table(self, table: Table) -> Sequence[Table]:
         if is_log(table):
             if self._active_base(table) is not None:
@@ -129,11 +137,6 @@ class Cdc:
     def _alter_log(
         self, old: Table, new: Table, change: TableChange, given: Mapping[str, str] | None
     ) -> Sequence[Table]:
-        active = self._active_base(old) is not None
-        if change.added or change.dropped:
-            raise InvalidRequest(_COLUMNS_FIXED if active else _COLUMNS_FIXED_WHILE_DETACHED)
-        if change.renamed:
-            raise InvalidRequest(_NO_RENAME if active else _NO_RENAME_WHILE_DETACHED)
         if given is not None:
             require_enabled_flag(given)
             if parse_options(given).on:

@@ -109,6 +109,15 @@ class Cursor:
             items.append(item())
         return tuple(items)
 
+    def sparse(self, item: Callable[[], _Item], closing: str) -> tuple[_Item, ...]:
+        """One or more items up to the closing mark, which is taken; nothing need stand between two commas."""
+        items = [item()]
+        while not self.accept_mark(closing):
+            self.expect_mark(",")
+            if not self.sees_mark(",") and not self.sees_mark(closing):
+                items.append(item())
+        return tuple(items)
+
     def identifier(self) -> str:
         token = self.now
         if token.kind == "quoted" or (token.kind == "name" and token.text not in RESERVED):

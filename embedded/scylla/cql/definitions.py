@@ -60,16 +60,14 @@ def create(cursor: Cursor) -> Statement:
     if cursor.accept("keyspace") or cursor.accept("schema"):
         absent = _if_not_exists(cursor)
         name = cursor.identifier()
-        cursor.expect("with")
-        return CreateKeyspace(name, absent, _properties(cursor))
+        return CreateKeyspace(name, absent, _properties(cursor) if cursor.accept("with") else ())
     if cursor.accept("table") or cursor.accept("columnfamily"):
         return _create_table(cursor)
     if cursor.accept("type"):
         absent = _if_not_exists(cursor)
         type_name = cursor.name()
         cursor.expect_mark("(")
-        fields = cursor.several(lambda: _field(cursor))
-        cursor.expect_mark(")")
+        fields = cursor.sparse(lambda: _field(cursor), ")")
         return CreateType(type_name, absent, fields)
     return _refused(cursor) or cursor.fail()
 
@@ -122,8 +120,8 @@ def _create_table(cursor: Cursor) -> CreateTable:
     name = cursor.name()
     columns: list[RawColumn] = []
     keys: list[PrimaryKey] = []
-    cursor.expect_mark("(")
-    while True:
+
+    def part() -> None:
         if cursor.accept("primary", "key"):
             keys.append(_primary_key(cursor))
         else:
@@ -131,9 +129,9 @@ def _create_table(cursor: Cursor) -> CreateTable:
             if column.primary_key:
                 keys.append(((column.name,), ()))
             columns.append(column)
-        if not cursor.accept_mark(","):
-            break
-    cursor.expect_mark(")")
+
+    cursor.expect_mark("(")
+    cursor.sparse(part, ")")
     properties: list[tuple[str, PropertyValue]] = []
     order: tuple[tuple[str, bool], ...] = ()
     compact = False

@@ -230,10 +230,12 @@ def where(cursor: Cursor) -> tuple[AnyRelation, ...]:
 
 def _condition(cursor: Cursor) -> Relation:
     """A relation without the operators that only WHERE knows."""
-    after_name = cursor.ahead()
-    if after_name.kind == "name" and after_name.text in ("contains", "is"):
-        cursor.fail(after_name)
-    return column_relation(cursor)
+    start = cursor.at
+    found = column_relation(cursor)
+    if found.operator in ("CONTAINS", "CONTAINS KEY", "IS NOT"):
+        words = (token for token in cursor.tokens[start:] if token.kind == "name" and token.text in ("contains", "is"))
+        cursor.fail(next(words))
+    return found
 
 
 def conditions(cursor: Cursor) -> Conditions:

@@ -14,12 +14,13 @@ from embedded.scylla.cql.tree import AnyRelation
 from embedded.scylla.errors import InvalidRequest, ServerError
 from embedded.scylla.execute.run import Run
 from embedded.scylla.results import UNSET
-from embedded.scylla.schema import Column
+from embedded.scylla.schema import Column, Table
 
 Tuples = Callable[[Run], list[tuple[bytes, ...]]]
 """The candidate values of one or several columns together."""
 
 MOST_COMBINATIONS = 100
+LONGEST_KEY = 65535
 
 EdgeTerm = tuple[tuple[Column, ...], Callable[[Run], tuple[bytes, ...]], bool]
 """The columns of an inequality, their values, and whether these are inside."""
@@ -44,6 +45,14 @@ def required(value: object, name: str) -> bytes:
     if value is UNSET:
         raise InvalidRequest(f"Invalid unset value for column {name}")
     return cast(bytes, value)
+
+
+def row_key(parts: list[bytes], table: Table) -> tuple[bytes, ...]:
+    """A clustering key, fit for dictionaries and not too long."""
+    length = sum(map(len, parts)) + (2 * len(parts) if len(parts) > 1 else 0)
+    if length > LONGEST_KEY:
+        raise InvalidRequest(f"Key length of {length} is longer than maximum of {LONGEST_KEY}")
+    return tuple(parts) if table.row_spelling is None else table.row_spelling(tuple(parts))
 
 
 def combinations(candidates: list[Tuples], run: Run, kind: str) -> list[tuple[tuple[bytes, ...], ...]]:

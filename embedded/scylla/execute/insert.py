@@ -11,7 +11,7 @@ from collections.abc import Callable
 from embedded.scylla.cql.tree import Insert
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.attributes import compile_attributes
-from embedded.scylla.execute.candidates import required
+from embedded.scylla.execute.candidates import required, row_key
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.operations import Operation, assign
 from embedded.scylla.execute.run import Bound, Run
@@ -73,11 +73,9 @@ def compile_insert(statement: Insert, table: Table, scope: Scope) -> WritePlan:
         raise InvalidRequest(f"Missing mandatory PRIMARY KEY part {missing}")
     parts = [(given[column.name], column.name) for column in table.clustering if column.name in given]
     prepare = compile_attributes(statement.attributes, table, scope)
-    spell = table.row_spelling
 
-    def row_key(run: Run) -> ClusteringKey:
-        row = tuple([required(part(run), name) for part, name in parts])
-        return row if spell is None else spell(row)
+    def clustering_key(run: Run) -> ClusteringKey:
+        return row_key([required(part(run), name) for part, name in parts], table)
 
     static_writers = [operation.apply for operation in statics]
     writers = [operation.apply for operation in regulars]
@@ -88,7 +86,7 @@ def compile_insert(statement: Insert, table: Table, scope: Scope) -> WritePlan:
             write(run, mutation.static, no_elements)
         if not statics_only:
             row = RowMutation(Marker(run.timestamp, run.ttl, run.expiry))
-            mutation.rows[row_key(run)] = row
+            mutation.rows[clustering_key(run)] = row
             cells = row.cells
             for write in writers:
                 write(run, cells, no_elements)
@@ -100,7 +98,7 @@ def compile_insert(statement: Insert, table: Table, scope: Scope) -> WritePlan:
         prepare,
         build,
         lambda run: [key(run)],
-        None if statics_only else lambda run: [row_key(run)],
+        None if statics_only else lambda run: [clustering_key(run)],
         None,
         compile_conditions(statement.conditions, table, scope, not statics_only),
         False,

@@ -12,6 +12,7 @@ from connector.values.types import native
 from embedded.scylla.cql.tree import InsertJson
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.attributes import compile_attributes
+from embedded.scylla.execute.candidates import row_key
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.json_values import bytes_from_json, column_name, parse_json
 from embedded.scylla.execute.operations import assign
@@ -55,15 +56,14 @@ def compile_json_insert(statement: InsertJson, table: Table, scope: Scope) -> Wr
             raise InvalidRequest("Key may not be empty")
         return found
 
-    def row_key(given: dict[str, Any]) -> ClusteringKey:
-        row = tuple(key_part(given, column) for column in table.clustering)
-        return row if table.row_spelling is None else table.row_spelling(row)
+    def clustering_key(given: dict[str, Any]) -> ClusteringKey:
+        return row_key([key_part(given, column) for column in table.clustering], table)
 
     def build(run: Run, reader: Reader) -> list[PartitionMutation]:
         given = parsed(run)
         mutation = PartitionMutation(table, key(given))
         row = RowMutation(Marker(run.timestamp, run.ttl, run.expiry))
-        mutation.rows[row_key(given)] = row
+        mutation.rows[clustering_key(given)] = row
         for column in table.regular:
             if column.name in given:
                 raw = bytes_from_json(given[column.name], column.type)
@@ -80,7 +80,7 @@ def compile_json_insert(statement: InsertJson, table: Table, scope: Scope) -> Wr
         prepare,
         build,
         lambda run: [key(parsed(run))],
-        lambda run: [row_key(parsed(run))],
+        lambda run: [clustering_key(parsed(run))],
         None,
         compile_conditions(statement.conditions, table, scope, True),
         False,

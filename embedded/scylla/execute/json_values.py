@@ -55,7 +55,11 @@ def bytes_from_json_text(text: str, type_: CqlType) -> bytes | None:
     except InvalidRequest as error:
         message = f"execution of fromJson failed: Failed parsing fromJson parameter: {error}"
         raise FunctionFailure(message, "system", "fromJson", (type_.cql(),)) from None
-    return bytes_from_json(value, type_)
+    try:
+        return bytes_from_json(value, type_)
+    except InvalidRequest as error:
+        message = f"execution of fromjson failed: Failed execution of function system.fromjson: {error}"
+        raise FunctionFailure(message, "system", "fromjson", ("text",)) from None
 
 
 def bytes_from_json(value: Any, type_: CqlType) -> bytes | None:

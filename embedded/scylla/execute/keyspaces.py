@@ -55,9 +55,7 @@ def _text_map(properties: Properties, name: str) -> Mapping[str, str] | None:
 
 def _replication(given: Mapping[str, str] | None, catalog: Catalog) -> Mapping[str, str]:
     options = dict(given or {})
-    written = options.pop("class", None)
-    if written is None:
-        raise ConfigurationException("Missing mandatory replication strategy class")
+    written = options.pop("class", "NetworkTopologyStrategy")
     name = written.removeprefix(_LOCATOR)
     if name not in _STRATEGIES:
         raise ConfigurationException(f"Unable to find replication strategy class '{written}'")
@@ -70,6 +68,9 @@ def _replication(given: Mapping[str, str] | None, catalog: Catalog) -> Mapping[s
         raise ConfigurationException("SimpleStrategy requires a replication_factor strategy option.")
     if name == "NetworkTopologyStrategy":
         factor = options.pop("replication_factor", None)
+        if factor is None and not options:
+            # ScyllaDB's default: a replica in every rack, of which there is one.
+            factor = "1"
         if factor is not None:
             options = {**dict.fromkeys(catalog.datacenters(), factor), **options}
     return {"class": _LOCATOR + name, **options}

@@ -28,6 +28,7 @@ from embedded.scylla.execute.candidates import (
     Tuples,
     combinations,
     required,
+    row_key,
 )
 from embedded.scylla.execute.filters import Filter, compile_filter, relation_text
 from embedded.scylla.execute.run import Bound as Compiled
@@ -380,11 +381,11 @@ class Restrictions:
 
     def clustering_keys(self, run: Run) -> list[tuple[bytes, ...]]:
         """The full keys of the rows, in storage order. Only if `full`."""
-        keys = [tuple(raw for part in parts for raw in part) for parts in combinations(self._prefix, run, "clustering")]
-        if len(keys) > 1:
-            keys.sort(key=self.table.sort_key)
-        spell = self.table.row_spelling
-        return keys if spell is None else [spell(key) for key in keys]
+        keys = [
+            row_key([raw for part in parts for raw in part], self.table)
+            for parts in combinations(self._prefix, run, "clustering")
+        ]
+        return sorted(keys, key=self.table.sort_key) if len(keys) > 1 else keys
 
     @property
     def only_first_column(self) -> bool:

@@ -27,8 +27,9 @@ from embedded.scylla.errors import InvalidRequest, SyntaxException
 _ARITY: Final = {"list": 1, "set": 1, "map": 2, "frozen": 1}
 
 
-def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType]) -> CqlType:
-    """The type that was named; user types must be of the same keyspace."""
+def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType], frozen: bool = False) -> CqlType:
+    """The type that was named; user types must be of the same keyspace. `frozen`: it stands inside a frozen type,
+    and so is frozen itself."""
     name = raw.name
     if not raw.parameters:
         if not raw.quoted and raw.keyspace is None:
@@ -47,7 +48,8 @@ def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType]
         return UserType(found.keyspace, found.name, found.fields)
     if name in _ARITY and len(raw.parameters) != _ARITY[name]:
         raise SyntaxException(f"{name} takes {_ARITY[name]} type parameters")
-    inner = [resolve_type(parameter, keyspace, user_types) for parameter in raw.parameters]
+    frozen = frozen or name in ("frozen", "tuple", "vector")
+    inner = [resolve_type(parameter, keyspace, user_types, frozen) for parameter in raw.parameters]
     if name == "frozen":
         if isinstance(inner[0], NativeType):
             raise InvalidRequest(
@@ -62,6 +64,8 @@ def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType]
         return VectorType(freeze(inner[0]), raw.dimensions)
     if name not in ("list", "set", "map"):
         raise SyntaxException(f"Unknown type {name}")
+    if frozen:
+        inner = [freeze(element) for element in inner]
     for element in inner:
         if is_multi_cell(element):
             raise InvalidRequest(
@@ -78,7 +82,10 @@ def resolve_type(raw: RawType, keyspace: str, user_types: Mapping[str, UserType]
 
 
 def _described(name: str, inner: list[CqlType]) -> str:
-    return f"{name}<{', '.join(element.cql() for element in inner)}>"
+    def shown(element: CqlType) -> str:
+        return f"{element.keyspace}.{element.name}" if isinstance(element, UserType) else element.cql()
+
+    return f"{name}<{', '.join(map(shown, inner))}>"
 
 
 def element_contains_duration(type_: CqlType) -> bool:

@@ -9,6 +9,7 @@ from embedded.scylla.errors import (
     ConfigurationException,
     CqlError,
     FunctionFailure,
+    FunctionFailure,
     InvalidRequest,
     ProtocolError,
     ServerError,
@@ -28,10 +29,24 @@ TABLE = (
 def cql() -> CqlSession:
     session = CqlSession()
     session.execute(TABLE)
+    session.execute("CREATE TABLE texts (p int, c text, d text, PRIMARY KEY (p, c, d))")
     return session
 
 
+LONG = "'" + 40_000 * "a" + "'"
 CASES: list[tuple[str, type[CqlError], str]] = [
+    ("CREATE TABLE k (a int PRIMARY KEY) WITH COMPACT STORAGE", InvalidRequest, "'CREATE TABLE WITH COMPACT STORAGE'"),
+    ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, fromJson('x'))", FunctionFailure, "Failed parsing fromJson"),
+    ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, fromJson('\"x\"'))", FunctionFailure, "execution of fromjson failed"),
+    (f"INSERT INTO texts (p, c, d) VALUES (1, {LONG}, {LONG})", InvalidRequest, "Key length of 80004 is longer than"),
+    (f"DELETE FROM texts WHERE p = 1 AND c = {LONG} AND d = {LONG}", InvalidRequest, "Key length of 80004"),
+    ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d = 1 IF l[0] CONTAINS 1", SyntaxException, "input 'CONTAINS'"),
+    ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d = 1 IF v IS NOT null", SyntaxException, "input 'IS'"),
+    (
+        "CREATE TABLE k (a int PRIMARY KEY, b list<set<int>>)",
+        InvalidRequest,
+        "not allowed inside collections: list<set",
+    ),
     ("SELEC * FROM t", SyntaxException, "line 1:0 no viable alternative at input 'SELEC'"),
     ("SELECT * FROM", SyntaxException, "no viable alternative at input '<EOF>'"),
     ("SELECT * FROM t WHERE p = 'unended", SyntaxException, "line 1:26"),
@@ -100,7 +115,6 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ),
     ("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy'}", AlreadyExists, "existing keyspace"),
     ("CREATE KEYSPACE k WITH replication = {'class': 'Nowhere'}", ConfigurationException, "replication strategy class"),
-    ("CREATE KEYSPACE k WITH replication = {}", ConfigurationException, "Missing mandatory replication strategy"),
     ("CREATE KEYSPACE k WITH nonsense = 1", SyntaxException, "Unknown property 'nonsense'"),
     ("CREATE TABLE t (p int PRIMARY KEY)", AlreadyExists, "already existing table"),
     ("CREATE TABLE x (p int)", InvalidRequest, "No PRIMARY KEY specifed"),

@@ -281,3 +281,18 @@ def test_range_deletes_take_every_kind_of_bound(cql: CqlSession) -> None:
         left = sorted(cql.rows("SELECT a, b FROM r WHERE pk = 0"))
         assert left == [key for key in everything if not deleted(*key)], where
         cql.clock.move(1)
+
+
+def test_definitions_may_be_written_loosely() -> None:
+    cql = CqlSession()
+    cql.execute("CREATE KEYSPACE plain")
+    assert dict(cql.engine.schema.keyspaces["plain"].replication)["class"].endswith("NetworkTopologyStrategy")
+    cql.execute("CREATE TYPE u (a int, b frozen<list<int>>,)")
+    cql.execute("CREATE TABLE k (a frozen<map<set<int>, list<u>>>, , b tuple<list<set<int>>, u>, PRIMARY KEY (a),)")
+    types = {column.name: column.type.cql() for column in cql.engine.schema.tables("ks")[0].columns}
+    assert types == {
+        "a": "frozen<map<frozen<set<int>>, frozen<list<frozen<u>>>>>",
+        "b": "frozen<tuple<frozen<list<frozen<set<int>>>>, frozen<u>>>",
+    }
+    cql.execute("INSERT INTO k (a) VALUES ({{2, 1}: [{a: 3}]})")
+    assert len(cql.rows("SELECT * FROM k WHERE a = {{1, 2, 1}: [{a: 3, b: null}]}")) == 1

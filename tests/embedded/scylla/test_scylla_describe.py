@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -58,3 +59,23 @@ def test_descriptions_create_the_same_again(client: RawClient, keyspace: str, sc
         client.done(statement)
     assert client.rows(columns).rows == before
     assert texts(client, f"DESCRIBE KEYSPACE {keyspace}") == rows
+
+
+def test_internals_are_the_id_and_what_was_dropped(client: RawClient, keyspace: str) -> None:
+    (log,) = client.rows(f"SELECT id FROM system_schema.tables WHERE keyspace_name = '{keyspace}'").rows[1]
+    client.done("CREATE TABLE u (a int, b int, s text static, m set<int>, PRIMARY KEY (a, b))")
+    client.done("ALTER TABLE u DROP m")
+    client.done("ALTER TABLE u DROP s USING TIMESTAMP 5")
+    client.done("ALTER TABLE u ADD s text static")
+    statement = texts(client, "DESC TABLE u WITH INTERNALS")[0][3]
+    assert "\n    b int,\n    m set<int>,\n    s text,\n    PRIMARY KEY (a, b)\n) WITH ID = " in statement
+    assert f"\nALTER TABLE {keyspace}.u DROP m USING TIMESTAMP " in statement
+    assert statement.endswith(f"DROP s USING TIMESTAMP 5;\nALTER TABLE {keyspace}.u ADD s text static;")
+    described = texts(client, "DESC TABLE t_scylla_cdc_log WITH INTERNALS")[0][3]
+    assert described.startswith("/* Do NOT execute this statement!") and described.endswith("*/")
+    assert f"WITH ID = {uuid.UUID(bytes=log)}" in described
+    assert "tombstone_gc = {'mode': 'timeout', 'propagation_delay_in_seconds': '3600'}" in described
+    for wrong in ('DROP "cdc$time"', "DROP nothing", "ADD a int"):
+        error = client.query(f"ALTER TABLE t_scylla_cdc_log {wrong}").error
+        assert error[1].startswith("You cannot modify the set of columns of a CDC log table directly.")
+    assert client.query("ALTER TABLE t_scylla_cdc_log RENAME v TO w").error[1].startswith("Cannot rename a column")
