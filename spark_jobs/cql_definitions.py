@@ -113,6 +113,7 @@ def _table(keyspace: str, table: str, body: str, rest: str) -> dict[str, Any]:
         if found:
             partition = [name]
         plain, static = re.subn(r"\s+STATIC\s*$", "", plain, flags=re.IGNORECASE)
+        plain = re.sub(r"\s+TTL\s*$", "", plain, flags=re.IGNORECASE)
         columns[name] = {"name": name, "type": plain.strip(), "kind": "static" if static else "regular", "position": -1}
     if not partition or any(name not in columns for name in partition + clustering):
         raise Invalid("the primary key is missing or names columns that are not there")

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS ks.t (
     PRIMARY KEY ((pk, w), "Ck", ck2)
 ) WITH CLUSTERING ORDER BY ("Ck" DESC, ck2 ASC)
   AND comment = 'a;b, it''s at https://x.y/z -- not /* here "' AND cdc = {'enabled': 'true'};
-CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint /* and */, "a--b),;" text // more
+CREATE TABLE ks.simple (id uuid PRIMARY KEY, n bigint /* and */, e timestamp TTL, "a--b),;" text // more
 );
 CREATE MATERIALIZED VIEW ks.mv AS SELECT id FROM ks.simple WHERE n > 5 PRIMARY KEY (id);
 CREATE TABLE ks.behind (id int PRIMARY KEY);
@@ -58,7 +58,8 @@ def test_cql_files_give_tables_with_keys_in_order(tmp_path: Path) -> None:
     ]
     assert [column.name for column in table.of_kind("static")] == ["s"]
     assert table.of_kind("regular")[0].type.cql() == "map<text, frozen<addr>>"
-    assert [column.name for column in found["ks.simple"].columns] == ["id", "n", "a--b),;"]
+    simple = [(column.name, column.type.cql()) for column in found["ks.simple"].columns]
+    assert simple == [("id", "uuid"), ("n", "bigint"), ("e", "timestamp"), ("a--b),;", "text")]
     assert list(found) == ["ks.t", "ks.simple", "ks.behind"]
     assert carried(table)[1] == ["v"]
 
