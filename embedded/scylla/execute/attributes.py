@@ -18,6 +18,8 @@ from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Table
 
 MAX_TTL = 20 * 365 * 24 * 3600
+# What stands for none in ScyllaDB.
+_NO_TIMESTAMP = -(1 << 63)
 
 
 def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Callable[[Run, int | None], None]:
@@ -43,6 +45,8 @@ def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Ca
             if raw is not UNSET:
                 run.timestamp = int.from_bytes(cast(bytes, raw), "big", signed=True)
                 run.explicit = True
+                if run.timestamp == _NO_TIMESTAMP:
+                    raise InvalidRequest("Invalid timestamp value")
         seconds = default if ttl is None else _seconds(ttl(run), default)
         if seconds:
             run.ttl, run.expiry = seconds, run.now_s + seconds

@@ -28,6 +28,7 @@ from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.rows import Get, RowAt, column_getter
 from embedded.scylla.execute.run import Bound, Run
 from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term
+from embedded.scylla.execute.types import element_contains_duration
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column, Table
 
@@ -59,6 +60,8 @@ def compile_filter(relation: AnyRelation, table: Table, scope: Scope) -> Filter:
     if op == "LIKE":
         return _like(relation, get, type_, name, scope)
     wanted = compile_term(cast(Term, relation.value), name, type_, scope)
+    if op != "=" and element_contains_duration(type_):
+        raise InvalidRequest("Slice restrictions are not supported on durations")
     order, compare = order_key(freeze(type_)), COMPARISONS[op]
 
     def begin(run: Run) -> Predicate:

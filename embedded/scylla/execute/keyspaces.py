@@ -221,6 +221,13 @@ def alter_type(statement: AlterType, catalog: Catalog, current: str | None) -> R
     keyspace = old.keyspace
     catalog.changeable("ALTER", keyspace)
     fields = list(old.fields)
+    for table in catalog.schema.tables(keyspace):
+        for column in table.partition_key:
+            if uses_type(column.type, old):
+                raise InvalidRequest(
+                    f"Cannot add new field to type {keyspace}.{old.name} because it is used in the partition key "
+                    f"column {column.name} of table {table.full_name}"
+                )
     for field, raw in statement.add:
         if field in dict(fields):
             raise InvalidRequest(
@@ -228,12 +235,11 @@ def alter_type(statement: AlterType, catalog: Catalog, current: str | None) -> R
             )
         kind = resolve_type(raw, keyspace, catalog.schema.user_types(keyspace))
         _check_field(field, kind)
-        for table in catalog.schema.tables(keyspace):
-            if any(uses_type(column.type, old) for column in table.partition_key):
-                raise InvalidRequest(
-                    f"Cannot add new field to type {keyspace}.{old.name} because it is used in the partition "
-                    f"key of table {table.full_name}"
-                )
+        if uses_type(kind, old):
+            raise InvalidRequest(
+                f"Cannot add new field {field} of type {kind.cql()} to type {keyspace}.{old.name} as this would create "
+                "a circular reference"
+            )
         fields.append((field, kind))
     for before, after in statement.rename:
         if before not in dict(fields):

@@ -312,6 +312,8 @@ def _delete_element(column: Column, key: Term, scope: Scope) -> Operation:
         index = compile_term(key, f"index({name})", native("int"), scope)
 
         def drop_index(run: Run, cells: Cells, current: Current) -> None:
+            if index(run) is UNSET:
+                return
             place = _list_index(run, index, current(name), "delete")
             merge_column(cells, name, CollectionMutation(None, {place: Cell(run.timestamp, None)}))
 
@@ -322,8 +324,10 @@ def _delete_element(column: Column, key: Term, scope: Scope) -> Operation:
 
     def drop_key(run: Run, cells: Cells, current: Current) -> None:
         place = at(run)
-        if place is None or place is UNSET:
-            raise InvalidRequest(f"Invalid {'null' if place is None else 'unset'} map key")
+        if place is UNSET:
+            return
+        if place is None:
+            raise InvalidRequest("Invalid null map key")
         merge_column(cells, name, CollectionMutation(None, {spell(cast(bytes, place)): Cell(run.timestamp, None)}))
 
     return Operation(column, drop_key)

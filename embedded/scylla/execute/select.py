@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from connector.values.types import native
-from embedded.scylla.cql.tree import Relation, Select, Term, TokenRelation
+from embedded.scylla.cql.tree import AnyRelation, Relation, Select, Term, TokenRelation
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.json_values import json_text, shown_name
 from embedded.scylla.execute.paging import NO_LIMIT, Position, pack_position, unpack_position
@@ -50,14 +50,14 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     _check_filtering(statement, restrictions)
     _check_statics(statement, selections, table, restrictions)
     if statement.distinct:
-        _check_distinct(selections, table, restrictions)
+        _check_distinct(selections, table, restrictions, statement.where)
     if statement.attributes.timeout is not None:
         compile_term(statement.attributes.timeout, "[timeout]", native("duration"), scope)
     reverse = _reversed(statement, table, restrictions)
     limit = _limit(statement.limit, "LIMIT", scope)
     per_partition = _limit(statement.per_partition_limit, "PER PARTITION LIMIT", scope)
     aggregated = any(selection.fold is not None for selection in selections) or bool(statement.group_by)
-    if aggregated and statement.per_partition_limit is not None:
+    if aggregated and statement.per_partition_limit is not None and not statement.group_by:
         raise InvalidRequest("PER PARTITION LIMIT is not allowed with aggregate queries.")
     if statement.distinct and statement.per_partition_limit is not None:
         raise InvalidRequest("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries")
@@ -100,8 +100,11 @@ def _check_statics(statement: Select, selections: list[Selection], table: Table,
         raise InvalidRequest("Cannot restrict clustering columns when selecting only static columns")
 
 
-def _check_distinct(selections: list[Selection], table: Table, restrictions: Restrictions) -> None:
-    if restrictions.clustering or restrictions.filters_used:
+def _check_distinct(
+    selections: list[Selection], table: Table, restrictions: Restrictions, where: tuple[AnyRelation, ...]
+) -> None:
+    restricted = {name for each in where for name in ((each.column,) if isinstance(each, Relation) else each.columns)}
+    if any(table.by_name[name].kind != "partition_key" for name in restricted):
         raise InvalidRequest("SELECT DISTINCT with WHERE clause only supports restriction by partition key.")
     named = [column for selection in selections for column in selection.columns]
     for column in named:
@@ -111,7 +114,7 @@ def _check_distinct(selections: list[Selection], table: Table, restrictions: Res
                 f"(not {column.name})"
             )
     for column in table.partition_key:
-        if column not in named and not all(each.kind == "static" for each in named):
+        if restrictions.key_values is None and column not in named:
             raise InvalidRequest(
                 f"SELECT DISTINCT queries must request all the partition key columns (missing {column.name})"
             )
@@ -299,15 +302,22 @@ def _aggregated(reading: _Reading, group: tuple[Column, ...], grouped: bool) -> 
     keys = [compile_column(column) for column in group]
 
     def execute(run: Run) -> Rows:
-        limit = reading.limit(run)
-        found = rows(scan, reading.stores(scan.table), run, None, reading.per_partition(run))
+        limit, per_partition = reading.limit(run), reading.per_partition(run)
+        found = rows(scan, reading.stores(scan.table), run, None, NO_LIMIT)
         getters = [key.begin(run) for key in keys]
         out: list[Row] = []
         present: list[Folder] | None = None
         current: object = None
-        for _, row in found:
+        partition: bytes | None = None
+        groups = 0
+        for key, row in found:
             place = [get(row) for get in getters]
+            if key != partition:
+                partition, groups = key, 0
+            elif groups == per_partition and place != current:
+                continue
             if present is None or place != current:
+                groups += 1
                 if present is not None:
                     out.append(_result(reading, present))
                     if len(out) == limit:

@@ -9,7 +9,6 @@ from embedded.scylla.errors import (
     ConfigurationException,
     CqlError,
     FunctionFailure,
-    FunctionFailure,
     InvalidRequest,
     ProtocolError,
     ServerError,
@@ -21,7 +20,7 @@ from tests.embedded.scylla.cql_session import CqlSession
 
 TABLE = (
     "CREATE TABLE t (p int, c int, d int, s int static, v int, m map<text, int>, l list<int>, st set<int>,"
-    " f frozen<list<int>>, PRIMARY KEY (p, c, d))"
+    " f frozen<list<int>>, e duration, PRIMARY KEY (p, c, d))"
 )
 
 
@@ -29,12 +28,27 @@ TABLE = (
 def cql() -> CqlSession:
     session = CqlSession()
     session.execute(TABLE)
+    session.execute("CREATE TYPE inner_type (a int)")
+    session.execute("CREATE TYPE outer_type (a frozen<inner_type>)")
+    session.execute("CREATE TYPE alone (a int)")
+    session.execute("CREATE TYPE holder (a frozen<set<alone>>)")
+    session.execute("CREATE TABLE typed (p frozen<list<outer_type>> PRIMARY KEY)")
     session.execute("CREATE TABLE texts (p int, c text, d text, PRIMARY KEY (p, c, d))")
     return session
 
 
 LONG = "'" + 40_000 * "a" + "'"
 CASES: list[tuple[str, type[CqlError], str]] = [
+    ("SELECT DISTINCT s FROM t", InvalidRequest, "must request all the partition key columns (missing p)"),
+    ("SELECT p, count(*) FROM t PER PARTITION LIMIT 1", InvalidRequest, "PER PARTITION LIMIT is not allowed with agg"),
+    (
+        "SELECT * FROM t WHERE e > 1s ALLOW FILTERING",
+        InvalidRequest,
+        "Slice restrictions are not supported on durations",
+    ),
+    (f"UPDATE t USING TIMESTAMP {-(1 << 63)} SET s = 1 WHERE p = 1", InvalidRequest, "Invalid timestamp value"),
+    ("ALTER TYPE alone ADD b frozen<holder>", InvalidRequest, "as this would create a circular reference"),
+    ("ALTER TYPE inner_type RENAME a TO b", InvalidRequest, "used in the partition key column p of table ks.typed"),
     ("CREATE TABLE k (a int PRIMARY KEY) WITH COMPACT STORAGE", InvalidRequest, "'CREATE TABLE WITH COMPACT STORAGE'"),
     ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, fromJson('x'))", FunctionFailure, "Failed parsing fromJson"),
     ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, fromJson('\"x\"'))", FunctionFailure, "execution of fromjson failed"),

@@ -323,3 +323,18 @@ def test_computed_tables_are_read_like_others_and_not_written() -> None:
     assert cql.rows("SELECT * FROM computed WHERE k = 'a'") == []
     with pytest.raises(Unauthorized):
         cql.execute("INSERT INTO computed (k, n) VALUES ('a', 1)")
+
+
+def test_group_by_with_a_limit_per_partition(cql: CqlSession) -> None:
+    assert cql.rows("SELECT p, c FROM t WHERE p IN (0, 1) GROUP BY p, c PER PARTITION LIMIT 2") == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
+    assert cql.rows("SELECT p, count(*) FROM t WHERE p IN (0, 1) GROUP BY p PER PARTITION LIMIT 1 LIMIT 1") == [(0, 5)]
+
+
+def test_distinct_may_filter_partition_keys(cql: CqlSession) -> None:
+    assert sorted(cql.rows("SELECT DISTINCT p FROM t WHERE p > 2 ALLOW FILTERING")) == [(3,), (4,), (9,)]
+    assert cql.rows("SELECT DISTINCT s FROM t WHERE p = 9") == [(1,)]
