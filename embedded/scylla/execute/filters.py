@@ -148,6 +148,8 @@ def _target(relation: Relation, column: Column, scope: Scope) -> tuple[Callable[
     if relation.key is None and relation.field is None:
         return (lambda run: whole), column.type, column.name
     type_ = column.type
+    if relation.key is not None and isinstance(type_, ListType):
+        return _list_element(relation.key, column, type_, whole, scope)
     if relation.key is None or not isinstance(type_, MapType):
         raise InvalidRequest(f"Column {column.name} is not a map/set/list, cannot be subscripted")
     key = compile_term(relation.key, f"key({column.name})", type_.key, scope)
@@ -170,6 +172,27 @@ def _target(relation: Relation, column: Column, scope: Scope) -> tuple[Callable[
         return get
 
     return begin, type_.value, f"value({column.name})"
+
+
+def _list_element(
+    key: Term, column: Column, type_: ListType, whole: Get, scope: Scope
+) -> tuple[Callable[[Run], Get], CqlType, str]:
+    index = compile_term(key, f"idx({column.name})", native("int"), scope)
+
+    def begin(run: Run) -> Get:
+        place = _value(index(run), column.name)
+        if place is None:
+            return lambda row: None
+        at = int.from_bytes(place, "big", signed=True)
+
+        def get(row: RowAt) -> bytes | None:
+            raw = whole(row)
+            cells = split_cells(raw) if raw else []
+            return cells[at] if 0 <= at < len(cells) else None
+
+        return get
+
+    return begin, type_.element, f"value({column.name})"
 
 
 def _in_filter(relation: Relation, get: Callable[[Run], Get], type_: CqlType, name: str, scope: Scope) -> Filter:

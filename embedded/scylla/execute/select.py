@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from connector.values.types import native
-from embedded.scylla.cql.tree import AnyRelation, Relation, Select, Term, TokenRelation
+from embedded.scylla.cql.tree import AnyRelation, InList, Relation, Select, Term, TokenRelation, TupleRelation
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.json_values import json_text, shown_name
 from embedded.scylla.execute.paging import NO_LIMIT, Position, pack_position, unpack_position
@@ -130,7 +130,7 @@ def _reversed(statement: Select, table: Table, restrictions: Restrictions) -> bo
     fixed = {
         name
         for relation in statement.where
-        if not isinstance(relation, TokenRelation) and relation.operator == "="
+        if not isinstance(relation, TokenRelation) and (relation.operator == "=" or _only_one(relation))
         for name in ((relation.column,) if isinstance(relation, Relation) else relation.columns)
     }
     for name, descending in statement.order:
@@ -158,6 +158,12 @@ def _reversed(statement: Select, table: Table, restrictions: Restrictions) -> bo
     if len(directions) > 1:
         raise InvalidRequest("Unsupported order by relation")
     return directions.pop()
+
+
+def _only_one(relation: Relation | TupleRelation) -> bool:
+    """An IN with one value is as good as an equation."""
+    value = relation.value
+    return relation.operator == "IN" and isinstance(value, InList) and len(value.items) == 1
 
 
 def _limit(term: Term | None, what: str, scope: Scope) -> Callable[[Run], int]:

@@ -12,9 +12,9 @@ TEXTS = ["", "a", "ab", "a%", "A", "ba", "a\nb", "äb", "a.b"]
 @pytest.fixture(scope="module")
 def cql() -> CqlSession:
     session = CqlSession()
-    session.execute("CREATE TABLE t (p int, c int, v int, x text, m map<int, int>, PRIMARY KEY (p, c))")
+    session.execute("CREATE TABLE t (p int, c int, v int, x text, m map<int, int>, l list<int>, PRIMARY KEY (p, c))")
     for at, text in enumerate(TEXTS):
-        session.execute("INSERT INTO t (p, c, v, x, m) VALUES (0, ?, ?, ?, ?)", at, at, text, [(1, at)])
+        session.execute("INSERT INTO t (p, c, v, x, m, l) VALUES (0, ?, ?, ?, ?, ?)", at, at, text, [(1, at)], [at])
     session.execute("INSERT INTO t (p, c) VALUES (0, 100)")
     return session
 
@@ -55,6 +55,10 @@ def test_like(cql: CqlSession, pattern: str, matched: list[str]) -> None:
         ("m CONTAINS KEY null", []),
         ("m[null] = 1", []),
         ("m[1] = 3", [3]),
+        ("l[0] = 3", [3]),
+        ("l[5] = 3", []),
+        ("l[null] = 3", []),
+        ("l[0] > 6", [7, 8]),
     ],
 )
 def test_filters(cql: CqlSession, where: str, found: list[int]) -> None:

@@ -335,6 +335,15 @@ def test_group_by_with_a_limit_per_partition(cql: CqlSession) -> None:
     assert cql.rows("SELECT p, count(*) FROM t WHERE p IN (0, 1) GROUP BY p PER PARTITION LIMIT 1 LIMIT 1") == [(0, 5)]
 
 
+def test_an_in_of_one_value_may_be_skipped_in_order_by(cql: CqlSession) -> None:
+    cql.execute("CREATE TABLE o (p int, c int, d int, PRIMARY KEY (p, c, d))")
+    for d in range(3):
+        cql.execute(f"INSERT INTO o (p, c, d) VALUES (0, 1, {d})")
+    assert cql.rows("SELECT d FROM o WHERE p = 0 AND c IN (1) ORDER BY d DESC") == [(2,), (1,), (0,)]
+    with pytest.raises(InvalidRequest, match="Unsupported order by relation"):
+        cql.rows("SELECT d FROM o WHERE p = 0 AND c IN (1, 2) ORDER BY d DESC")
+
+
 def test_distinct_may_filter_partition_keys(cql: CqlSession) -> None:
     assert sorted(cql.rows("SELECT DISTINCT p FROM t WHERE p > 2 ALLOW FILTERING")) == [(3,), (4,), (9,)]
     assert cql.rows("SELECT DISTINCT s FROM t WHERE p = 9") == [(1,)]
