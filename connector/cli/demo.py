@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from embedded.process import TiedProcess
 
 _LOOK_SECONDS = 0.25
-_UP_SECONDS = 60
+_UP_SECONDS = 180
 _LANDING_SECONDS = 600
 _NEEDED = ("pyspark", "delta")
 _MARKER = "made-by-scylla-cdc-demo"

@@ -49,6 +49,8 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Whoever runs the tests in the background of a shell ignores Ctrl-C, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert demo.stdout is not None

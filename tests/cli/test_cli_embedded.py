@@ -86,10 +86,11 @@ def test_kill_9_of_the_command_leaves_no_broker() -> None:
     until(lambda: all(is_gone(pid) for pid in below))
 
 
+@pytest.mark.timeout(1200)
 def test_the_demo_shows_what_works_and_leaves_nothing(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [*SCYLLA_CDC, "demo", "--rows", "20"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
+        [*SCYLLA_CDC, "demo", "--rows", "20"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout[-3000:]
     assert "0 differences" in done.stdout and "\x1b" not in done.stdout

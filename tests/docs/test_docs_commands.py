@@ -109,7 +109,9 @@ def in_background(step: Step) -> Iterator[None]:
 
 def environment() -> dict[str, str]:
     """The user's, without what the test's own `make` left for its children."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PYTEST"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("ARGS", "MAKE", "MFLAGS", "PYTEST"))
+    }
     return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}", "NO_COLOR": "1"}
 
 
