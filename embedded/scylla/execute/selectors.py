@@ -140,6 +140,8 @@ def compile_selector(selector: Selector, scope: Scope) -> Selection:
     if isinstance(selector, CastSelector):
         inner = compile_selector(selector.inner, scope)
         target = resolve_type(selector.type, scope.keyspace, scope.user_types)
+        if inner.type == target:
+            return inner
         convert = cast_function(inner.type, target)
         name = f"cast({inner.name} as {target.cql()})"
         return _applied(name, target, [inner], lambda run, cells: None if cells[0] is None else convert(cells[0]))

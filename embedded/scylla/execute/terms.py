@@ -283,6 +283,11 @@ def _call(term: CallTerm, name: str, type_: CqlType, scope: Scope) -> Bound:
                 f"Type error: cannot assign result of function system.{fitting[0].name} "
                 f"(type {fitting[0].returns.cql()}) to {name} (type {type_.cql()})"
             )
+        if len(returning) > 1 and any(isinstance(argument, Marker | Null) for argument in term.arguments):
+            raise InvalidRequest(
+                f"Ambiguous call to function system.{returning[0].name} (can be matched by following signatures: "
+                f"{', '.join(map(str, returning))}): use type casts to disambiguate"
+            )
         function = returning[0]
     arguments = [
         compile_term(given, f"arg{at}({function.name})", wanted, scope)

@@ -33,12 +33,14 @@ def cql() -> CqlSession:
     session.execute("CREATE TYPE alone (a int)")
     session.execute("CREATE TYPE holder (a frozen<set<alone>>)")
     session.execute("CREATE TABLE typed (p frozen<list<outer_type>> PRIMARY KEY)")
-    session.execute("CREATE TABLE texts (p int, c text, d text, PRIMARY KEY (p, c, d))")
+    session.execute("CREATE TABLE texts (p int, c text, d text, a date, PRIMARY KEY (p, c, d))")
     return session
 
 
 LONG = "'" + 40_000 * "a" + "'"
 CASES: list[tuple[str, type[CqlError], str]] = [
+    ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, toUnixTimestamp(null))", InvalidRequest, "cannot assign result"),
+    ("UPDATE texts SET a = toDate(?) WHERE p = 1 AND c = '' AND d = ''", InvalidRequest, "Ambiguous call to function"),
     ("SELECT DISTINCT s FROM t", InvalidRequest, "must request all the partition key columns (missing p)"),
     ("SELECT p, count(*) FROM t PER PARTITION LIMIT 1", InvalidRequest, "PER PARTITION LIMIT is not allowed with agg"),
     (
