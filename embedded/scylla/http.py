@@ -113,7 +113,8 @@ async def start_http(handler: Handler, host: str, port: int) -> asyncio.Server:
             if response is not None:
                 writer.write(response)
                 await writer.drain()
-        except ConnectionError:
+        except (ConnectionError, asyncio.CancelledError):
+            # The client has gone, or the server ends in the middle of a long request.
             pass
         finally:
             writer.close()
