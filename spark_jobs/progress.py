@@ -62,6 +62,8 @@ class Progress:
             progress.rows += rows
             progress.dead.update(dead)
             progress.batches += 1
+            # It goes on: what was wrong before is over.
+            progress.last_error = None
             if newest_us is not None:
                 progress.newest_us = max(progress.newest_us or 0, newest_us)
         self._show()

@@ -6,6 +6,7 @@ In: the configuration's connection. Out: ``SourceAccess``; key stores are read o
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ from connector.source.descriptions import describe_base
 from connector.source.settings import ConnectionSettings
 
 SourceTable = TableDescription
+
+_PAUSES_S = (0.2, 0.5)
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class SourceAccess:
             )
         )
         try:
-            connection.open()
+            _opened(connection)
         except AccessDenied as error:
             raise LandingError(f"{error}; check scylla.user and scylla.password") from None
         except RetriableSourceError as error:
@@ -77,6 +80,16 @@ class SourceAccess:
             raise LandingError(f"reading the source failed: {error}") from None
         finally:
             connection.close()
+
+
+def _opened(connection: Connection) -> None:
+    """A task that fails is the end of the whole comparison or backfill: a server that is busy is asked again."""
+    for pause in _PAUSES_S:
+        try:
+            return connection.open()
+        except RetriableSourceError:
+            threading.Event().wait(pause)
+    connection.open()
 
 
 def source_access(config: ConnectionConfig) -> SourceAccess:

@@ -94,7 +94,7 @@ def dealt(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
 
 def read_pages(connection: Connection, bind: Callable[[], object]) -> Iterator[RawPage]:
     """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again."""
-    yield from _pages(connection, bind, _ask(connection, bind(), None))
+    yield from _pages(connection, bind, _ask(connection, bind, None))
 
 
 def read_keys(
@@ -106,7 +106,7 @@ def read_keys(
     while True:
         while len(waiting) < together and (key := next(left, None)) is not None:
             bind = partial(connection.raw_statement, query, key)
-            waiting.append((bind, _ask(connection, bind(), None)))
+            waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
         yield from _pages(connection, *waiting.popleft())
@@ -120,15 +120,21 @@ def _pages(connection: Connection, bind: Callable[[], object], waiting: Future[A
     while True:
         page, state = _answered(connection, bind, state, waiting)
         if state:
-            waiting = _ask(connection, bind(), state)
+            waiting = _ask(connection, bind, state)
         if page.rows:
             yield page
         if not state:
             return
 
 
-def _ask(connection: Connection, statement: object, state: bytes | None) -> Future[Answer]:
+def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None) -> Future[Answer]:
     answer: Future[Answer] = Future()
+    try:
+        statement = bind()
+    except RetriableSourceError as error:
+        # Preparing the statement asks the server as well.
+        answer.set_exception(error)
+        return answer
     connection.page_async(
         statement, lambda page, after: answer.set_result((page, after)), answer.set_exception, paging_state=state
     )
@@ -147,5 +153,5 @@ def _answered(
                 raise
             threading.Event().wait(pause * random.uniform(0.8, 1.2))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
-            waiting = _ask(connection, bind(), state)
+            waiting = _ask(connection, bind, state)
     raise AssertionError("unreachable")

@@ -90,7 +90,9 @@ def test_errors_that_pass_are_waited_for(
     query = base_query(describe_base(connection, *name.split("."))[0], ["v"])
     for action in ("read_timeout", "unavailable", "overloaded"):
         scylla.admin.add_fault(action, table=name, count=2, skip=1)
+    unprepared = scylla.admin.add_fault("overloaded", table=name, opcode="PREPARE", count=1)
     assert len(all_rows(connection, query)) == 40
+    assert scylla.admin.fault(unprepared)["fired"] == 1
     session.execute(f"DROP TABLE {name}")
     with pytest.raises(SourceError):
         all_rows(connection, query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from connector.errors import ConfigurationError
+from spark_jobs.progress import Progress
 from spark_jobs.session import session_settings
 from spark_jobs.settings import load_settings
 
@@ -104,3 +106,11 @@ def test_a_session_has_a_task_per_core_of_one_machine_and_more_on_a_cluster() ->
     assert session_settings({"spark.master": "local[*]"})[name] == str(os.cpu_count())
     assert session_settings({"spark.master": "yarn"})[name] == "32"
     assert session_settings({"spark.master": "local[3]", name: "7"})[name] == "7"
+
+
+def test_a_table_that_goes_on_is_not_told_as_failed() -> None:
+    progress = Progress(io.StringIO())
+    progress.of("ks.t").last_error = "its topic is gone"
+    assert progress.text().endswith("FAILED: its topic is gone")
+    progress.batch("ks.t", 1, {}, None)
+    assert progress.text() == "ks.t: 1 changes, 0 merges"

@@ -87,7 +87,9 @@ def test_what_the_source_refuses_is_one_line_with_a_remedy() -> None:
             described(SourceAccess(point, "reader", Secret("wrong")), TableName("ks", "t"))
         assert "\n" not in str(caught.value) and "wrong" not in str(caught.value)
         right = SourceAccess(point, "reader", Secret("hunter2"))
+        busy = scylla.admin.add_fault("overloaded", pattern="FROM system.local", count=2)
         with pytest.raises(LandingError, match=r"^table ks.t does not exist: there is no keyspace ks in the source$"):
             described(right, TableName("ks", "t"))
+        assert scylla.admin.fault(busy)["fired"] == 2, "it was asked again"
         with pytest.raises(LandingError, match=r"^table system.nothing does not exist in the source$"):
             described(right, TableName("system", "nothing"))
