@@ -1,7 +1,7 @@
 """How fast log rows become records: rows as the driver cuts them in, bytes for Kafka out, one thread.
 
 Prints records per CPU-second for each format and converter, made together and made one by one; rows of the advanced
-format come with their post-images.
+format come with their pre-images and post-images.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CountingIds:
         return len(self.schemas)
 
 
-def output_options(converter: ConverterConfig, format_: str = "legacy") -> OutputConfig:
+def output_options(converter: ConverterConfig, format_: str = "legacy", preimages: bool = False) -> OutputConfig:
     """Options as a configuration without further properties gives them."""
     return OutputConfig(
         format="advanced" if format_ == "advanced" else "legacy",
@@ -49,7 +49,7 @@ def output_options(converter: ConverterConfig, format_: str = "legacy") -> Outpu
         include_after="full" if format_ == "advanced" else "none",
         key_placement=frozenset(("kafka-key", "payload-after", "payload-before")),
         payload_key_name="key",
-        preimages=False,
+        preimages=preimages,
         tombstones=True,
         skipped_operations=frozenset("t"),
         collections="none",
@@ -82,7 +82,7 @@ def table() -> LogLayout:
 
 
 def log_rows(layout: LogLayout, count: int, images: bool = False) -> list[Row]:
-    """Inserts, with their post-images if so asked."""
+    """Inserts, with their images of both kinds if so asked."""
     rows = []
     for number in range(count):
         values = {
@@ -101,10 +101,11 @@ def log_rows(layout: LogLayout, count: int, images: bool = False) -> list[Row]:
             "total": struct.pack(">q", number * 1000),
         }
         if images:
-            after = values | {"cdc$batch_seq_no": struct.pack(">i", 1), "cdc$operation": b"\x09"}
-            del values["cdc$end_of_batch"]
-            rows.append(tuple(values.get(name) for name in layout.columns))
-            values = after
+            last = values.pop("cdc$end_of_batch")
+            for number_in_batch, operation in enumerate((b"\x00", b"\x02")):
+                values |= {"cdc$batch_seq_no": struct.pack(">i", number_in_batch), "cdc$operation": operation}
+                rows.append(tuple(values.get(name) for name in layout.columns))
+            values |= {"cdc$batch_seq_no": struct.pack(">i", 2), "cdc$operation": b"\x09", "cdc$end_of_batch": last}
         rows.append(tuple(values.get(name) for name in layout.columns))
     return rows
 
@@ -124,7 +125,7 @@ def records_per_second(encoder: Encoder, layout: LogLayout, pages: list[list[Row
 
 
 def _pages(rows: list[Row]) -> list[list[Row]]:
-    return [rows[at : at + 5000] for at in range(0, len(rows), 5000)]
+    return [rows[at : at + 6000] for at in range(0, len(rows), 6000)]
 
 
 def measure(rows: int = 50_000, repeats: int = 3) -> dict[str, int]:
@@ -133,6 +134,7 @@ def measure(rows: int = 50_000, repeats: int = 3) -> dict[str, int]:
     plain, imaged = (_pages(log_rows(layout, rows, images)) for images in (False, True))
     variants = {
         "legacy, JSON": output_options(ConverterConfig("json", schemas_enable=False)),
+        "legacy, JSON, pre-images": output_options(ConverterConfig("json", schemas_enable=False), preimages=True),
         "legacy, JSON with schemas": output_options(ConverterConfig("json")),
         "legacy, Avro": output_options(ConverterConfig("avro")),
         "advanced, JSON": output_options(ConverterConfig("json", schemas_enable=False), "advanced"),
@@ -142,7 +144,7 @@ def measure(rows: int = 50_000, repeats: int = 3) -> dict[str, int]:
     for name, options in variants.items():
         ids = CountingIds()
         encoder = Encoder(options, ids, ids)
-        pages = imaged if options.format == "advanced" else plain
+        pages = imaged if options.format == "advanced" or options.preimages else plain
         # In turns, so that other work of the machine weighs on both alike.
         rates = [
             [records_per_second(encoder, layout, pages, one_by_one) for one_by_one in (False, True)]

@@ -14,15 +14,15 @@ from connector.changes.change import TRUE
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
 from connector.formats.headers import header_text
-from connector.formats.plan import Field, Headers, TablePlan, row_field, rules_of, source_of, struct_of
+from connector.formats.plan import Field, Headers, RowOf, TablePlan, row_field, rules_of, source_of, struct_of
 from connector.formats.record import Schema
 from connector.formats.schemas import envelope_schema, schema_of, struct
 from connector.values.rendering import column_renderer, renderer
-from connector.values.types import freeze, native
-
-RowOf = Callable[[Change], Row | None]
+from connector.values.types import NativeType, freeze, native
 
 _DATE: Final = native("date")
+_NULL: Final = (None,)
+_NOTHING: Final = (None, b"")
 
 
 def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
@@ -96,10 +96,11 @@ def shown_rows(layout: LogLayout, options: OutputConfig) -> tuple[RowOf, RowOf]:
     return _before(layout, options), _after(layout, options)
 
 
-def _modified(layout: LogLayout) -> Callable[[Row], list[int]]:
+def _modified(layout: LogLayout, strict: bool) -> Callable[[Row], list[int]]:
     """From a delta row to the positions of the values that the operation modified."""
+    # To the Java connector a value of no bytes is null, and so nothing that was written.
     cells = [
-        (place.value, place.deleted, place.deleted_elements)
+        (place.value, place.deleted, place.deleted_elements, _NOTHING if strict and _never_empty(place) else _NULL)
         for place in layout.places
         if place.value is not None and not place.column.is_key
     ]
@@ -107,8 +108,8 @@ def _modified(layout: LogLayout) -> Callable[[Row], list[int]]:
     def modified(row: Row) -> list[int]:
         return [
             value
-            for value, deleted, elements in cells
-            if row[value] is not None
+            for value, deleted, elements, nothing in cells
+            if row[value] not in nothing
             or (deleted is not None and row[deleted] == TRUE)
             or (elements is not None and row[elements] is not None)
         ]
@@ -116,10 +117,15 @@ def _modified(layout: LogLayout) -> Callable[[Row], list[int]]:
     return modified
 
 
-def _only_updated(layout: LogLayout) -> Callable[[Row, Row], Row]:
+def _never_empty(place: ColumnPlace) -> bool:
+    type_ = place.column.type
+    return isinstance(type_, NativeType) and type_.name not in ("ascii", "blob", "text")
+
+
+def _only_updated(layout: LogLayout, strict: bool) -> Callable[[Row, Row], Row]:
     """From an image and the delta row to the image with nothing in it but the key and what was modified."""
     keys = [place.value for place in layout.keys if place.value is not None]
-    modified_of, blank = _modified(layout), [None] * len(layout.columns)
+    modified_of, blank = _modified(layout, strict), [None] * len(layout.columns)
 
     def only_updated(image: Row, row: Row) -> Row:
         shown: list[bytes | None] = [*blank]
@@ -133,7 +139,7 @@ def _only_updated(layout: LogLayout) -> Callable[[Row, Row], Row]:
 def _before(layout: LogLayout, options: OutputConfig) -> RowOf:
     if options.include_before == "none":
         return lambda change: None
-    modified_of, only_updated = _modified(layout), _only_updated(layout)
+    modified_of, only_updated = _modified(layout, options.strict), _only_updated(layout, options.strict)
     updated_only = options.include_before == "only-updated"
     with_after = options.include_after != "none"
 
@@ -158,7 +164,7 @@ def _before(layout: LogLayout, options: OutputConfig) -> RowOf:
 def _after(layout: LogLayout, options: OutputConfig) -> RowOf:
     if options.include_after == "none":
         return lambda change: None
-    only_updated = _only_updated(layout)
+    only_updated = _only_updated(layout, options.strict)
     updated_only = options.include_after == "only-updated"
 
     def after(change: Change) -> Row | None:

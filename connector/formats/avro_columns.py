@@ -14,7 +14,7 @@ from connector.changes.change import ChangeKind
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
 from connector.formats.avro_converter import long_bytes, writer
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, usual
 from connector.formats.schemas import schema_of
 from connector.values.rendering import RenderingRules, column_renderer
 from connector.values.types import NativeType, freeze
@@ -64,10 +64,8 @@ class AvroColumns:
                 else present + _pack_double(*_unpack_double(raw))
                 for row in rows
             ]
-        render, write = (
-            column_renderer(place.column.type, self._rules),
-            writer(schema_of(freeze(place.column.type), "")),
-        )
+        render = usual(column_renderer(place.column.type, self._rules), in_cell)
+        write = writer(schema_of(freeze(place.column.type), ""))
 
         def written(raw: bytes) -> bytes:
             buffer = bytearray(cell)
@@ -91,15 +89,14 @@ class AvroColumns:
     def payload_key(self, name: str) -> bytes:
         return b""
 
-    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
         table = layout.description
         start = self._head() + _string(__version__) + _string("scylla") + _string(options.topic_prefix)
         middle = _DEFAULT_FIRST + _string("false") + _string(table.keyspace) + _NULL + _PRESENT
         names = _string(table.keyspace) + _string(table.name)
-        us, ns = (_PRESENT + long_bytes(now // 1000), _PRESENT + long_bytes(now))
-        clock = us + ns if options.format == "legacy" else _NULL + _NULL
+        times = _PRESENT + long_bytes(now // 1000) + _PRESENT + long_bytes(now) if clock else _NULL + _NULL
         ends = {
-            kind: _PRESENT + _string(kind) + _PRESENT + long_bytes(now // 1_000_000) + _NULL + clock for kind in "cud"
+            kind: _PRESENT + _string(kind) + _PRESENT + long_bytes(now // 1_000_000) + _NULL + times for kind in "cud"
         }
         join = b"".join
 

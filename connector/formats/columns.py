@@ -7,12 +7,13 @@ records of them. All raise at a cell that is not as cells usually are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from connector.changes import LogLayout, Row
 from connector.changes.change import TRUE, ChangeKind
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
+from connector.values.rendering import Render
 
 #: From rows to the bytes of one field in each.
 Column = Callable[[Sequence[Row]], list[bytes]]
@@ -48,11 +49,25 @@ class Columns(Protocol):
         """What stands between ``after`` and a key in the payload."""
         ...
 
-    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
-        """For records that are made at a time, in nanoseconds."""
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
+        """For records that are made at a time, in nanoseconds; ``clock``: with that time in ``ts_us`` and ``ts_ns``."""
         ...
 
 
 def absent(row: Row, deleted_at: int | None, null_cell: bytes, null: bytes) -> bytes:
     """The field of a cell that is null: written so, or untouched."""
     return null_cell if deleted_at is not None and row[deleted_at] == TRUE else null
+
+
+def usual(render: Render, in_cell: bool) -> Render:
+    """In cells a value of no bytes, which renders to None, is none that cells usually have."""
+    if not in_cell:
+        return render
+
+    def rendered(raw: bytes) -> Any:
+        value = render(raw)
+        if value is None:
+            raise ValueError("a value of no bytes")
+        return value
+
+    return rendered

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from connector.changes import Change, LogLayout, Row
-from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
 from connector.formats.advanced import advanced_key, payload_places, shown_rows
 from connector.formats.avro_columns import AvroColumns
 from connector.formats.avro_converter import AvroConverter
-from connector.formats.columns import Column, Columns
+from connector.formats.columns import Column, Columns, Join
 from connector.formats.converter import Converter
 from connector.formats.json_columns import JsonColumns
 from connector.formats.json_converter import JsonConverter
-from connector.formats.legacy import has_legacy_form
+from connector.formats.legacy import has_legacy_form, legacy_image
 from connector.formats.plan import TablePlan, rules_of, source_times
 from connector.formats.record import Schema
 
@@ -60,16 +59,21 @@ def _legacy(layout: LogLayout, options: OutputConfig, keys: Columns, values: Col
     key_join = keys.join(key_places, optional=False)
     # Both sides write a key column alike if their converters are of one kind.
     shared = [at for at, place in enumerate(places) if place.column.is_key] if type(keys) is type(values) else None
+    image_of, images = legacy_image(layout, options), _structs(columns, join, null)
 
     def records(changes: Sequence[Change], now: int) -> list[tuple[bytes, bytes]]:
         rows = [change.row for change in changes]
         fields = [column(rows) for column in columns]
         key_fields = [column(rows) for column in key_columns] if shared is None else [fields[at] for at in shared]
-        envelope = values.envelope(layout, options, now)
-        made = [
-            envelope(source_times(change), *((row, null) if change.kind == "d" else (null, row)), change.kind)
-            for change, row in zip(changes, join(fields), strict=True)
-        ]
+        found = [*map(image_of, changes)]
+        timed, untimed = (values.envelope(layout, options, now, clock) for clock in (True, False))
+        made = []
+        for change, image, before, row in zip(changes, found, images(found), join(fields), strict=True):
+            if change.kind == "d":
+                made.append(timed(source_times(change), row if image is None else before, null, "d"))
+            else:
+                envelope = timed if image is None else untimed
+                made.append(envelope(source_times(change), before, row, change.kind))
         return list(zip(keys.framed(key_join(key_fields)), made, strict=True))
 
     return records
@@ -78,10 +82,14 @@ def _legacy(layout: LogLayout, options: OutputConfig, keys: Columns, values: Col
 def _advanced(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
     key_places = advanced_key(layout)
     key_columns = [keys.column(place, in_cell=False) for place in key_places]
-    key_join = keys.join(key_places, optional=False)
+    key_join, null = keys.join(key_places, optional=False), values.null
     before_of, after_of = shown_rows(layout, options)
-    befores = _structs(values, payload_places(layout, "payload-before" in options.key_placement))
-    afters = _structs(values, payload_places(layout, "payload-after" in options.key_placement))
+    befores, afters = (
+        _structs([values.column(place, in_cell=False) for place in places], values.join(places, optional=True), null)
+        for places in (
+            payload_places(layout, f"payload-{side}" in options.key_placement) for side in ("before", "after")
+        )
+    )
     payload_columns = [values.column(place, in_cell=False) for place in key_places]
     payload_join, between = values.join(key_places, optional=False), values.payload_key(options.payload_key_name)
     with_key = "payload-key" in options.key_placement
@@ -92,7 +100,7 @@ def _advanced(layout: LogLayout, options: OutputConfig, keys: Columns, values: C
         if with_key:
             in_payload = payload_join([column(rows) for column in payload_columns])
             after = [shown + between + key for shown, key in zip(after, in_payload, strict=True)]
-        envelope = values.envelope(layout, options, now)
+        envelope = values.envelope(layout, options, now, clock=False)
         made = [
             envelope(source_times(change), was, became, change.kind)
             for change, was, became in zip(changes, before, after, strict=True)
@@ -102,13 +110,12 @@ def _advanced(layout: LogLayout, options: OutputConfig, keys: Columns, values: C
     return records
 
 
-def _structs(columns: Columns, places: Sequence[ColumnPlace]) -> Structs:
-    made: list[Column] = [columns.column(place, in_cell=False) for place in places]
-    join, null = columns.join(places, optional=True), columns.null
-
+def _structs(columns: Sequence[Column], join: Join, null: bytes) -> Structs:
     def structs(rows: Sequence[Row | None]) -> list[bytes]:
         present = [row for row in rows if row is not None]
-        found = iter(join([column(present) for column in made]))
-        return [null if row is None else next(found) for row in rows]
+        if not present:
+            return [null] * len(rows)
+        made = iter(join([column(present) for column in columns]))
+        return [null if row is None else next(made) for row in rows]
 
     return structs

@@ -1,8 +1,7 @@
 """Cells of collections and user types that are stored cell by cell: what an operation did to them (our addition).
 
-In: a column of such a type. Out: the schema of its cell, ``{value: {mode, elements}}``, and callables that
-make it from a delta row or from an image. ``mode`` is ``overwrite`` when everything that was there is gone,
-else ``modify``.
+In: a column of such a type. Out: the schema of its cell, ``{value: {mode, elements}}``, and a callable that makes it
+from a delta row. ``mode`` is ``overwrite`` when everything that was there is gone, else ``modify``.
 """
 
 from __future__ import annotations
@@ -63,21 +62,6 @@ def delta_cell(place: ColumnPlace, rules: RenderingRules) -> Callable[[Row], Any
         if raw is None and removed is None and not overwrite:
             return None
         return {"value": {"mode": "overwrite" if overwrite else "modify", "elements": elements(raw, removed)}}
-
-    return cell
-
-
-def delta_image_cell(place: ColumnPlace, rules: RenderingRules) -> Callable[[Row, Row], Any]:
-    """From an image: the whole collection, as an overwrite; nothing in it where the operation deletes what was null."""
-    elements = _elements(place.column.type, rules)
-    at, deleted_at = place.value, place.deleted
-    assert at is not None
-
-    def cell(image: Row, row: Row) -> Any:
-        raw = image[at]
-        if raw is None and not (deleted_at is not None and row[deleted_at] == TRUE):
-            return None
-        return {"value": {"mode": "overwrite", "elements": elements(raw, None)}}
 
     return cell
 

@@ -15,7 +15,7 @@ from connector.changes import LogLayout
 from connector.changes.change import ChangeKind
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, usual
 from connector.formats.json_converter import as_jackson, java_number, to_json
 from connector.values.floats import is_plain, java_double
 from connector.values.rendering import RenderingRules, column_renderer
@@ -57,7 +57,7 @@ class JsonColumns:
                 absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else shape % _double(raw)
                 for row in rows
             ]
-        render = column_renderer(place.column.type, self._rules)
+        render = usual(column_renderer(place.column.type, self._rules), in_cell)
         return lambda rows: [
             absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else shape % to_json(render(raw))
             for row in rows
@@ -74,9 +74,9 @@ class JsonColumns:
     def payload_key(self, name: str) -> bytes:
         return b"," + orjson.dumps(name) + b":"
 
-    def envelope(self, layout: LogLayout, options: OutputConfig, now: int) -> Envelope:
+    def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
         head, tail, source = self._head, self._tail, _source(layout, options)
-        us, ns = (b"%d" % (now // 1000), b"%d" % now) if options.format == "legacy" else (_NULL, _NULL)
+        us, ns = (b"%d" % (now // 1000), b"%d" % now) if clock else (_NULL, _NULL)
         ends = {
             kind: b',"op":"%b","ts_ms":%d,"transaction":null,"ts_us":%b,"ts_ns":%b}'
             % (kind.encode(), now // 1_000_000, us, ns)

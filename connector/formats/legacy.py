@@ -6,7 +6,6 @@ collection, tuple and user types are left out unless ``cdc.include.collections=d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from connector.changes import Change, LogLayout, Row
@@ -14,8 +13,8 @@ from connector.changes.change import TRUE
 from connector.changes.layout import ColumnPlace
 from connector.config.connector_config import OutputConfig
 from connector.config.names import avro_name
-from connector.formats.deltas import delta_cell, delta_cell_schema, delta_image_cell
-from connector.formats.plan import Field, TablePlan, row_field, rules_of, source_of, struct_of
+from connector.formats.deltas import delta_cell, delta_cell_schema
+from connector.formats.plan import Field, RowOf, TablePlan, row_field, rules_of, source_of, struct_of
 from connector.formats.record import Schema
 from connector.formats.schemas import envelope_schema, schema_of, struct
 from connector.values.rendering import Render, renderer
@@ -32,30 +31,22 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
 
     key_struct = struct_of([(place.name, row_field(place, renderer(place.column.type, rules))) for place in key_places])
     fields: list[tuple[str, Field]] = []
-    image_fields: list[tuple[str, Callable[[Row, Row], Any]]] = []
     for place in shown:
         render = renderer(place.column.type, rules)
         if place.column.is_key:
             fields.append((place.name, row_field(place, render)))
-            image_fields.append((place.name, _bare_image_field(place, render)))
         elif is_multi_cell(place.column.type):
             fields.append((place.name, delta_cell(place, rules)))
-            image_fields.append((place.name, delta_image_cell(place, rules)))
         else:
-            fields.append((place.name, _cell(place, render)))
-            image_fields.append((place.name, _image_cell(place, render)))
+            fields.append((place.name, _cell(place, render, options.strict)))
     written = struct_of(fields)
-    source, preimages = source_of(layout, options), options.preimages
+    source, image_of = source_of(layout, options), legacy_image(layout, options)
 
     def value(change: Change, now: int) -> dict[str, Any]:
         row = change.row
-        # As in the Java connector, the pre-image belongs to the first of several operations on a row.
-        image = change.before if preimages and not change.follows_another else None
+        image = image_of(change)
         deleted = change.kind == "d"
-        if image is not None:
-            before: dict[str, Any] | None = {name: cell(image, row) for name, cell in image_fields}
-        else:
-            before = written(row) if deleted else None
+        before = image if image is not None else row if deleted else None
         us: int | None = now // 1000
         ns: int | None = now
         if image is not None and not deleted:
@@ -63,7 +54,7 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
             us = ns = None
         return {
             "source": source(change),
-            "before": before,
+            "before": None if before is None else written(before),
             "after": None if deleted else written(row),
             "op": change.kind,
             "ts_ms": now // 1_000_000,
@@ -84,6 +75,33 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
     )
 
 
+def legacy_image(layout: LogLayout, options: OutputConfig) -> RowOf:
+    """From a change to the row that stands in ``before``, or None: its pre-image, as if it had been written."""
+    if not options.preimages:
+        return lambda change: None
+    cells = [
+        (place.value, place.deleted, place.deleted_elements)
+        for place in layout.places
+        if place.value is not None and place.deleted is not None
+    ]
+
+    def image(change: Change) -> Row | None:
+        # As in the Java connector, the pre-image belongs to the first of several operations on a row.
+        if change.before is None or change.follows_another:
+            return None
+        shown, row = [*change.before], change.row
+        for value, deleted, elements in cells:
+            # Null before, and set to null: a cell all the same, so that both sides show the column.
+            shown[deleted] = row[deleted]
+            if elements is not None:
+                # Of a collection an image has the whole.
+                shown[elements] = None
+                shown[deleted] = TRUE if shown[value] is not None else row[deleted]
+        return tuple(shown)
+
+    return image
+
+
 def has_legacy_form(type_: CqlType) -> bool:
     """Whether the Java connector's legacy format knows the type; vectors are our addition."""
     return isinstance(type_, NativeType | VectorType)
@@ -97,7 +115,7 @@ def _field_schema(place: ColumnPlace, base: str) -> Schema:
     return struct(avro_name(f"{base}.{place.name}.Cell"), [("value", schema_of(place.column.type, base))])
 
 
-def _cell(place: ColumnPlace, render: Render) -> Field:
+def _cell(place: ColumnPlace, render: Render, strict: bool) -> Field:
     at, deleted_at = place.value, place.deleted
     if at is None:
         return lambda row: None
@@ -105,25 +123,10 @@ def _cell(place: ColumnPlace, render: Render) -> Field:
     def cell(row: Row) -> Any:
         raw = row[at]
         if raw is not None:
-            return {"value": render(raw)}
+            value = render(raw)
+            # To the Java connector a value of no bytes is null, and so it is not there.
+            if value is not None or not strict:
+                return {"value": value}
         return {"value": None} if deleted_at is not None and row[deleted_at] == TRUE else None
 
     return cell
-
-
-def _image_cell(place: ColumnPlace, render: Render) -> Callable[[Row, Row], Any]:
-    at, deleted_at = place.value, place.deleted
-
-    def cell(image: Row, row: Row) -> Any:
-        raw = None if at is None else image[at]
-        if raw is not None:
-            return {"value": render(raw)}
-        # Null before, and set to null: a cell all the same, so that both sides show the column.
-        return {"value": None} if deleted_at is not None and row[deleted_at] == TRUE else None
-
-    return cell
-
-
-def _bare_image_field(place: ColumnPlace, render: Render) -> Callable[[Row, Row], Any]:
-    value = row_field(place, render)
-    return lambda image, row: value(image)

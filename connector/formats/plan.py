@@ -21,6 +21,8 @@ from connector.values.rendering import Render, RenderingRules, render_uuid
 
 #: From a row of the log to the value of one field.
 Field = Callable[[Row], Any]
+#: From a change to a row that its record shows, or None.
+RowOf = Callable[[Change], Row | None]
 Source = Callable[[Change], dict[str, Any]]
 Headers = list[tuple[str, Any]]
 

@@ -65,6 +65,18 @@ def test_removed_elements_make_a_column_modified() -> None:
     assert value["after"] == {"ck": 2, "l": [2], "pk": 1, "v": None, "w": None}
 
 
+def test_to_java_a_zero_length_value_modifies_nothing() -> None:
+    rows = [
+        BEFORE,
+        LOG.row(1, 1, **KEY, raw={"w": b"", "v": b""}),
+        LOG.row(9, 2, True, **KEY, raw={"w": b"", "v": b""}),
+    ]
+    ((_, value),) = encoded(*rows, **images("only-updated", "full"))
+    assert (value["before"]["w"], value["before"]["v"]) == (1, "old")
+    ((_, value),) = encoded(*rows, **images("only-updated", "full"), **{"scylla.compatibility": "strict"})
+    assert (value["before"]["w"], value["before"]["v"]) == (None, "old")
+
+
 def test_keys_only_deltas_modify_nothing_that_can_be_seen() -> None:
     ((_, value),) = encoded(BEFORE, LOG.row(1, 1, **KEY), AFTER, **images("only-updated", "only-updated"))
     assert value["before"] == value["after"] == {"ck": 2, "l": None, "pk": 1, "v": None, "w": None}

@@ -68,6 +68,15 @@ def test_zero_length_values_are_null_cells() -> None:
     assert value["after"] == {"i": {"value": None}, "pk": 1, "t": {"value": ""}}
 
 
+def test_to_java_zero_length_values_are_not_there() -> None:
+    log = Log(table({"pk": "int", "i": "int", "t": "text", "d": "date"}))
+    empty = {"i": b"", "t": b"", "d": b""}
+    rows = [log.row(0, 0, pk=1, raw=empty), log.row(1, 1, True, pk=1, raw=empty, deleted=("d",))]
+    strict = {"scylla.compatibility": "strict", "experimental.preimages.enabled": "true"}
+    ((_, value),) = encoded(log, *rows, **strict)
+    assert value["after"] == value["before"] == {"d": {"value": None}, "i": None, "pk": 1, "t": {"value": ""}}
+
+
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
