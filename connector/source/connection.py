@@ -27,6 +27,7 @@ from cassandra.query import BoundStatement
 from connector.errors import SourceError
 from connector.source.failures import translated
 from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
+from connector.source.routing import HoldersFirst
 from connector.source.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
@@ -222,7 +223,7 @@ def _shown(settings: ConnectionSettings) -> str:
 def _cluster(settings: ConnectionSettings) -> Cluster:
     policy = DCAwareRoundRobinPolicy(settings.local_dc) if settings.local_dc else RoundRobinPolicy()
     profile = ExecutionProfile(
-        load_balancing_policy=policy,
+        load_balancing_policy=HoldersFirst(policy),
         # What is tried again, how often and after which pause is decided in one place, and shown: not in the driver.
         retry_policy=FallthroughRetryPolicy(),
         consistency_level=getattr(ConsistencyLevel, settings.consistency.upper()),
@@ -243,8 +244,8 @@ def _cluster(settings: ConnectionSettings) -> Cluster:
         control_connection_timeout=settings.connect_timeout,
         reconnection_policy=ExponentialReconnectionPolicy(0.2, 5.0),
         # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
-        # on big clusters at every change of it.
+        # on big clusters at every change of it. Who owns which token is what streams are routed by.
         schema_metadata_enabled=False,
-        token_metadata_enabled=False,
+        token_metadata_enabled=True,
         executor_threads=2,
     )

@@ -21,12 +21,18 @@ from connector.source.connection import Connection
 from connector.source.limits import TokenBucket
 from connector.source.naming import quoted
 from connector.source.pages import RawPage
+from connector.source.routing import aim, release
 from connector.source.settings import ReadingSettings
+from connector.topology.streams import token_of
 from connector.topology.times import lowest_uuid
 
 log = logging.getLogger(__name__)
 
 PAGES_AHEAD = 2
+
+# A node that fails, or that says nothing, is not asked again for a stream so soon if there are others: the driver takes
+# a minute to call a silent node down.
+ELSEWHERE_SECONDS = 30.0
 
 # Rows that may lie unprocessed in memory: with rows of a kilobyte this is what a worker's reading side takes at most,
 # give or take a page. Beyond it no read is started and no page is asked for ahead.
@@ -113,6 +119,7 @@ class LogReader:
         self._order = itertools.count()
         self._rows_per_page = 1.0
         self._rows_lock = threading.Lock()
+        self._elsewhere: dict[bytes, float] = {}
         self.rows_ahead = 0
 
     def submit(self, request: ReadRequest) -> None:
@@ -200,7 +207,12 @@ class LogReader:
         )
         streams = list(request.streams) if several else request.streams[0]
         start = _uuid(request.after or lowest_uuid(request.lower_ms))
-        return self._connection.statement(query, [streams, start, _uuid(lowest_uuid(request.upper_ms))])
+        statement = self._connection.statement(query, [streams, start, _uuid(lowest_uuid(request.upper_ms))])
+        if self._elsewhere and self._clock() < self._elsewhere.get(request.streams[0], 0.0):
+            return statement
+        self._elsewhere.pop(request.streams[0], None)
+        # The streams of a group lie together.
+        return aim(statement, token_of(request.streams[0]), request.table.keyspace, request.table.name)
 
     def _ask(self, running: _Running) -> None:
         self._connection.page_async(
@@ -236,7 +248,9 @@ class LogReader:
             running.retried = True
             running.ended = not again
             pages = running.number
+        self._elsewhere[running.request.streams[0]] = self._clock() + ELSEWHERE_SECONDS
         if again:
+            release(running.statement)
             # A page in the middle is asked for once more with its own paging state; if that fails too, the owner
             # reads again from the position, since a paging state may be what the server cannot use any more.
             self._ask(running)

@@ -102,7 +102,7 @@ def test_pages_of_other_streams_wait_for_the_new_description(
         session.execute(f"ALTER TABLE {name} ADD w int")
         for pk in range(40):
             session.execute(f"INSERT INTO {name} (pk, ck, w) VALUES ({pk}, 0, {pk})")
-        slow = scylla.admin.add_fault("delay", pattern="system_schema", delay_ms=700)
+        slow = scylla.admin.add_fault("delay", pattern="system_schema", delay_ms=1000, count=1)
         try:
             batches = iter(source)
             seen = [next(batches) for _ in range(40)]

@@ -1,0 +1,61 @@
+"""Which node is asked for a stream: one that holds it, so that the answer is not fetched from another node first.
+
+In: a policy that says which nodes may be asked, and statements that name their stream. Out: the same nodes, the holders
+first; a holder that is down is not among them, and any other node will do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from cassandra.policies import WrapperPolicy
+
+
+def aim(statement: Any, token: int, keyspace: str, table: str) -> Any:
+    """Let the statement go to those who hold that token of the table."""
+    # The driver's own routing key would be hashed; a stream id *is* its token.
+    statement.stream_token = token
+    statement.keyspace, statement.table = keyspace, table
+    return statement
+
+
+def release(statement: Any) -> None:
+    """Let the statement go to anybody again."""
+    statement.stream_token = None
+
+
+class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
+    """Around the policy that decides whom to ask at all."""
+
+    def populate(self, cluster: Any, hosts: Collection[Any]) -> None:
+        self._metadata = cluster.metadata
+        super().populate(cluster, hosts)
+
+    def make_query_plan(self, working_keyspace: str | None = None, query: Any = None) -> Iterator[Any]:
+        plan = list(self._child_policy.make_query_plan(working_keyspace, query))
+        token = getattr(query, "stream_token", None)
+        if token is not None and len(plan) > 1:
+            holders = self._holders(plan, query.keyspace, query.table, token)
+            plan.sort(key=lambda host: host not in holders)
+        return iter(plan)
+
+    def _holders(self, plan: Sequence[Any], keyspace: str, table: str, token: int) -> Collection[Any]:
+        tokens = self._metadata.token_map
+        if tokens is None or not tokens.ring:
+            return ()
+        at = tokens.token_class(token)
+        # Nodes tell where a tablet lives when they are asked for one that they do not hold.
+        tablet = self._metadata._tablets.get_tablet_for_key(keyspace, table, at)
+        if tablet is not None:
+            ids = {host_id for host_id, _ in tablet.replicas}
+            return [host for host in plan if host.host_id in ids]
+        # Else the next node of the ring holds it, or the next of our datacenter does. It alone, so that the pages of a
+        # read come from one node; vnodes are many enough to spread the streams evenly.
+        start = bisect_left(tokens.ring, at)
+        for each in (*tokens.ring[start:], *tokens.ring[:start]):
+            host = tokens.token_to_host_owner[each]
+            if host in plan:
+                return (host,)
+        return ()

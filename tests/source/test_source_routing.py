@@ -1,0 +1,175 @@
+"""Whom a log read asks: a node that holds the stream while it is up, else any other."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cassandra.metadata import Metadata, Murmur3Token, TokenMap
+from cassandra.policies import RoundRobinPolicy
+from cassandra.tablets import Tablet
+
+from connector.source.connection import Connection
+from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadRequest
+from connector.source.routing import HoldersFirst, aim
+from connector.source.settings import ConnectionSettings
+from connector.topology.streams import token_of
+from embedded.scylla.admin_client import AdminClient
+from embedded.scylla.process import EmbeddedScylla
+from tests.source.conftest import FAST, address, connect, create_table
+from tests.worker.harness import until
+
+
+class Counting:
+    """How many reads of the log each node is asked for, by its address: rules for faults that let everything pass."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+        nodes = {node["address"]: node["node"] for node in admin.nodes()}
+        self._rules = {
+            host: admin.add_fault("delay", table="ks.t_scylla_cdc_log", opcode="EXECUTE", node=node, skip=1 << 30)
+            for host, node in nodes.items()
+        }
+
+    def seen(self) -> Counter[str]:
+        return Counter({host: self._admin.fault(rule)["seen"] for host, rule in self._rules.items()})
+
+
+def read(connection: Connection, streams: Iterable[bytes]) -> int:
+    """Read each stream, again where that fails; how many had to be."""
+    events: list[ReadEvent] = []
+    reader = LogReader(connection, FAST, events.append)
+    waiting, failed = set(streams), 0
+    assert waiting
+
+    def submit(stream: bytes) -> None:
+        reader.submit(ReadRequest(stream, LogTable("ks", "t_scylla_cdc_log"), (stream,), 0, 1 << 42))
+
+    for stream in waiting:
+        submit(stream)
+
+    def done() -> bool:
+        nonlocal failed
+        reader.pump()
+        while events:
+            event = events.pop()
+            reader.consumed(event)
+            if isinstance(event, PageRead):
+                waiting.discard(event.request.streams[0])
+            else:
+                failed += 1
+                submit(event.request.streams[0])
+        return not waiting
+
+    until(done, 60, "all reads")
+    return failed
+
+
+@pytest.fixture(scope="module")
+def three_nodes() -> Iterator[EmbeddedScylla]:
+    with EmbeddedScylla(nodes=3, vnodes=4, ring_delay=0) as scylla:
+        cluster = connect(scylla)
+        create_table(cluster.connect(), "ks", False)
+        cluster.shutdown()
+        yield scylla
+
+
+@pytest.fixture
+def connection(three_nodes: EmbeddedScylla) -> Iterator[Connection]:
+    opened = Connection(ConnectionSettings((address(three_nodes.address),)))
+    opened.open()
+    yield opened
+    opened.close()
+    three_nodes.admin.clear_faults()
+
+
+def streams_of(admin: AdminClient) -> list[bytes]:
+    ranges = admin.streams()["generations"][-1]["ranges"]
+    return [bytes.fromhex(stream) for each in ranges for stream in each["streams"]]
+
+
+def owned(connection: Connection, streams: Iterable[bytes]) -> dict[str, list[bytes]]:
+    """The streams of each node."""
+    owners = {
+        int(token): str(host.endpoint.address)
+        for host in connection.hosts()
+        for token in connection.query("SELECT tokens FROM system.local", host=host)[0]["tokens"]
+    }
+    ring = sorted(owners)
+    found: dict[str, list[bytes]] = {}
+    for stream in streams:
+        found.setdefault(owners[ring[bisect_left(ring, token_of(stream)) % len(ring)]], []).append(stream)
+    return found
+
+
+@pytest.mark.scylla
+def test_the_owner_of_a_stream_is_asked(three_nodes: EmbeddedScylla, connection: Connection) -> None:
+    by_owner = owned(connection, streams_of(three_nodes.admin))
+    assert len(by_owner) == 3
+    counting = Counting(three_nodes.admin)
+    for owner, streams in by_owner.items():
+        before = counting.seen()
+        assert read(connection, streams) == 0
+        assert counting.seen() - before == Counter({owner: len(streams)})
+
+
+@pytest.mark.scylla
+def test_others_are_asked_while_the_owner_fails_and_when_it_is_gone(
+    three_nodes: EmbeddedScylla, connection: Connection
+) -> None:
+    admin = three_nodes.admin
+    by_owner = owned(connection, streams_of(admin))
+    last = next(node for node in admin.nodes() if node["node"] == 2)
+    fault = admin.add_fault("unavailable", table="ks.t_scylla_cdc_log", opcode="EXECUTE", node=2)
+    assert read(connection, by_owner[last["address"]]) >= len(by_owner[last["address"]])
+    admin.remove_fault(fault)
+    admin.stop_node(1)
+    for streams in by_owner.values():
+        read(connection, streams)
+    admin.start_node(1)
+
+
+class Node(SimpleNamespace):
+    """As much of a host as a policy looks at."""
+
+    def __hash__(self) -> int:
+        return hash(self.host_id)
+
+
+def hosts(*names: str) -> list[Any]:
+    return [Node(host_id=name, is_up=True, datacenter="dc", endpoint=name) for name in names]
+
+
+def policy(known: Metadata, nodes: list[Any]) -> HoldersFirst:
+    built = HoldersFirst(RoundRobinPolicy())
+    built.populate(SimpleNamespace(metadata=known), nodes)
+    return built
+
+
+def test_the_holders_of_a_tablet_are_asked_in_turn_and_then_the_others() -> None:
+    a, b, c = nodes = hosts("a", "b", "c")
+    known = Metadata()
+    ring = [Murmur3Token(token) for token in (-100, 0, 100)]
+    known.token_map = TokenMap(Murmur3Token, dict(zip(ring, nodes)), ring, known)
+    tried = policy(known, nodes)
+    statement = aim(SimpleNamespace(), 50, "ks", "log")
+    assert {next(tried.make_query_plan(None, statement)).host_id for _ in range(9)} == {"c"}, "the ring's next"
+    known._tablets.add_tablet("ks", "log", Tablet(0, 100, [("a", 0), ("b", 0)]))
+    plans = [tuple(host.host_id for host in tried.make_query_plan(None, statement)) for _ in range(9)]
+    assert {plan[0] for plan in plans} == {"a", "b"}
+    assert {plan[2] for plan in plans} == {"c"}
+    tried.on_down(a)
+    assert {tuple(tried.make_query_plan(None, statement)) for _ in range(9)} == {(b, c)}
+    tried.on_down(b)
+    assert {tuple(tried.make_query_plan(None, statement)) for _ in range(9)} == {(c,)}
+
+
+def test_before_the_ring_is_known_anybody_is_asked() -> None:
+    nodes = hosts("a", "b")
+    statement = aim(SimpleNamespace(), 50, "ks", "log")
+    assert set(policy(Metadata(), nodes).make_query_plan(None, statement)) == set(nodes)
+    assert set(policy(Metadata(), nodes).make_query_plan(None, None)) == set(nodes)
