@@ -16,6 +16,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -40,7 +41,6 @@ JVM_OPTIONS = (
 # production broker waits for is short here. Topics are never created by a reader's typing error.
 _PROPERTIES = {
     "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
@@ -78,12 +78,27 @@ class _PortTaken(EmbeddedError):
     pass
 
 
+def random_id() -> str:
+    """A Kafka identity: 22 characters of base64; one that begins with a dash would pass for an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Member:
+    """Which node of which cluster a broker is. ``controllers`` are the ports of all nodes' controllers, from node 1."""
+
+    node: int = 1
+    controllers: tuple[int, ...] = ()
+    cluster: str = field(default_factory=random_id)
+
+
 class EmbeddedKafka:
     """A broker to be used with `with`, or by `start` and `close`.
 
     `properties` are further broker properties and win over the built-in ones, `jvm_options` replace the class archive
     that makes the start quick. A data folder that was given is kept and
-    can be started from again; a temporary one goes with the broker.
+    can be started from again; a temporary one goes with the broker. `member` makes it one broker of several
+    (`embedded/kafka_cluster.py`); it answers only when most of them run.
     """
 
     def __init__(
@@ -95,6 +110,7 @@ class EmbeddedKafka:
         heap: str = "512m",
         jvm_options: Sequence[str] = (),
         ready_seconds: float = 60,
+        member: Member | None = None,
     ) -> None:
         self._given_port = port
         self._temporary = data is None
@@ -103,6 +119,7 @@ class EmbeddedKafka:
         self._heap = heap
         self._jvm_options = tuple(jvm_options)
         self._ready_seconds = ready_seconds
+        self._member = member or Member()
         self._port = port
         self._process: TiedProcess | None = None
 
@@ -233,22 +250,27 @@ class EmbeddedKafka:
             self._process = None
 
     def _prepare_data(self, java: Java, classpath: str) -> None:
-        data, controller = self.data, ports.free_port()
+        data, member = self.data, self._member
+        # Alone, a broker's controller is nobody else's business: its port may be another one each time.
+        controllers = member.controllers or (ports.free_port(),)
         logs = data / "logs"
         for folder in (logs, data / "tmp"):
             folder.mkdir(parents=True, exist_ok=True)
         broker = f"PLAINTEXT://{ports.HOST}:{self.port}"
         properties = _PROPERTIES | {
-            "listeners": f"{broker},CONTROLLER://{ports.HOST}:{controller}",
+            "node.id": str(member.node),
+            "listeners": f"{broker},CONTROLLER://{ports.HOST}:{controllers[member.node - 1]}",
             "advertised.listeners": broker,
-            "controller.quorum.voters": f"1@{ports.HOST}:{controller}",
+            "controller.quorum.voters": ",".join(
+                f"{node}@{ports.HOST}:{port}" for node, port in enumerate(controllers, 1)
+            ),
             "log.dirs": str(logs),
         }
         properties |= self._properties
         lines = [f"{name}={_escaped(value)}\n" for name, value in properties.items()]
         (data / "server.properties").write_text("".join(lines), encoding="ascii")
         if not (logs / "meta.properties").is_file():
-            _format(java, classpath, data / "server.properties", logs)
+            _format(java, classpath, data / "server.properties", logs, member)
 
     def _wait_until_ready(self) -> None:
         """Until a client gets an answer; a listening socket alone comes some hundred milliseconds too early."""
@@ -293,7 +315,7 @@ def broker_classpath() -> str:
     return os.pathsep.join(str(path) for path in jars.resolve("broker"))
 
 
-def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
+def _format(java: Java, classpath: str, properties: Path, logs: Path, member: Member) -> None:
     """Does what Kafka's storage tool does, with the tool's own result of an earlier time if there is one.
 
     Only the two identities in `meta.properties` differ between formatted folders, and starting a JVM for them would
@@ -303,7 +325,7 @@ def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
     checkpoint = logs / "bootstrap.checkpoint"
     if not kept.is_file():
         command = [str(java.executable), *JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]
-        command += ["-t", _random_id(), "-c", str(properties), "--ignore-formatted"]
+        command += ["-t", member.cluster, "-c", str(properties), "--ignore-formatted"]
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ | ENVIRONMENT)
         if done.returncode != 0:
             raise EmbeddedError(f"Kafka's data folder could not be formatted:\n{done.stdout}{done.stderr}")
@@ -313,10 +335,5 @@ def _format(java: Java, classpath: str, properties: Path, logs: Path) -> None:
         os.replace(fresh, kept)
         return
     shutil.copyfile(kept, checkpoint)
-    identities = f"version=1\nnode.id=1\ncluster.id={_random_id()}\ndirectory.id={_random_id()}\n"
+    identities = f"version=1\nnode.id={member.node}\ncluster.id={member.cluster}\ndirectory.id={random_id()}\n"
     (logs / "meta.properties").write_text(identities)
-
-
-def _random_id() -> str:
-    """A Kafka identity: 22 characters of base64; one that begins with a dash would pass for an option."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes)[:22].decode().replace("-", "_")

@@ -1,0 +1,115 @@
+"""A soak by hand: a connector under write load while things go wrong, for as long and with as many seeds as wanted.
+
+    .venv/bin/python -m tests.soak --minutes 10 --seeds 1,2,3 --brokers 3
+
+Ends with 1, and what happened in which order, when a record is missing, doubled or out of order at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from embedded.kafka import EmbeddedKafka
+from embedded.kafka_cluster import EmbeddedKafkaCluster
+from embedded.scylla.process import EmbeddedScylla
+from tests.soak.mishaps import Brokers, Chaos, Clocks, Columns, Mishap, Nodes, OneBroker, Reads, Streams, Workers, wait
+from tests.soak.reassignment import Reassignment
+from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
+
+KINDS = ("workers", "brokers", "streams", "reads", "nodes", "clocks", "columns")
+CONFIDENCE_MS = 500
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="of mishaps, for each seed (5)")
+    parser.add_argument("--seeds", default="1", help="1,2,3")
+    parser.add_argument("--brokers", type=int, default=1, help="Kafka brokers; of several, leaders move (1)")
+    parser.add_argument("--nodes", type=int, default=3, help="of ScyllaDB (3)")
+    parser.add_argument("--only", default="", help=f"kinds of mishaps: {','.join(KINDS)} (all)")
+    parser.add_argument("--folder", type=Path, help="where logs are kept (a temporary folder)")
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="scylla-cdc-soak-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in map(int, given.seeds.split(",")):
+        soak(seed, given.minutes * 60, given.brokers, given.nodes, set(filter(None, given.only.split(","))), folder)
+    return 0
+
+
+def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], folder: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        kafka: EmbeddedKafka | EmbeddedKafkaCluster = EmbeddedKafkaCluster(brokers) if brokers > 1 else EmbeddedKafka()
+        stack.callback(kafka.close)
+        kafka.start()
+        scylla = stack.enter_context(EmbeddedScylla(ring_delay=0, seed=seed, nodes=nodes))
+        session = stack.enter_context(cql(scylla.address))
+        tables = [
+            create_table(session, "vnodes", tablets=False),
+            create_table(session, "tablets", tablets=True, columns="a int, v text, z map<int, text>"),
+        ]
+        service = Service(
+            folder,
+            scylla.address,
+            kafka.bootstrap_servers,
+            f"soak{seed}",
+            tables,
+            connector={
+                "scylla.confidence.window.size": str(CONFIDENCE_MS),
+                "topic.creation.default.replication.factor": str(brokers),
+            },
+            worker={
+                "offset.storage.replication.factor": str(brokers),
+                "status.storage.replication.factor": str(brokers),
+            },
+        )
+        draw = random.Random(seed)
+        by_kind: dict[str, list[Mishap]] = {
+            "workers": Workers(service, draw).mishaps,
+            "streams": Streams(scylla, session, draw, tables[1]).mishaps,
+            "reads": Reads(scylla).mishaps,
+            "nodes": Nodes(scylla, draw, CONFIDENCE_MS).mishaps if nodes > 2 else [],
+            "clocks": Clocks(scylla, draw, CONFIDENCE_MS).mishaps,
+            "columns": Columns(session, draw, tables).mishaps,
+        }
+        if isinstance(kafka, EmbeddedKafkaCluster):
+            moving = stack.enter_context(Reassignment(kafka.bootstrap_servers))
+            by_kind["brokers"] = Brokers(kafka, moving, draw).mishaps
+        else:
+            by_kind["brokers"] = OneBroker(kafka).mishaps
+        chaos = Chaos(draw, [each for kind, all_of in by_kind.items() if not kinds or kind in kinds for each in all_of])
+        workload = Workload(session, tables, seed)
+        try:
+            service.start()
+            workload.start()
+            until(lambda: service.workers(), 30, "a worker")
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                wait(draw.uniform(0.5, 4))
+                chaos.step()
+                print(f"{time.strftime('%H:%M:%S')} seed {seed}: {chaos.happened[-1]}", flush=True)
+            written = workload.finish()
+            began = time.monotonic()
+            delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
+            assert sum(delivered) >= written
+            print(f"seed {seed}: {sum(delivered)} rows, once each; complete after {time.monotonic() - began:.1f} s")
+            assert service.stop(service.runs[-1]) == 0
+        except BaseException:
+            for pid in service.workers():
+                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
+            wait(1)
+            print(f"seed {seed}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
+            raise
+        finally:
+            service.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
