@@ -177,27 +177,25 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
 
 @contextlib.contextmanager
 def _quiet(quiet: bool) -> Iterator[Callable[[], str]]:
-    """Sends what a starting JVM writes to stderr into a file that is shown only if the start fails.
+    """Sends what a starting JVM writes into a file that is shown only if the start fails; its stdout is never ours.
 
-    The JVM inherits the descriptor, so later noise goes there too. Its warnings about itself cannot be configured away.
+    The JVM inherits the descriptors, so later noise goes there too: a vacuum tells its counts on stdout, where a
+    command's result is to stand alone. Its warnings about itself cannot be configured away.
     """
-    if not quiet:
-        yield str
-        return
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile() as file, contextlib.ExitStack() as stack:
+        sys.stdout.flush()
         sys.stderr.flush()
-        before = os.dup(2)
-        os.dup2(file.fileno(), 2)
+        for descriptor in (1, 2) if quiet else (1,):
+            before = os.dup(descriptor)
+            stack.callback(os.close, before)
+            stack.callback(os.dup2, before, descriptor)
+            os.dup2(file.fileno() if quiet else 2, descriptor)
 
         def said() -> str:
             file.seek(0)
             return file.read().decode(errors="replace").strip()[-1000:]
 
-        try:
-            yield said
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
+        yield said
 
 
 def _java_found() -> bool:

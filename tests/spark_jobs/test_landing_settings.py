@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from connector.errors import ConfigurationError
 from spark_jobs.progress import Progress
-from spark_jobs.session import session_settings
+from spark_jobs.session import _quiet, session_settings
 from spark_jobs.settings import load_settings
 
 GOOD: dict[str, Any] = {
@@ -106,6 +108,16 @@ def test_a_session_has_a_task_per_core_of_one_machine_and_more_on_a_cluster() ->
     assert session_settings({"spark.master": "local[*]"})[name] == str(os.cpu_count())
     assert session_settings({"spark.master": "yarn"})[name] == "32"
     assert session_settings({"spark.master": "local[3]", name: "7"})[name] == "7"
+
+
+def test_what_a_jvm_writes_to_stdout_is_not_among_a_commands_results(capfd: pytest.CaptureFixture[str]) -> None:
+    noise = [sys.executable, "-c", "print('Deleted 0 files')"]
+    with _quiet(True) as said:
+        subprocess.run(noise, check=True)
+        assert said() == "Deleted 0 files"
+    with _quiet(False):
+        subprocess.run(noise, check=True)
+    assert capfd.readouterr() == ("", "Deleted 0 files\n")
 
 
 def test_a_table_that_goes_on_is_not_told_as_failed() -> None:
