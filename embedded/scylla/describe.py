@@ -209,7 +209,8 @@ def table_statement(table: Table, internals: bool = False) -> str:
         for column in table.ordered_columns
         if not (internals and column.name in {gone.name for gone in table.dropped})
     ]
-    dropped = sorted(table.dropped, key=lambda gone: gone.name) if internals else []
+    # In the order in which ScyllaDB happens to list them.
+    dropped = sorted(table.dropped, key=lambda gone: gone.name, reverse=True) if internals else []
     lines += [f"    {quote_identifier(gone.name)} {gone.type.cql()}," for gone in dropped]
     partition = names(tuple(column.name for column in table.partition_key))
     if len(table.partition_key) > 1:

@@ -95,7 +95,7 @@ def relation_text(relation: AnyRelation) -> str:
     if isinstance(relation, Relation):
         left = relation.column + (f"[{term_text(relation.key)}]" if relation.key is not None else "")
     else:
-        left = f"({', '.join(relation.columns)})"
+        left = ("token" if isinstance(relation, TokenRelation) else "") + f"({', '.join(relation.columns)})"
     value = relation.value
     right = f"({', '.join(map(term_text, value.items))})" if isinstance(value, InList) else term_text(value)
     return f"{left} {relation.operator} {right}"

@@ -33,6 +33,7 @@ _QUOTED: Final = frozenset(
     ("ascii", "text", "blob", "inet", "uuid", "timeuuid", "timestamp", "date", "time", "duration")
 )
 #: A number is a timestamp, but none of the others that are written as strings.
+_WHOLE: Final = frozenset(("tinyint", "smallint", "int", "bigint", "varint"))
 _ALWAYS_QUOTED: Final = _QUOTED - {"timestamp"}
 
 
@@ -130,12 +131,22 @@ def _shown(value: Any) -> str:
     return json.dumps(value)[:80]
 
 
+def _without_exponent(text: str) -> str:
+    """A whole number that is written with an exponent, without it."""
+    number = Decimal(text) if "e" in text.lower() else None
+    # Nothing that large is a number of any type; it must not be spelled out.
+    if number is None or not -1 < number.adjusted() < 400 or number != number.to_integral_value():
+        return str(text)
+    return str(int(number))
+
+
 def _native_from_json(value: Any, type_: NativeType) -> bytes:
     name = type_.name
     if isinstance(value, bool):
         kind, text = "boolean", "true" if value else "false"
     elif isinstance(value, _Number) and name not in _ALWAYS_QUOTED:
-        kind, text = ("integer" if value.lstrip("-").isdigit() else "float"), str(value)
+        text = _without_exponent(value) if name in _WHOLE else str(value)
+        kind = "integer" if text.lstrip("-").isdigit() else "float"
     elif isinstance(value, str) and not isinstance(value, _Number):
         kind, text = "string", value
         if name not in _QUOTED or name in ("uuid", "timeuuid", "blob", "duration"):

@@ -22,7 +22,7 @@ _EPOCH: Final = date(1970, 1, 1)
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "counter": 64}
 _TIMESTAMP: Final = re.compile(
     r"(?P<date>[+-]?\d{4,9}-\d{1,2}-\d{1,2})"
-    r"(?:[ tT](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,3}))?)?)?"
+    r"(?:[ tT](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d+))?)?)?"
     r"\s*(?P<zone>[zZ]|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?\Z"
 )
 _DATE: Final = re.compile(r"([+-]?\d{1,10})-(\d{1,2})-(\d{1,2})\Z")
@@ -67,7 +67,10 @@ def parse_timestamp(text: str) -> int:
     hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"unable to parse date '{text}'")
-    milliseconds = int((match["fraction"] or "0").ljust(3, "0"))
+    fraction = match["fraction"] or "0"
+    if len(fraction) > 3:
+        raise ValueError(f"Milliseconds length exceeds expected ({len(fraction)})")
+    milliseconds = int(fraction.ljust(3, "0"))
     zone = match["zone"] or "Z"
     shift = 0
     if zone[0] in "+-":

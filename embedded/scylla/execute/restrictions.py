@@ -128,7 +128,9 @@ class Restrictions:
             self._token_lower = (value, operator != ">")
         if operator in ("<", "<=", "="):
             self._token_upper = (value, operator != "<")
-        if operator in ("IN", "!="):
+        if operator == "!=":
+            raise InvalidRequest(f'Unsupported "!=" relation: {relation_text(relation)}')
+        if operator not in ("=", "<", "<=", ">", ">="):
             raise InvalidRequest(f"{operator} cannot be used with the token function")
 
     def _add(

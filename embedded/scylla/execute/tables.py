@@ -218,7 +218,7 @@ def alter_table(statement: AlterTable, catalog: Catalog, current: str | None) ->
     keyspace = catalog.keyspace_name(statement.name.keyspace, current)
     catalog.changeable("ALTER", keyspace, statement.name.name)
     table = catalog.table(keyspace, statement.name.name)
-    if statement.add or statement.drop or statement.rename:
+    if statement.add or statement.drop or statement.rename or statement.retype is not None:
         catalog.cdc.refuse_columns(table, renames=bool(statement.rename))
     if statement.add:
         new, change = _add(table, statement.add, catalog)

@@ -41,6 +41,7 @@ LONG = "'" + 40_000 * "a" + "'"
 CASES: list[tuple[str, type[CqlError], str]] = [
     ("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, toUnixTimestamp(null))", InvalidRequest, "cannot assign result"),
     ("UPDATE texts SET a = toDate(?) WHERE p = 1 AND c = '' AND d = ''", InvalidRequest, "Ambiguous call to function"),
+    ("SELECT * FROM t WHERE token(p) != 1", InvalidRequest, 'Unsupported "!=" relation: token(p) != 1'),
     ("SELECT DISTINCT s FROM t", InvalidRequest, "must request all the partition key columns (missing p)"),
     ("SELECT p, count(*) FROM t PER PARTITION LIMIT 1", InvalidRequest, "PER PARTITION LIMIT is not allowed with agg"),
     (

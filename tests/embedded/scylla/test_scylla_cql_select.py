@@ -347,3 +347,13 @@ def test_an_in_of_one_value_may_be_skipped_in_order_by(cql: CqlSession) -> None:
 def test_distinct_may_filter_partition_keys(cql: CqlSession) -> None:
     assert sorted(cql.rows("SELECT DISTINCT p FROM t WHERE p > 2 ALLOW FILTERING")) == [(3,), (4,), (9,)]
     assert cql.rows("SELECT DISTINCT s FROM t WHERE p = 9") == [(1,)]
+
+
+def test_whole_numbers_in_json_may_have_an_exponent() -> None:
+    cql = CqlSession()
+    cql.execute("CREATE TABLE j (p int PRIMARY KEY, b bigint, w varint)")
+    cql.execute("""INSERT INTO j JSON '{"p": 1e1, "b": 1.23456789E+9, "w": 1e30}'""")
+    assert cql.rows("SELECT p, b, w FROM j") == [(10, 1234567890, 10**30)]
+    for wrong in ("1.5e0", "1e999999999", "1.0"):
+        with pytest.raises(InvalidRequest, match="Error decoding JSON value for type varint"):
+            cql.execute(f"""INSERT INTO j JSON '{{"p": 1, "w": {wrong}}}'""")
