@@ -20,7 +20,7 @@ from connector.changes.description import (
     TableDescription,
     user_types_in,
 )
-from connector.errors import CdcDisabled, FatalSourceError, SourceError, TableMissing
+from connector.errors import AccessDenied, CdcDisabled, FatalSourceError, SourceError, TableMissing
 from connector.source.connection import Connection
 from connector.source.log_reader import LogTable
 from connector.source.naming import log_name
@@ -94,6 +94,8 @@ def has_tablets(connection: Connection, keyspace: str) -> bool:
         rows = connection.query(
             "SELECT initial_tablets FROM system_schema.scylla_keyspaces WHERE keyspace_name = ?", [keyspace]
         )
+    except AccessDenied:
+        raise  # says nothing about tablets
     except FatalSourceError:
         return False  # servers before tablets have no such table, or no such column
     return bool(rows) and rows[0]["initial_tablets"] is not None

@@ -12,6 +12,7 @@ from cassandra import (
     AuthenticationFailed,
     InvalidRequest,
     OperationTimedOut,
+    RateLimitReached,
     ReadFailure,
     ReadTimeout,
     Unauthorized,
@@ -25,6 +26,18 @@ from cassandra.protocol import ErrorMessage, SyntaxException
 from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, SourceError, TableMissing
 
 MISSING_TABLE = ("unconfigured table", "no such table", "does not exist", "can't find a column family")
+
+# What waiting mends.
+PASSING = (
+    Unavailable,
+    ReadFailure,
+    RateLimitReached,
+    NoHostAvailable,
+    NoConnectionsAvailable,
+    ConnectionException,
+    ErrorMessage,
+    OSError,
+)
 
 
 class ReadTimedOut(RetriableSourceError):
@@ -49,10 +62,7 @@ def translated(error: BaseException, doing: str) -> SourceError:
         return FatalSourceError(text)
     if isinstance(cause, SyntaxException):
         return FatalSourceError(text)
-    if isinstance(
-        cause,
-        (Unavailable, ReadFailure, NoHostAvailable, NoConnectionsAvailable, ConnectionException, ErrorMessage, OSError),
-    ):
+    if isinstance(cause, PASSING):
         return RetriableSourceError(text)
     return FatalSourceError(text)
 

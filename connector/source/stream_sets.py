@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from connector.errors import FatalSourceError, RetriableSourceError, TableMissing, UnsupportedServer
+from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import TableName
@@ -42,7 +42,9 @@ class VnodeGenerations:
                 "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'",
                 consistency=self._consistency,
             )
-        except (TableMissing, FatalSourceError) as error:
+        except AccessDenied:
+            raise
+        except FatalSourceError as error:
             raise UnsupportedServer(
                 f"the server has no system_distributed.cdc_generation_timestamps (ScyllaDB 4.4 has): {error}"
             ) from None

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 CLOCK_SECONDS = 10.0
 DESCRIBE_SECONDS = 30.0
 GONE_ATTEMPTS = 5
+UNSUPPORTED_ATTEMPTS = 3
 GONE_SECONDS = 5.0
 
 
@@ -147,10 +148,12 @@ class Watch:
         poll.attempts += 1
         poll.error = str(error)
         log.log(logging.WARNING if poll.attempts in (1, 10) else logging.DEBUG, "asking for stream sets: %s", error)
-        if isinstance(error, UnsupportedServer):
+        if isinstance(error, UnsupportedServer) and poll.attempts >= UNSUPPORTED_ATTEMPTS:
+            # Not if any node ever answered: the others are older, and about to be upgraded.
             for plan in poll.plans:
-                plan.fail_table(str(error))
-        elif isinstance(error, RetriableSourceError) and poll.attempts <= 3:
+                if plan.polled_at is None:
+                    plan.fail_table(str(error))
+        elif isinstance(error, RetriableSourceError | UnsupportedServer) and poll.attempts <= 3:
             poll.due = self._monotonic()  # another node may know
 
     # -- descriptions and the clock --------------------------------------------------------------------------

@@ -147,6 +147,27 @@ def test_what_is_wrong_is_told_apart(scylla: EmbeddedScylla, session: Session, t
         ChangeReader(ConnectionSettings((("127.0.0.1", 1),)), [off]).open()
 
 
+def test_what_passes_is_waited_for(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+    """A rate limit, or rights that come late, say nothing about the table or the server's version."""
+    name = table(tablets=False)
+    insert(session, name, range(20))
+    faults = [
+        # More often in a row than anything may fail that waiting does not mend.
+        scylla.admin.add_fault("rate_limit", pattern='FROM .*_scylla_cdc_log" WHERE', count=80),
+        scylla.admin.add_fault("unauthorized", pattern="cdc_generation_timestamps", count=4),
+    ]
+    try:
+        with reader(scylla, name, settings=replace(FAST, retry_base_ms=1, retry_max_ms=20)) as source:
+            assert sum(len(batch.rows) for batch in source) == 20
+        assert [scylla.admin.fault(fault)["fired"] for fault in faults] == [80, 4]
+        faults.append(scylla.admin.add_fault("unauthorized", pattern="scylla_keyspaces"))
+        with pytest.raises(AccessDenied):
+            reader(scylla, name).open()
+    finally:
+        for fault in faults:
+            scylla.admin.remove_fault(fault)
+
+
 def test_a_table_that_is_dropped_while_it_is_read(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
     name = table(tablets=True)
     settings = replace(FAST, retry_base_ms=1, retry_max_ms=20)
