@@ -53,7 +53,7 @@ from connector.topology.offsets import (
 from connector.topology.planner import Commit, Planner
 from connector.topology.sets import StreamGroup, StreamSet, tablet_set, vnode_set
 from connector.topology.slots import TableName, home_slot, slot_of
-from connector.topology.standing import nothing_left, older_than, read_to
+from connector.topology.standing import nothing_left, older_than, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, make_stream, token_of
 from connector.topology.table_plan import TablePlan
 from connector.topology.times import lowest_uuid, micros_of, millis_of, time_key, uuid_bytes, uuid_text
@@ -98,7 +98,6 @@ __all__ = [
     "parse_mark",
     "parse_position",
     "position_entry",
-    "read_to",
     "slot_of",
     "start_of",
     "tablet_set",
@@ -107,5 +106,6 @@ __all__ = [
     "transition",
     "uuid_bytes",
     "uuid_text",
+    "visible_to",
     "vnode_set",
 ]

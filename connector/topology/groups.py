@@ -176,6 +176,12 @@ class GroupState:
     def save(self) -> Saved:
         return self.level, dict(self.apart), dict(self.delivered)
 
+    def stood_at(self, saved: Saved) -> int:
+        """What `read_to` was then."""
+        level, apart, _ = saved
+        at = [position.read_to for position in apart.values()]
+        return min(at if len(at) == len(self.group.streams) else [level, *at])
+
     def put_back(self, saved: Saved) -> None:
         level, apart, delivered = saved
         self.level, self.apart, self.delivered = level, dict(apart), dict(delivered)

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from connector.topology.table_plan import TablePlan
 
 
-def read_to(plan: TablePlan) -> int | None:
-    """Everything before this ms is delivered in the claimed slots; None: nothing was claimed or read yet."""
-    return min((state.read_to for state in _undrained(plan)), default=plan.last_limit)
+def visible_to(plan: TablePlan) -> int | None:
+    """Everything before this ms in the claimed slots can be read in Kafka; None: nothing is being read."""
+    states = [*_undrained(plan), *(state for state in plan.fresh if state.drained)]
+    return min(map(plan.visible_to, states), default=None)
 
 
 def older_than(plan: TablePlan, ms: int) -> Iterator[tuple[bytes, Position]]:

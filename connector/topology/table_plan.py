@@ -369,6 +369,11 @@ class TablePlan:
         """Groups that have something to say in the next commit even where no mark moves."""
         return list(dict.fromkeys([*self.fresh, *self.announced]))
 
+    def visible_to(self, state: GroupState) -> int:
+        """Everything of the group before this ms is committed; its rows in the open transaction are not."""
+        saved = self._undo.get(state) if state in self.fresh else None
+        return state.read_to if saved is None else min(state.read_to, state.stood_at(saved))
+
     def stage(self, now: int, move_marks: bool) -> Staged:
         """Compute a commit. What is produced from here on belongs to the next transaction."""
         assert self._staged is None, "the last commit has neither been committed nor aborted"

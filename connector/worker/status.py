@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from connector.topology import Held, Reason
+from connector.topology import Held, Reason, visible_to
 
 if TYPE_CHECKING:
     from connector.topology import TablePlan
@@ -100,11 +100,11 @@ def _table(worker: Worker, plan: TablePlan, held: list[Held], now: int) -> dict[
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
     unplaced = [each for each in waiting if each.slot is not None and each.range_end is None]
     groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
-    live = [state.read_to for state in groups if not state.drained]
-    position = min(live, default=None)
+    position = visible_to(plan)
     whole = plan.failure is not None
+    held_up = bool(unplaced) or (bool(waiting) and position is None)
     return {
-        "state": "FAILED" if failed or whole else "WAITING" if unplaced or (waiting and not live) else "RUNNING",
+        "state": "FAILED" if failed or whole else "WAITING" if held_up else "RUNNING",
         "all_failed": whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
         "position_ms": position,
         "lag_ms": None if position is None else max(0, now - position),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import connector.topology as topology
-from connector.topology import Position, nothing_left, older_than, read_to
+from connector.topology import Position, nothing_left, older_than, visible_to
 from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
@@ -13,14 +13,34 @@ CHILD, GRANDCHILD = stream(64, 2), stream(64, 3)
 
 def test_a_table_stands_where_its_slowest_stream_stands() -> None:
     single = Single(FOUR, now=2_000)
-    assert read_to(single.plan) == 1_000
+    assert visible_to(single.plan) == 1_000
     reads = single.reads()
     for one in (A, C, D):
         single.planner.finish(reads[one])
     single.planner.advance(reads[B], B, row(1_500))
-    assert read_to(single.plan) == 1_500
+    assert visible_to(single.plan) == 1_000, "the row is not committed"
+    single.commit()
+    assert visible_to(single.plan) == 1_500
     single.planner.finish(reads[B])
-    assert read_to(single.plan) == 2_000 - CONFIDENCE
+    assert visible_to(single.plan) == 2_000 - CONFIDENCE, "silence needs no commit"
+
+
+def test_a_closed_stream_counts_until_its_last_rows_are_committed() -> None:
+    single = Single(tablets(1_000, B, D), now=2_000)
+    single.poll(tablets(1_500, CHILD, D))
+    reads = single.reads()
+    single.planner.finish(reads[D])
+    single.planner.advance(reads[B], B, row(1_400))
+    single.planner.finish(reads[B])
+    assert visible_to(single.plan) == 1_000
+    single.commit()
+    assert visible_to(single.plan) == 1_500
+    for read in single.reads().values():
+        single.planner.advance(read, read.streams[0], row(1_600))
+        single.planner.finish(read)
+    assert visible_to(single.plan) == 1_500
+    single.planner.aborted()
+    assert visible_to(single.plan) == 1_500
 
 
 def test_streams_whose_rows_may_have_expired_are_named() -> None:
