@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from spark_jobs.session import require_class
 Offsets = dict[tuple[str, int], int]
 
 _POLL_MS = 200
+_SILENCE_S = 60.0
 
 
 class Topics:
@@ -86,10 +88,17 @@ class Topics:
             assigned.add(place)
             self._consumer.assign(assigned)
             self._consumer.seek(place, offset)
-            while self._consumer.position(place) < end:
+            at, deadline = offset, time.monotonic() + _SILENCE_S
+            while at < end:
                 records = self._consumer.poll(self._jvm.java.time.Duration.ofMillis(_POLL_MS))
                 for record in records.records(place):
                     found.append((record.offset(), record.value()))
+                before, at = at, self._consumer.position(place)
+                if at != before:
+                    deadline = time.monotonic() + _SILENCE_S
+                elif time.monotonic() > deadline:
+                    # Every table waits for this one consumer: better an error that is tried again.
+                    raise LandingError(f"{topic} could not be read from offset {at} to {end}")
         return found
 
     def _place(self, topic: str, number: int) -> Any:
@@ -112,6 +121,9 @@ class SchemaTopic:
             return self._versions
         with self._lock:
             end = self._topics.offsets([self._topic]).get((self._topic, 0), 0)
+            if end < self._at:
+                # It was created again.
+                self._at = 0
             for offset, value in self._topics.read_from(self._topic, self._at, end):
                 self._at = offset + 1
                 if value is not None:

@@ -12,8 +12,10 @@ import uuid
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as F
 
+from connector.errors import LandingError
 from spark_jobs import land as land_module
 from spark_jobs.delta_sink import DeltaSink
 from spark_jobs.land import land
@@ -21,6 +23,7 @@ from spark_jobs.landed_table import LandedTable
 from spark_jobs.maintain import maintain
 from spark_jobs.progress import Progress
 from spark_jobs.rebuild import rebuild
+from spark_jobs.table_stream import told
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -184,3 +187,13 @@ def test_readers_see_whole_batches_while_landing_merges_and_upkeep_compacts(spar
     worker.join()
     assert not failures, failures
     assert least == 2 * count and set(statics.values()) == {"100007"}
+
+
+def test_counts_that_spark_does_not_tell_are_an_error(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Observation()
+    frame = spark.range(3).observe(seen, F.count(F.lit(1)).alias("rows"))
+    with monkeypatch.context() as patch, pytest.raises(LandingError, match="did not tell its counts"):
+        patch.setattr("spark_jobs.table_stream._TOLD_S", 0)
+        told(spark, seen)
+    frame.write.format("noop").mode("append").save()
+    assert told(spark, seen) == {"rows": 3}

@@ -6,7 +6,7 @@ import json
 import random
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from connector.values.types import CqlType, UserType, native, parse_type
 from spark_jobs.changelog import changelog_columns, state_columns
 from spark_jobs.cql_definitions import carried, read_definitions
 from spark_jobs.definitions import TableDefinition, parse_definition
+from spark_jobs.kafka_topics import SchemaTopic, Topics
 from spark_jobs.landed_types import as_stored, present, stored_type
 from spark_jobs.landing_plan import plan_table
 from spark_jobs.layout import shape
@@ -207,3 +208,26 @@ def test_no_two_columns_or_fields_share_a_physical_name() -> None:
     )
     names = [stored.physical for stored in shape([odd]).physical]
     assert len(names) == len(set(names)) == 5
+
+
+class Written:
+    """A topic's records as landing's consumer gives them."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    def offsets(self, names: list[str]) -> dict[tuple[str, int], int]:
+        return {(name, 0): len(self.values) for name in names}
+
+    def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
+        return [(at, self.values[at].decode()) for at in range(offset, end)]
+
+
+def test_a_schemas_topic_that_is_created_again_is_read_from_its_beginning() -> None:
+    written = Written()
+    schemas = SchemaTopic(cast(Topics, written), "p.schemas")
+    written.values = [schema_record("ks", "t", "pk partition_key int", version=str(at)) for at in range(3)]
+    assert [each.version for each in schemas.read()["ks.t"]] == ["0", "1", "2"]
+    written.values = [schema_record("ks", "t", "pk partition_key int", version="0")]
+    assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
+    assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
