@@ -165,8 +165,9 @@ def keyspace_statement(keyspace: Keyspace) -> str:
     statement += f" AND durable_writes = {str(keyspace.durable_writes).lower()}"
     if keyspace.tablets is None:
         return statement + " AND tablets = {'enabled': false};"
-    initial = keyspace.tablets.get("initial")
-    return statement + (f" AND tablets = {{'initial': {initial}}};" if initial else " AND tablets = {'enabled': true};")
+    initial = keyspace.tablets.get("initial", "0")
+    shown = "" if initial == "0" else f", 'initial': {initial}"
+    return statement + f" AND tablets = {{'enabled': true{shown}}};"
 
 
 def _cdc_options(extension: bytes) -> dict[str, str]:

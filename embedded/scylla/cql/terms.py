@@ -49,8 +49,10 @@ def marker(cursor: Cursor) -> Marker | None:
     if cursor.sees_mark(":") and cursor.ahead().kind in ("name", "quoted"):
         cursor.take()
         name = cursor.take().text
-        cursor.markers.append(name)
-        return Marker(len(cursor.markers) - 1, name)
+        # The same name again is the same variable.
+        if name not in cursor.markers:
+            cursor.markers.append(name)
+        return Marker(cursor.markers.index(name), name)
     return None
 
 
@@ -169,8 +171,10 @@ def operator(cursor: Cursor) -> Operator:
 
 
 def _value_of(cursor: Cursor, op: Operator) -> Term | InList:
-    if op in ("IN", "NOT IN") and cursor.accept_mark("("):
-        return InList(cursor.listed(lambda: term(cursor), ")"))
+    if op in ("IN", "NOT IN"):
+        if cursor.accept_mark("("):
+            return InList(cursor.listed(lambda: term(cursor), ")"))
+        return marker(cursor) or cursor.fail()
     return term(cursor)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from connector.values.binary import decode
 from connector.values.types import native
-from embedded.scylla.cql.tree import Attributes
+from embedded.scylla.cql.tree import Attributes, Term
 from embedded.scylla.errors import InvalidRequest
-from embedded.scylla.execute.run import Run
+from embedded.scylla.execute.run import Fixed, Run
 from embedded.scylla.execute.terms import Scope, compile_term
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Table
@@ -31,7 +32,7 @@ def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Ca
     )
     ttl = compile_term(attributes.ttl, "[ttl]", native("int"), scope) if attributes.ttl is not None else None
     if attributes.timeout is not None:
-        compile_term(attributes.timeout, "[timeout]", native("duration"), scope)
+        compile_timeout(attributes.timeout, scope)
     default = table.default_time_to_live
     if timestamp is None and ttl is None and not default:
         return _plain
@@ -52,6 +53,22 @@ def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Ca
             run.ttl, run.expiry = seconds, run.now_s + seconds
 
     return prepare
+
+
+def compile_timeout(timeout: Term, scope: Scope) -> None:
+    """Checks a timeout, which this server has no use for; one that is bound is not looked at."""
+    compiled = compile_term(timeout, "[timeout]", native("duration"), scope)
+    if not isinstance(compiled, Fixed):
+        return
+    if compiled.value is None:
+        raise InvalidRequest("Timeout value cannot be null")
+    months, days, nanoseconds = decode(native("duration"), compiled.value)
+    if months or days:
+        raise InvalidRequest("Timeout values cannot be expressed in days/months")
+    if nanoseconds % 1_000_000:
+        raise InvalidRequest("Timeout values cannot have granularity finer than milliseconds")
+    if nanoseconds < 0:
+        raise InvalidRequest("Timeout values must be non-negative")
 
 
 def _plain(run: Run, batch: int | None) -> None:

@@ -222,7 +222,7 @@ def in_values(
     if isinstance(value, InList):
         items: list[Bound] = [compile_term(item, name, type_, scope) for item in value.items]
         return lambda run: [cast("bytes | None", item(run)) for item in items]
-    whole = compile_in_list(value, f"{relation.operator.lower()}({name})", freeze(type_), scope)
+    whole = compile_in_list(value, f"{relation.operator}({name})", freeze(type_), scope)
     return lambda run: None if (raw := _value(whole(run), name)) is None else split_cells(raw)
 
 

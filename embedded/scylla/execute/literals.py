@@ -12,6 +12,7 @@ import struct
 import uuid
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from typing import Final
 
 from connector.values.binary import Duration, encode
@@ -29,6 +30,18 @@ _DATE: Final = re.compile(r"([+-]?\d{1,10})-(\d{1,2})-(\d{1,2})\Z")
 _TIME: Final = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?\Z")
 _DURATION_PART: Final = re.compile(r"(\d+)(mo|ms|us|µs|μs|ns|y|w|d|h|m|s)", re.IGNORECASE)
 _ISO_PART: Final = re.compile(r"(\d+)([YMWDHMS])")
+_UNITS: Final = {
+    "y": "years",
+    "mo": "months",
+    "w": "weeks",
+    "d": "days",
+    "h": "hours",
+    "m": "minutes",
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
 _NANOSECONDS: Final = {
     "h": 3_600_000_000_000,
     "m": 60_000_000_000,
@@ -91,6 +104,15 @@ def parse_time(text: str) -> int:
     return seconds * 1_000_000_000 + int((match[4] or "0").ljust(9, "0"))
 
 
+def _check_units(units: list[str]) -> None:
+    """Units go from the largest to the smallest, each once."""
+    for before, unit in pairwise(units):
+        if unit == before:
+            raise ValueError(f"Invalid duration. The {_UNITS[unit]} are specified multiple times")
+        if list(_UNITS).index(unit) < list(_UNITS).index(before):
+            raise ValueError(f"Invalid duration. The {_UNITS[before]} should be after {_UNITS[unit]}")
+
+
 def parse_duration(text: str) -> Duration:
     """From `1y2mo3d4h`, `P1Y2M3DT4H` or `P0001-02-03T04:05:06`."""
     sign = -1 if text.startswith("-") else 1
@@ -112,6 +134,7 @@ def parse_duration(text: str) -> Duration:
         parts = [
             (number, unit.lower().replace("µ", "u").replace("μ", "u")) for number, unit in _DURATION_PART.findall(body)
         ]
+        _check_units([unit for _, unit in parts])
     for number, unit in parts:
         count = int(number)
         if unit == "y":

@@ -324,10 +324,8 @@ def _delete_element(column: Column, key: Term, scope: Scope) -> Operation:
 
     def drop_key(run: Run, cells: Cells, current: Current) -> None:
         place = at(run)
-        if place is UNSET:
-            return
-        if place is None:
-            raise InvalidRequest("Invalid null map key")
+        if place is None or place is UNSET:
+            raise InvalidRequest(f"Invalid {'null' if place is None else 'unset'} map key")
         merge_column(cells, name, CollectionMutation(None, {spell(cast(bytes, place)): Cell(run.timestamp, None)}))
 
     return Operation(column, drop_key)

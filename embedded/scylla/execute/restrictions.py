@@ -251,7 +251,7 @@ class Restrictions:
             return lambda run: distinct([item(run) for item in items])
         types = tuple(freeze(column.type) for column in columns)
         element = TupleType(types) if together else types[0]
-        name = f"in({','.join(column.name for column in columns)})"
+        name = f"IN({','.join(column.name for column in columns)})"
         whole = compile_in_list(relation.value, name, element, self.scope)
 
         def unpack(run: Run) -> list[tuple[bytes, ...]]:

@@ -14,6 +14,7 @@ from typing import cast
 from connector.values.types import native
 from embedded.scylla.cql.tree import AnyRelation, InList, Relation, Select, Term, TokenRelation, TupleRelation
 from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.attributes import compile_timeout
 from embedded.scylla.execute.json_values import json_text, shown_name
 from embedded.scylla.execute.paging import NO_LIMIT, Position, pack_position, unpack_position
 from embedded.scylla.execute.restrictions import FILTERING_NEEDED, Restrictions
@@ -27,6 +28,8 @@ from embedded.scylla.schema import Column, Table
 from embedded.scylla.store import PageRequest, TableStore
 
 _TEXT = native("text")
+# A page that has become that long ends, however many rows were asked for.
+_PAGE_BYTES = 1 << 20
 Stores = Callable[[Table], TableStore]
 
 
@@ -52,7 +55,7 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     if statement.distinct:
         _check_distinct(selections, table, restrictions, statement.where)
     if statement.attributes.timeout is not None:
-        compile_term(statement.attributes.timeout, "[timeout]", native("duration"), scope)
+        compile_timeout(statement.attributes.timeout, scope)
     reverse = _reversed(statement, table, restrictions)
     limit = _limit(statement.limit, "LIMIT", scope)
     per_partition = _limit(statement.per_partition_limit, "PER PARTITION LIMIT", scope)
@@ -266,17 +269,20 @@ def _paged(reading: _Reading) -> Callable[[Run], Rows]:
         out: list[Row] = []
         last: Found | None = None
         counted = position.in_partition if position is not None else per_partition
+        size = 0
         for key, row in found:
             if remaining == 0:
                 return Rows(reading.shown, out)
-            if page != NO_LIMIT and len(out) == page:
+            if page != NO_LIMIT and (len(out) == page or size > _PAGE_BYTES):
                 assert last is not None
                 state = Position(last[0], last[1].ck or None, remaining, counted)
                 return Rows(reading.shown, out, paging_state=pack_position(state))
             if per_partition != NO_LIMIT:
                 fresh = last[0] != key if last is not None else position is None or position.key != key
                 counted = (per_partition if fresh else counted) - 1
-            out.append(make(row))
+            made = make(row)
+            size += sum([len(cell) for cell in made if cell is not None])
+            out.append(made)
             last = (key, row)
             if remaining != NO_LIMIT:
                 remaining -= 1

@@ -156,14 +156,12 @@ def _columns(statement: CreateTable, catalog: Catalog, keyspace: str, options: M
     for key in order:
         if key not in clustering:
             raise InvalidRequest("Only clustering key columns can be defined in CLUSTERING ORDER directive")
+    # What stands behind the last ordered column may be left out.
     if order and tuple(order) != clustering[: len(order)]:
         raise InvalidRequest(
             f"The order of columns in the CLUSTERING ORDER directive must be the one of the clustering key "
             f"({', '.join(order)} should be {', '.join(clustering)})"
         )
-    if order and len(order) != len(clustering):
-        missing = next(key for key in clustering if key not in order)
-        raise InvalidRequest(f"Missing CLUSTERING ORDER for column {missing}")
     columns = [Column(key, types[key], "partition_key", at) for at, key in enumerate(partition)]
     columns += [
         Column(key, types[key], "clustering", at, "desc" if order.get(key) else "asc")

@@ -68,6 +68,11 @@ class Scope:
         return ColumnSpec(self.keyspace, self.table.name if self.table else "", name, type_)
 
     def bind(self, marker: Marker, name: str, type_: CqlType) -> None:
+        before = self.variables.get(marker.index)
+        if before is not None and before.type != type_:
+            raise InvalidRequest(
+                f"variable :{marker.name} has type {before.type.cql()} which doesn't match {type_.cql()}"
+            )
         self.variables[marker.index] = self.spec(marker.name or name, type_)
 
 

@@ -357,3 +357,29 @@ def test_whole_numbers_in_json_may_have_an_exponent() -> None:
     for wrong in ("1.5e0", "1e999999999", "1.0"):
         with pytest.raises(InvalidRequest, match="Error decoding JSON value for type varint"):
             cql.execute(f"""INSERT INTO j JSON '{{"p": 1, "w": {wrong}}}'""")
+
+
+def test_a_name_used_twice_is_one_variable(cql: CqlSession) -> None:
+    prepared = cql.engine.prepare("SELECT p, c FROM t WHERE p = :x AND c = :x AND v >= :y ALLOW FILTERING", "ks")
+    assert [column.name for column in prepared.variables] == ["x", "y"]
+    assert prepared.pk_indexes == (0,)
+    assert cql.rows(prepared, 3, 0) == [(3, 3)]
+    batch = "BEGIN BATCH INSERT INTO t (p, c) VALUES (:x, 77); INSERT INTO t (p, c) VALUES (:x, 78); APPLY BATCH"
+    cql.execute(batch, 50)
+    assert cql.rows("SELECT c FROM t WHERE p = 50") == [(77,), (78,)]
+
+
+def test_a_page_of_large_rows_is_short(cql: CqlSession) -> None:
+    cql.execute("CREATE TABLE large (p int, c int, v blob, PRIMARY KEY (p, c))")
+    for c in range(15):
+        cql.execute("INSERT INTO large (p, c, v) VALUES (0, ?, ?)", c, bytes(100_000))
+    assert [len(page) for page in cql.pages("SELECT * FROM large", 1000)] == [11, 4]
+    assert len(cql.rows("SELECT * FROM large")) == 15
+
+
+def test_the_last_columns_may_be_left_out_of_the_clustering_order() -> None:
+    cql = CqlSession()
+    cql.execute("CREATE TABLE o (p int, c int, d int, PRIMARY KEY (p, c, d)) WITH CLUSTERING ORDER BY (c DESC)")
+    for row in ((1, 1), (1, 2), (2, 1)):
+        cql.execute("INSERT INTO o (p, c, d) VALUES (0, ?, ?)", *row)
+    assert cql.rows("SELECT c, d FROM o") == [(2, 1), (1, 1), (1, 2)]
