@@ -88,7 +88,7 @@ class Restrictions:
         for other in others:
             if other.operator in ("IS NOT", "!="):
                 raise InvalidRequest(f'Unsupported "{other.operator}" relation: {relation_text(other)}')
-            self._filter(other, filtering)
+            self._filter(other, filtering or self._needs_no_leave(other))
 
     # ---- taking the relations in -------------------------------------------------------------------------------
 
@@ -265,6 +265,17 @@ class Restrictions:
             return distinct(found)
 
         return unpack
+
+    def _needs_no_leave(self, relation: Relation) -> bool:
+        """ScyllaDB filters the next clustering column behind the restricted ones without being told to."""
+        column = self.table.by_name[relation.column]
+        if column.kind != "clustering" or relation.key is not None or not self._select:
+            return False
+        if relation.operator.startswith("CONTAINS"):
+            raise InvalidRequest(
+                "Cannot restrict clustering columns by a CONTAINS relation without a secondary index or filtering"
+            )
+        return self.key_values is not None and column.position <= self.prefix_columns
 
     def _filter(self, relation: AnyRelation, filtering: bool) -> None:
         if not filtering:

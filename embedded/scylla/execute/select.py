@@ -304,7 +304,10 @@ def _merged(reading: _Reading, run: Run, limit: int, per_partition: int) -> Rows
     key = scan.table.sort_key
     found = [row for _, row in rows(scan, reading.stores(scan.table), run, None, per_partition)]
     with_key = sorted((row for row in found if row.ck), key=lambda row: key(row.ck), reverse=scan.reverse)
-    ordered = with_key + [row for row in found if not row.ck]
+    # A row of statics only counts as the least.
+    bare = [row for row in found if not row.ck]
+    ascending = (scan.table.clustering[0].order != "desc") is not scan.reverse
+    ordered = bare + with_key if ascending else with_key + bare
     make = reading.row_maker(run)
     return Rows(reading.shown, [make(row) for row in (ordered if limit == NO_LIMIT else ordered[:limit])])
 

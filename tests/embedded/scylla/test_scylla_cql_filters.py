@@ -77,6 +77,7 @@ def test_filters(cql: CqlSession, where: str, found: list[int]) -> None:
         ("c > 3 AND c IN (3, 4, 5)", [4, 5]),
         ("c = 4 AND c IN (3, 5)", []),
         ("p = 1", []),
+        ("c NOT IN (0, 1, 2, 3, 4, 5)", [6, 7, 8, 100]),
     ],
 )
 def test_relations_on_one_column_all_hold(cql: CqlSession, where: str, found: list[int]) -> None:

@@ -359,6 +359,12 @@ def test_whole_numbers_in_json_may_have_an_exponent() -> None:
             cql.execute(f"""INSERT INTO j JSON '{{"p": 1, "w": {wrong}}}'""")
 
 
+def test_a_row_of_statics_only_counts_as_the_least(cql: CqlSession) -> None:
+    ascending = cql.rows("SELECT p, c FROM t WHERE p IN (0, 1, 9) ORDER BY c ASC")
+    assert ascending[0] == (9, None) and [c for _, c in ascending[1:]] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert cql.rows("SELECT p, c FROM t WHERE p IN (0, 1, 9) ORDER BY c DESC")[-1] == (9, None)
+
+
 def test_a_name_used_twice_is_one_variable(cql: CqlSession) -> None:
     prepared = cql.engine.prepare("SELECT p, c FROM t WHERE p = :x AND c = :x AND v >= :y ALLOW FILTERING", "ks")
     assert [column.name for column in prepared.variables] == ["x", "y"]
