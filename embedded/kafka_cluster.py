@@ -42,6 +42,8 @@ class EmbeddedKafkaCluster:
             EmbeddedKafka(
                 port=port,
                 heap=heap,
+                # So many JVMs at once are slow to start on few processors.
+                ready_seconds=240,
                 member=Member(node, controllers, cluster),
                 properties={**replicated, **(properties or {})},
             )

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 CALL_SECONDS = 15.0
 VISIBLE_SECONDS = 15.0
+PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,25 @@ def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
             return existing
         if time.monotonic() >= deadline:
             raise RetriableDeliveryError(f"topics {', '.join(missing)} did not become visible")
+        time.sleep(PAUSE_SECONDS)
 
 
 def _facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:
+    facts: dict[str, TopicFacts] = {}
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        facts |= _known_facts(admin, {name: count for name, count in partitions.items() if name not in facts})
+        unknown = sorted(partitions.keys() - facts.keys())
+        if not unknown:
+            return facts
+        # Of a new topic one broker may tell while another has not heard of it.
+        if time.monotonic() >= deadline:
+            raise RetriableDeliveryError(f"topics {', '.join(unknown)} are not known to every broker yet")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, TopicFacts]:
+    """Of those topics that the broker which happens to be asked knows."""
     if not partitions:
         return {}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in partitions]
@@ -152,7 +169,7 @@ def _facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str, Topic
         except KafkaException as caught:
             error: KafkaError = caught.args[0]
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise RetriableDeliveryError(f"topic {resource.name} is not known to every broker yet") from None
+                continue
             if error.code() not in FORBIDDEN:
                 # Nothing is known of the topic then: a broker that goes away just now must not look like a wrong topic.
                 raise translated(error, f"describing topic {resource.name}") from None

@@ -1,0 +1,56 @@
+"""Several brokers: what a transaction needs of one that is killed moves to others, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from connector.delivery.records import OutgoingRecord
+from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.errors import LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
+from embedded.kafka_cluster import EmbeddedKafkaCluster
+from tests.delivery.conftest import SLOTS, World, close, mark, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+
+def leader(cluster: EmbeddedKafkaCluster, topic: str) -> int:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    return int(admin.list_topics(topic, timeout=30).topics[topic].partitions[0].leader)
+
+
+def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str], str]) -> None:
+    with EmbeddedKafkaCluster() as cluster:
+        world = World(cluster.bootstrap_servers, unique("group"), unique("offsets"), unique("data"))
+        specs = [TopicSpec(world.offsets, SLOTS, 3, compacted=True), TopicSpec(world.data, 1, 3)]
+        ensure_topics(world.clients.admin(), specs)
+        claims, _ = world.member("a", session_timeout_ms=30_000)
+        delivery = world.delivery(claims, "a")
+        delivery.add(0, [OutgoingRecord(world.data, b"0", b"0")])
+        delivery.commit([mark(0, "a")])
+        wanted = {str(number).encode() for number in range(1, 4)}
+        left = set(wanted)
+
+        def once_more() -> None:
+            """As a worker does it: what is visible counts, whatever was answered."""
+            claims.poll(0.05)
+            left.difference_update(key for key, _ in world.read(world.data))
+            if not left:
+                return
+            try:
+                delivery.add(0, [OutgoingRecord(world.data, key, key) for key in sorted(left)])
+                killed.kill()
+                delivery.commit([mark(0, "a")])
+            except (TransactionAborted, LostClaim):
+                delivery.abort()
+            except (UnknownOutcome, ProducerFenced):
+                delivery.start(again=True)
+
+        killed = cluster.brokers[leader(cluster, world.data) - 1]
+        until(lambda: not left, 240, once_more)
+        assert Counter(key for key, _ in world.read(world.data)) == Counter([b"0", *wanted])
+        assert not killed.running
+        close(world)
