@@ -20,11 +20,24 @@ from pathlib import Path
 from embedded.kafka import EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
 from embedded.scylla.process import EmbeddedScylla
-from tests.soak.mishaps import Brokers, Chaos, Clocks, Columns, Mishap, Nodes, OneBroker, Reads, Streams, Workers, wait
+from tests.soak.mishaps import (
+    Brokers,
+    Chaos,
+    Clocks,
+    Columns,
+    Logs,
+    Mishap,
+    Nodes,
+    OneBroker,
+    Reads,
+    Streams,
+    Workers,
+    wait,
+)
 from tests.soak.reassignment import Reassignment
 from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
 
-KINDS = ("workers", "brokers", "streams", "reads", "nodes", "clocks", "columns")
+KINDS = ("workers", "brokers", "streams", "reads", "nodes", "clocks", "columns", "logs")
 CONFIDENCE_MS = 500
 
 
@@ -55,12 +68,14 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
             create_table(session, "vnodes", tablets=False),
             create_table(session, "tablets", tablets=True, columns="a int, v text, z map<int, text>"),
         ]
+        draw = random.Random(seed)
+        logs = Logs(session, draw, create_table(session, "logs", tablets=bool(seed % 2)))
         service = Service(
             folder,
             scylla.address,
             kafka.bootstrap_servers,
             f"soak{seed}",
-            tables,
+            [*tables, logs.table],
             connector={
                 "scylla.confidence.window.size": str(CONFIDENCE_MS),
                 "topic.creation.default.replication.factor": str(brokers),
@@ -70,7 +85,6 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
                 "status.storage.replication.factor": str(brokers),
             },
         )
-        draw = random.Random(seed)
         by_kind: dict[str, list[Mishap]] = {
             "workers": Workers(service, draw).mishaps,
             "streams": Streams(scylla, session, draw, tables[1]).mishaps,
@@ -78,6 +92,7 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
             "nodes": Nodes(scylla, draw, CONFIDENCE_MS).mishaps if nodes > 2 else [],
             "clocks": Clocks(scylla, draw, CONFIDENCE_MS).mishaps,
             "columns": Columns(session, draw, tables).mishaps,
+            "logs": logs.mishaps,
         }
         if isinstance(kafka, EmbeddedKafkaCluster):
             moving = stack.enter_context(Reassignment(kafka.bootstrap_servers))
@@ -99,6 +114,7 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
             began = time.monotonic()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
             assert sum(delivered) >= written
+            exactly_once(service, session, logs.table, seconds=180, gone=logs.gone)
             print(f"seed {seed}: {sum(delivered)} rows, once each; complete after {time.monotonic() - began:.1f} s")
             assert service.stop(service.runs[-1]) == 0
         except BaseException:

@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from embedded.kafka import EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
 from embedded.scylla.process import EmbeddedScylla
 from tests.soak.reassignment import Reassignment
-from tests.worker.harness import Service, until
+from tests.worker.harness import Service, logged, until
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,9 @@ class Brokers:
         nodes = list(range(1, len(self._cluster.brokers) + 1))
         places = [(name, number) for name, topic in self._topics().items() for number in topic.partitions]
         for count in (max(1, len(nodes) - 1), len(nodes)):
-            if self._reassignment.move({place: self._random.sample(nodes, count) for place in places}):
-                self._settle(count)
+            wanted = {place: self._random.sample(nodes, count) for place in places}
+            if self._reassignment.move(wanted):
+                self._settle(wanted)
                 self.move_leaders()
         return "reassign"
 
@@ -179,14 +181,21 @@ class Brokers:
             return {}
         return topics
 
-    def _settle(self, replicas: int | None = None) -> None:
-        """Until every partition has all of its replicas again: the next mishap must not take the last one."""
-        count = len(self._cluster.brokers) if replicas is None else replicas
+    def _settle(self, wanted: Mapping[tuple[str, int], Sequence[int]] | None = None) -> None:
+        """Until every partition has all of its replicas (those that are ``wanted``): the next mishap must not take the
+        last one."""
 
         def all_in_sync() -> bool:
-            partitions = [each for topic in self._topics().values() for each in topic.partitions.values()]
+            partitions = {
+                (name, number): each
+                for name, topic in self._topics().items()
+                for number, each in topic.partitions.items()
+            }
             return bool(partitions) and all(
-                each.leader >= 0 and len(each.isrs) == len(each.replicas) == count for each in partitions
+                each.leader >= 0
+                and len(each.isrs) == len(each.replicas)
+                and (not wanted or place not in wanted or set(each.replicas) == set(wanted[place]))
+                for place, each in partitions.items()
             )
 
         until(all_in_sync, 120, "replicas in sync")
@@ -319,6 +328,49 @@ class Columns:
         added.append(f"x{self._number}")
         self._session.execute(f"ALTER TABLE {table} ADD x{self._number} {kind}")
         return f"add x{self._number}"
+
+
+class Logs:
+    """A table whose log goes and comes back: dropped with it, or switched off. Nobody else writes it.
+
+    ``gone`` are the rows of logs that went: each of them may be delivered, once.
+    """
+
+    def __init__(self, session: Session, draw: random.Random, table: str) -> None:
+        self._session = session
+        self._random = draw
+        self.table = table
+        self._number = 0
+        self.gone: Counter[tuple[str, str, int]] = Counter()
+        self.mishaps = [Mishap(2, self.recreate), Mishap(2, self.switch)]
+
+    def write(self) -> None:
+        for _ in range(self._random.choice([0, 1, 30])):
+            self._number += 1
+            self._session.execute(f"INSERT INTO {self.table} (pk, ck, v) VALUES ({self._number % 7}, 0, 'v')")
+
+    def recreate(self) -> str:
+        self._goes()
+        self._session.execute(f"DROP TABLE {self.table}")
+        wait(self._random.choice([0.0, 0.3, 2.0]))
+        self._session.execute(
+            f"CREATE TABLE {self.table} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
+        )
+        self.write()
+        return "table dropped and made again"
+
+    def switch(self) -> str:
+        self._goes()
+        self._session.execute(f"ALTER TABLE {self.table} WITH cdc = {{'enabled': false}}")
+        wait(self._random.choice([0.0, 0.3, 2.0]))
+        self._session.execute(f"ALTER TABLE {self.table} WITH cdc = {{'enabled': true}}")
+        self.write()
+        return "log switched off and on"
+
+    def _goes(self) -> None:
+        self.write()
+        wait(self._random.choice([0.0, 1.0, 3.0]))
+        self.gone |= logged(self._session, self.table)
 
 
 class Reads:
