@@ -66,10 +66,10 @@ class BatchAssembler:
 
 
 def _sorted(batch: Batch) -> Batch:
-    at = batch.layout.batch_seq_no
-    if any(row[at] is None for row in batch.rows):
+    number = itemgetter(batch.layout.batch_seq_no)
+    if None in map(number, batch.rows):
         raise PoisonRow(f"a row of the log of {batch.layout.description.full_name} has no cdc$batch_seq_no")
-    batch.rows.sort(key=itemgetter(at))
+    batch.rows.sort(key=number)
     return batch
 
 
