@@ -46,14 +46,16 @@ def describe(statement: str, schema: Schema, keyspace: str | None) -> Rows | Non
     internals = upper[-2:] == ["WITH", "INTERNALS"]
     if internals:
         words, upper = words[:-2], upper[:-2]
-    if upper[:1] == ["FULL"]:
+    full = upper[:1] == ["FULL"]
+    if full:
         words, upper = words[1:], upper[1:]
-    return _Describer(schema, keyspace, internals).answer(words, upper)
+    return _Describer(schema, keyspace, internals, full).answer(words, upper)
 
 
 def _rows(columns: tuple[str, ...], rows: Iterator[Row]) -> Rows:
     specs = tuple(ColumnSpec("system", "describe", name, _TEXT) for name in columns)
-    return Rows(specs, [tuple(cell.encode() for cell in row) for row in rows])
+    quoted = [quote_identifier if name in ("keyspace_name", "name") else str for name in columns]
+    return Rows(specs, [tuple(quote(cell).encode() for quote, cell in zip(quoted, row)) for row in rows])
 
 
 def _name(word: str) -> str:
@@ -62,8 +64,9 @@ def _name(word: str) -> str:
 
 
 class _Describer:
-    def __init__(self, schema: Schema, keyspace: str | None, internals: bool) -> None:
+    def __init__(self, schema: Schema, keyspace: str | None, internals: bool, full: bool) -> None:
         self._internals = internals
+        self._full = full
         self._schema = schema
         self._keyspace = keyspace
 
@@ -78,7 +81,10 @@ class _Describer:
             return _rows(_NAMES, self._listed(first))
         if upper == ["SCHEMA"]:
             return _rows(_WITH_STATEMENT, self._all())
-        if first in ("KEYSPACE", "ONLY"):
+        if upper[:2] == ["ONLY", "KEYSPACE"]:
+            only = self._keyspace_named(words[2:])
+            return _rows(_WITH_STATEMENT, iter([(only.name, "keyspace", only.name, keyspace_statement(only))]))
+        if first == "KEYSPACE":
             return _rows(_WITH_STATEMENT, self._whole_keyspace(self._keyspace_named(words[1:])))
         if first in ("TABLE", "COLUMNFAMILY", "TYPE"):
             words = words[1:]
@@ -110,7 +116,7 @@ class _Describer:
 
     def _all(self) -> Iterator[Row]:
         for name in sorted(self._schema.keyspaces):
-            if not name.startswith("system"):
+            if self._full or not name.startswith("system"):
                 yield from self._whole_keyspace(self._schema.keyspaces[name])
 
     def _whole_keyspace(self, keyspace: Keyspace) -> Iterator[Row]:
@@ -186,7 +192,8 @@ def _properties(table: Table) -> str:
         if isinstance(value, list):
             properties[name] = _map(dict(value))
         else:
-            properties[name] = _text(value) if isinstance(value, str) else str(value)
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            properties[name] = _text(value) if isinstance(value, str) else shown
     del properties["read_repair_chance"], properties["dclocal_read_repair_chance"]
     properties["comment"] = _text(table.comment)
     properties["default_time_to_live"] = str(table.default_time_to_live)

@@ -36,6 +36,13 @@ def test_names(client: RawClient, keyspace: str) -> None:
     assert texts(client, "DESC TABLES") == [[keyspace, "table", "t"]]
     assert texts(client, "DESC TYPES") == [[keyspace, "type", "addr"]]
     assert len(texts(client, "DESCRIBE CLUSTER")[0]) == 3
+    only = texts(client, f"DESC ONLY KEYSPACE {keyspace}")
+    assert only == texts(client, f"DESC KEYSPACE {keyspace}")[:1]
+    assert "system_schema" not in {row[0] for row in texts(client, "DESC SCHEMA")}
+    assert "system_schema" in {row[0] for row in texts(client, "DESC FULL SCHEMA")}
+    client.done('CREATE TABLE "Quoted" (a int PRIMARY KEY)')
+    assert [keyspace, "table", '"Quoted"'] in texts(client, "DESC TABLES")
+    assert "crc_check_chance = 1\n" in texts(client, 'DESC TABLE "Quoted"')[0][3]
     for wrong in ("DESC TABLE nothing", "DESC KEYSPACE nothing", "DESC"):
         assert client.query(wrong).error[0] in (0x2000, 0x2200)
 
