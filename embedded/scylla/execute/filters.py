@@ -233,7 +233,8 @@ def _contains(relation: Relation, column: Column, scope: Scope) -> Filter:
     elif isinstance(type_, ListType | SetType) and not keys:
         wanted_type, width, offset = type_.element, 1, 0
     else:
-        raise InvalidRequest(f"Cannot use {relation.operator} on non-collection column {column.name}")
+        what = f"non-map column {column.name}" if keys else f'non-collection column "{column.name}"'
+        raise InvalidRequest(f"Cannot use {relation.operator} on {what}")
     wanted = compile_term(cast(Term, relation.value), f"value({column.name})", wanted_type, scope)
     order, get = order_key(wanted_type), column_getter(column)
 

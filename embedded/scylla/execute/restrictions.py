@@ -278,10 +278,11 @@ class Restrictions:
         return self.key_values is not None and column.position <= self.prefix_columns
 
     def _filter(self, relation: AnyRelation, filtering: bool) -> None:
+        compiled = compile_filter(relation, self.table, self.scope)
         if not filtering:
             self._refuse()
         self.filters_used = True
-        self.filters.append(compile_filter(relation, self.table, self.scope))
+        self.filters.append(compiled)
 
     def _refuse(self) -> NoReturn:
         raise InvalidRequest(FILTERING_NEEDED)

@@ -77,6 +77,8 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
     )
     if aggregated:
         group = _group_columns(statement.group_by, table, restrictions)
+        if statement.distinct and any(column.kind == "clustering" for column in group):
+            raise InvalidRequest("Grouping on clustering columns is not allowed for SELECT DISTINCT queries")
         execute = _aggregated(reading, group, bool(statement.group_by))
     else:
         execute = _fast_or_paged(reading, statement, table)

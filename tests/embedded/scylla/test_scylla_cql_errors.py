@@ -51,6 +51,9 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("DELETE FROM t USING TIMEOUT null WHERE p = 1", InvalidRequest, "Timeout value cannot be null"),
     ("INSERT INTO t (p, c, d, e) VALUES (1, 1, 1, 1h2h)", InvalidRequest, "hours are specified multiple times"),
     ("INSERT INTO t (p, c, d, e) VALUES (1, 1, 1, 1m2h)", InvalidRequest, "The minutes should be after hours"),
+    ("SELECT DISTINCT p FROM t GROUP BY p, c", InvalidRequest, "Grouping on clustering columns is not allowed"),
+    ("SELECT * FROM t WHERE v CONTAINS 1", InvalidRequest, 'Cannot use CONTAINS on non-collection column "v"'),
+    ("SELECT * FROM t WHERE st CONTAINS KEY 1", InvalidRequest, "Cannot use CONTAINS KEY on non-map column st"),
     ("SELECT DISTINCT s FROM t", InvalidRequest, "must request all the partition key columns (missing p)"),
     ("SELECT p, count(*) FROM t PER PARTITION LIMIT 1", InvalidRequest, "PER PARTITION LIMIT is not allowed with agg"),
     (
