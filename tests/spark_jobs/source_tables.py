@@ -40,7 +40,7 @@ WITH_SOURCE = [
     pytest.mark.spark,
     pytest.mark.scylla,
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("no_broker"),
+    pytest.mark.usefixtures("no_broker", "interpreted"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),

@@ -24,7 +24,7 @@ from spark_jobs.serialised_columns import register_functions
 from spark_jobs.view import visible_rows
 from tests.spark_jobs.landing_feed import schema_record
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 TABLE = "pk partition_key int; ck clustering int; d regular date; f regular double; b regular blob; t regular text"
 

@@ -27,6 +27,7 @@ from tests.spark_jobs.landing_way import TABLE, Way
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
+    pytest.mark.usefixtures("interpreted"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),

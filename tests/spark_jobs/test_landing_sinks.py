@@ -16,7 +16,7 @@ from spark_jobs.session import require_class, session_settings
 from spark_jobs.sink import Sink
 from spark_jobs.table_formats import FORMATS, table_format
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 COLUMNS = {"bucket": "int", "kind": "int", "mark": "int", "v_$45": "struct<v:string,x:binary>"}
 TABLE = "k$53/t/state"
