@@ -9,6 +9,7 @@ Deletes go when they are old and nothing that is unread, unmerged or waiting cou
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -21,11 +22,13 @@ from connector.errors import LandingError
 from spark_jobs.kafka_topics import Topics
 from spark_jobs.landed_table import LandedTable, Restored
 from spark_jobs.layout import POSITIONS
+from spark_jobs.lease import open_folder, wait_free
 from spark_jobs.names import literal
-from spark_jobs.purge import purge, purge_limit, tombstones
+from spark_jobs.purge import Limit, purge, purge_limit, tombstones, unread
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
 
+_CATCH_UP_S, _LOOK_S = 30.0, 0.5
 VACUUM_FLOOR_MS = 3_600_000
 """A batch that landing writes at this moment has files that no commit names yet: young files are never deleted."""
 
@@ -62,36 +65,45 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.table)
         if landed.exists():
-            restored = landed.restore()
-            forgotten, why = _forget(landed, restored, settings, table, dry_run)
+            restored, limit = _limit(landed, settings, table)
+            forgotten = _forget(landed, restored, limit, dry_run)
             kept = settings["history.retention.ms"]
             upkeep = _upkeep(landed, restored, settings["reader.grace.ms"], kept, dry_run)
-            done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=why))
+            done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done
 
 
-def _forget(
-    landed: LandedTable, restored: Restored, settings: Settings, table: TableName, dry_run: bool
-) -> tuple[int, str]:
-    """Tombstones that were, or would be, forgotten, and why none may be."""
-    if restored.known is None:
-        return 0, ""
-    names = settings.topics_of(table)
+def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[Restored, Limit]:
+    """Where the table stands, and how far its tombstones may go. A job that lands is given time to reach what the
+    topics hold now: where changes never stop, it never stands at their ends."""
     oldest = int(time.time() * 1000) - settings["tombstone.retention.ms"]
+    names = settings.topics_of(table)
     try:
         with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
             ends, begins = topics.offsets(names), topics.offsets(names, beginning=True)
     except LandingError as error:
-        return 0, str(error)
-    limit = purge_limit(landed, restored, ends, begins, oldest * 1000)
-    if limit.time_us is None:
-        return 0, limit.why
+        return landed.restore(), Limit(None, str(error))
+    lease = open_folder(landed.session, f"{settings.warehouse}/_leases")
+    deadline = time.monotonic() + _CATCH_UP_S
+    while True:
+        restored = landed.restore()
+        limit = purge_limit(landed, restored, ends, begins, oldest * 1000)
+        behind = unread(restored, ends, begins) is not None
+        if not behind or wait_free(lease, settings.name) or time.monotonic() > deadline:
+            return restored, limit
+        threading.Event().wait(_LOOK_S)
+
+
+def _forget(landed: LandedTable, restored: Restored, limit: Limit, dry_run: bool) -> int:
+    """How many tombstones were, or would be, forgotten."""
+    if restored.known is None or limit.time_us is None:
+        return 0
     layout = restored.known.layout()
     if dry_run:
-        return sum(tombstones(landed, layout, limit.time_us).values()), ""
-    return purge(landed, layout, limit.time_us), ""
+        return sum(tombstones(landed, layout, limit.time_us).values())
+    return purge(landed, layout, limit.time_us)
 
 
 def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:

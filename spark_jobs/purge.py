@@ -30,9 +30,8 @@ class Limit:
 
 def purge_limit(landed: LandedTable, restored: Restored, ends: Offsets, begins: Offsets, oldest_us: int) -> Limit:
     """How far tombstones may go: nothing unmerged, waiting or unread may be older than one that goes."""
-    for place, end in sorted(ends.items()):
-        if restored.positions.get(place, begins.get(place, 0)) < end:
-            return Limit(None, f"{place[0]}, partition {place[1]} is not landed to its end")
+    if (place := unread(restored, ends, begins)) is not None:
+        return Limit(None, f"{place[0]}, partition {place[1]} is not landed to its end")
     log = landed.sink.relation(landed.changelog)
     waiting = f"segment = {DEAD} AND reason IN ({', '.join(map(literal, WAITING))})"
     row = landed.session.sql(
@@ -43,6 +42,12 @@ def purge_limit(landed: LandedTable, restored: Restored, ends: Offsets, begins: 
     if row["timeless"]:
         return Limit(None, "dead letters of unknown time wait for a definition")
     return Limit(oldest_us if row["first"] is None else min(oldest_us, row["first"] - 1))
+
+
+def unread(restored: Restored, ends: Offsets, begins: Offsets) -> tuple[str, int] | None:
+    """A partition that is not landed up to the end given; None if all are."""
+    behind = [place for place, end in ends.items() if restored.positions.get(place, begins.get(place, 0)) < end]
+    return min(behind, default=None)
 
 
 def tombstones(landed: LandedTable, layout: Layout, limit_us: int) -> dict[int, int]:
