@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from connector.cli.demo_report import Findings, text, value
@@ -75,7 +76,7 @@ class _Demo:
         from embedded.scylla.process import EmbeddedScylla
 
         with contextlib.ExitStack() as stack:
-            stack.callback(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+            stack.enter_context(_ctrl_c())
             kafka = EmbeddedKafka(data=self._folder / "kafka")
             scylla = EmbeddedScylla(ring_delay=0, seed=self._seed)
             stack.callback(kafka.close)
@@ -223,12 +224,38 @@ class _Demo:
 
 
 @contextlib.contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """A terminal interrupts the servers as well: what fails because they are gone is an interruption too."""
+    before = signal.getsignal(signal.SIGINT)
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        signal.default_int_handler(number, frame)
+
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
 def _connected(host: str, port: int) -> Iterator[Any]:
     from embedded.demo.client import connect
 
     cluster = connect(host, port)
     try:
-        yield cluster.connect()
+        session = cluster.connect()
+        # The clock that readers go by: a machine that stands still for a moment makes no write late then.
+        session.use_client_timestamp = False
+        yield session
     finally:
         cluster.shutdown()
 

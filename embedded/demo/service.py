@@ -23,7 +23,8 @@ from embedded.process import TiedProcess
 
 PREFIX: Final = "demo"
 DEAD_LETTERS: Final = f"{PREFIX}.dead-letters"
-CONFIDENCE_MS: Final = 1500
+# Longer than a busy machine may take from reading its clock to having written.
+CONFIDENCE_MS: Final = 5000
 WORKERS: Final = 2
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _STOP_SECONDS: Final = 20.0
