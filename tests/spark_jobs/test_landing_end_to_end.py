@@ -144,7 +144,7 @@ def _whole_way(
         kafka.bootstrap_servers,
         unique("whole"),
         names,
-        {"cdc.include.collections": "delta", "cdc.range.deletes": "topic", "scylla.confidence.window.size": "1500"},
+        {"cdc.include.collections": "delta", "cdc.range.deletes": "topic", "scylla.confidence.window.size": "5000"},
     )
     whole = Whole(session, spark, service, tables)
     whole.config = {
