@@ -16,7 +16,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -135,7 +135,7 @@ class TableStream:
             reader = reader.option(f"kafka.{name}", value)
         stream = (
             reader.option("kafka.isolation.level", "read_committed")
-            .option("subscribePattern", "|".join(f"\\Q{topic}\\E" for topic in (self.data_topic, self.range_topic)))
+            .option("subscribePattern", topics_pattern((self.data_topic, self.range_topic)))
             .option("startingOffsets", starting_offsets(partitions, positions))
             .option("failOnDataLoss", "true")
             .option("maxOffsetsPerTrigger", str(self.settings["max.offsets.per.trigger"]))
@@ -298,6 +298,15 @@ class TableStream:
             stream.close()
         ends = json.loads(text.splitlines()[-1])
         return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}
+
+
+def topics_pattern(topics: Sequence[str]) -> str:
+    """A pattern of exactly these topics: Spark looks for it anywhere in a name, so ends must be said.
+
+    >>> topics_pattern(["p.ks.t", "p.ks.u"])
+    '^\\\\Qp.ks.t\\\\E$|^\\\\Qp.ks.u\\\\E$'
+    """
+    return "|".join(f"^\\Q{topic}\\E$" for topic in topics)
 
 
 def told(session: SparkSession, seen: Observation) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from spark_jobs.maintain import maintain
 from spark_jobs.progress import Progress
 from spark_jobs.rebuild import rebuild
 from spark_jobs.table_formats import FORMATS
-from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
+from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
 pytestmark = [
@@ -52,6 +52,10 @@ def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spa
         way.prefix,
     )
     produce(way.servers, [(way.data, change("c", 2000, {"pk": 9, "ck": 9}))], f"{way.prefix}-aborted", commit=False)
+    # Topics of other tables, whose names this one's is a part of.
+    others = [f"{way.data}_archive", f"old.{way.data}"]
+    create_topics(way.servers, others)
+    produce(way.servers, [(other, change("c", 2000, {"pk": 9, "ck": 9})) for other in others])
     progress = way.land(spark)
     assert dict(progress.of("ks.t").dead) == {"CORRUPT": 1, "UNKNOWN_FIELD": 1}
     one = (1, 1, "static", {"b": 2, "c": 3}, "a")
