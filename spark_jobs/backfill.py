@@ -26,7 +26,7 @@ from spark_jobs.land import described_tables
 from spark_jobs.landed_table import LandedTable, Restored
 from spark_jobs.landing_plan import Plan, plan_table
 from spark_jobs.layout import DEAD, Layout
-from spark_jobs.lease import Lease, open_folder
+from spark_jobs.lease import job_lease
 from spark_jobs.registration import open_sink
 from spark_jobs.serialised_columns import register_functions
 from spark_jobs.settings import Settings
@@ -145,8 +145,7 @@ def backfill(
     sink = open_sink(session, settings.session_config())
     versions = known_versions(session, settings, say)
     filling = Filling(session, sink, settings, access, skip_lists)
-    folder = open_folder(session, f"{settings.warehouse}/_leases")
-    with Lease(folder, settings.name, settings["lease.timeout.ms"], "backfill") as lease:
+    with job_lease(session, settings, "backfill") as lease:
         for table in chosen:
             filling.check(table, versions.get(str(table), ()))
         done: list[Filled] = []

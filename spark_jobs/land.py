@@ -22,7 +22,7 @@ from connector.errors import CdcError, ConfigurationError
 from spark_jobs.cql_definitions import read_definitions
 from spark_jobs.definitions import TableDefinition
 from spark_jobs.kafka_topics import SchemaTopic, Topics
-from spark_jobs.lease import Lease, open_folder
+from spark_jobs.lease import job_lease
 from spark_jobs.progress import Progress
 from spark_jobs.registration import open_sink
 from spark_jobs.session import require_class, start_session
@@ -62,7 +62,7 @@ def land(
     described = described_tables(settings)
     sink = open_sink(session, settings.session_config())
     topics = Topics(session, settings.kafka())
-    lease = Lease(open_folder(session, f"{settings.warehouse}/_leases"), settings.name, settings["lease.timeout.ms"])
+    lease = job_lease(session, settings)
     with contextlib.closing(topics), lease:
         schemas = SchemaTopic(topics, settings.schema_topic)
         landings = [

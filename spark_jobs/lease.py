@@ -1,8 +1,9 @@
-"""One appender per job name: a lease in the warehouse, taken by whoever creates its next file first.
+"""One appender per job name and per table: a lease in the warehouse, taken by whoever creates its next file first.
 
 In: the warehouse's folder and the job's name. Out: a held ``Lease``, or ``LandingError`` naming the holder. Leases
 count up; only one process can create a given number, so two cannot both take over from a dead one. A silent
-holder's lease expires; on the same machine a holder whose process is gone counts as dead at once.
+holder's lease expires; on the same machine a holder whose process is gone counts as dead at once. Jobs of other names
+are refused while they write one of the same tables.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+
+if TYPE_CHECKING:
+    from spark_jobs.settings import Settings
 
 
 class Folder(Protocol):
@@ -130,11 +135,14 @@ def open_folder(session: SparkSession, path: str) -> Folder:
 class Lease:
     """Held from ``acquire`` to ``release``; a thread says every third of the timeout that the holder lives."""
 
-    def __init__(self, folder: Folder, name: str, timeout_ms: int, what: str = "land") -> None:
+    def __init__(
+        self, folder: Folder, name: str, timeout_ms: int, what: str = "land", tables: Collection[str] = ()
+    ) -> None:
         self._folder = folder
         self._prefix = f"{name}."
         self._timeout_ms = timeout_ms
         self._what = what
+        self._tables = sorted(tables)
         self._number = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -149,6 +157,12 @@ class Lease:
             self._refuse_if_held(self._number, certain=True)
         for number in numbers:
             self._folder.remove(self._file(number))
+        try:
+            # Only now: of two that start at once, each sees the other's file.
+            self._refuse_if_shared()
+        except LandingError:
+            self._folder.remove(self._file(self._number))
+            raise
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
 
@@ -183,6 +197,7 @@ class Lease:
     def _text(self) -> str:
         holder = {
             "what": self._what,
+            "tables": self._tables,
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "started": _started(os.getpid()),
@@ -195,13 +210,40 @@ class Lease:
                 self._folder.write(self._file(self._number), self._text())
 
     def _refuse_if_held(self, number: int, certain: bool = False) -> None:
-        try:
-            holder = json.loads(self._folder.read(self._file(number)))
-        except (OSError, ValueError):
-            holder = {}
+        holder = self._holder(self._file(number))
         if certain or _lives(holder):
-            who = f"{holder.get('what', 'a job')} on {holder.get('host', '?')}, process {holder.get('pid', '?')}"
-            raise LandingError(f"the tables of {self._prefix[:-1]} are being written by another job: {who}")
+            raise LandingError(f"the tables of {self._prefix[:-1]} are being written by another job: {_who(holder)}")
+
+    def _refuse_if_shared(self) -> None:
+        for file in self._folder.names():
+            name, _, number = file.rpartition(".")
+            if not number.isdecimal() or f"{name}." == self._prefix:
+                continue
+            holder = self._holder(file)
+            shared = sorted(set(self._tables) & set(holder.get("tables", ())))
+            if shared and _lives(holder):
+                raise LandingError(f"{shared[0]} is being written by the job {name}: {_who(holder)}")
+
+    def _holder(self, file: str) -> dict[str, Any]:
+        try:
+            holder: dict[str, Any] = json.loads(self._folder.read(file))
+        except (OSError, ValueError):
+            return {}
+        return holder
+
+
+def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> Lease:
+    """The lease of a configured job, for its tables."""
+    tables = [str(table) for table in settings.tables]
+    return Lease(leases(session, settings), settings.name, settings["lease.timeout.ms"], what, tables)
+
+
+def leases(session: SparkSession, settings: Settings) -> Folder:
+    return open_folder(session, f"{settings.warehouse}/_leases")
+
+
+def _who(holder: dict[str, Any]) -> str:
+    return f"{holder.get('what', 'a job')} on {holder.get('host', '?')}, process {holder.get('pid', '?')}"
 
 
 def _lives(holder: dict[str, Any]) -> bool:

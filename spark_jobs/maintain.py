@@ -22,7 +22,7 @@ from connector.errors import LandingError
 from spark_jobs.kafka_topics import Topics
 from spark_jobs.landed_table import LandedTable, Restored
 from spark_jobs.layout import POSITIONS
-from spark_jobs.lease import open_folder, wait_free
+from spark_jobs.lease import leases, wait_free
 from spark_jobs.names import literal
 from spark_jobs.purge import Limit, purge, purge_limit, tombstones, unread
 from spark_jobs.registration import open_sink
@@ -85,7 +85,7 @@ def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[R
             ends, begins = topics.offsets(names), topics.offsets(names, beginning=True)
     except LandingError as error:
         return landed.restore(), Limit(None, str(error))
-    lease = open_folder(landed.session, f"{settings.warehouse}/_leases")
+    lease = leases(landed.session, settings)
     deadline = time.monotonic() + _CATCH_UP_S
     while True:
         restored = landed.restore()

@@ -17,7 +17,7 @@ from connector.errors import LandingError
 from spark_jobs.backfill import Filled, Filling, known_versions
 from spark_jobs.kafka_topics import Topics
 from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.lease import Lease, open_folder
+from spark_jobs.lease import job_lease
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
 from spark_jobs.source_access import SourceAccess
@@ -40,8 +40,7 @@ def rebuild(
         raise LandingError(f"{table} is not one of the configured tables")
     sink = open_sink(session, settings.session_config())
     landed = LandedTable(session, sink, table.keyspace, table.table)
-    folder = open_folder(session, f"{settings.warehouse}/_leases")
-    with Lease(folder, settings.name, settings["lease.timeout.ms"], "rebuild"):
+    with job_lease(session, settings, "rebuild"):
         known = landed.known()
         lacking = _lacking(session, settings, table, known)
         if lacking is not None and access is None:

@@ -21,7 +21,7 @@ from connector.errors import CdcError, LandingError
 from spark_jobs.kafka_topics import Topics
 from spark_jobs.landed_table import LandedTable
 from spark_jobs.layout import DEAD
-from spark_jobs.lease import open_folder, wait_free
+from spark_jobs.lease import leases, wait_free
 from spark_jobs.registration import open_sink
 from spark_jobs.settings import Settings
 from spark_jobs.source_access import SourceAccess, time_to_live
@@ -151,7 +151,7 @@ class _Comparison:
                 return _Waited(True, None, f"nobody knows how far landing is: {error}")
 
     def _wait_for(self, topics: Topics, wanted: Sequence[str]) -> _Waited:
-        lease = open_folder(self._session, f"{self._settings.warehouse}/_leases")
+        lease = leases(self._session, self._settings)
         if not wait_free(lease, self._settings.name):
             self._stop.wait(self._limits.confidence_ms / 1000)
         ends = topics.offsets(wanted)

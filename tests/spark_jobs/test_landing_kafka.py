@@ -184,5 +184,17 @@ def test_a_lease_is_refused_while_held_and_taken_over_from_the_dead(tmp_path: Pa
             lease.check()
 
 
+def test_a_table_is_written_by_one_job_whatever_jobs_are_called(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    with Lease(folder, "one", 60_000, tables=["ks.a", "ks.b"]):
+        with Lease(folder, "two", 60_000, tables=["ks.c"]):
+            assert len(folder.names()) == 2
+        with pytest.raises(LandingError, match=r"ks\.b is being written by the job one: land on"):
+            Lease(folder, "two", 60_000, tables=["ks.b", "ks.c"]).acquire()
+        assert folder.names() == ["one.1"]
+    with Lease(folder, "two", 60_000, tables=["ks.b", "ks.c"]):
+        assert folder.names() == ["two.1"]
+
+
 def _map(mode: str, **elements: int | None) -> dict[str, Any]:
     return {"mode": mode, "elements": [{"key": key, "value": value} for key, value in elements.items()]}
