@@ -1,6 +1,6 @@
 """How `make test` shares the tests out to two processes: what keeps the cores busy runs beside what mostly waits.
 
-In: the collected tests. Out: Spark's as one portion, the demo's as another (each of them takes a folder that only one
+In: the collected tests. Out: Spark's as two portions, the demo's as another (each of them takes a folder that only one
 demo can have), every other file by itself; the long portions first. Without pytest-xdist's `-n` only the order counts.
 """
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 _PORTIONS = {
+    # So much that both processes end at about the same time.
+    "some of spark": ("tests/spark_jobs/test_landing_verify.py",),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
 }
