@@ -1,7 +1,8 @@
 """The Spark half of `scylla-cdc demo`, in a process of its own: `python -m connector.cli.demo_landing FOLDER`.
 
 In: a folder with `landing.json`. It starts Spark at once, while rows are still written, waits for the file `land.now`,
-lands, compares the landed tables with their source, and writes both to `landed.json`, complete or not at all.
+lands, compares the landed tables with their source, and writes both to `landed.json`, complete or not at all: if Spark
+does not get that far, the status is 1 and there is no such file.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ def main(folder: Path) -> int:
     access = configured_access(settings)
     assert access is not None, "landing.json says where the source is"
     verdicts = verify(session, settings, access)
+    if problems := [verdict.problem for verdict in verdicts if verdict.problem]:
+        print(*problems, sep="\n", file=sys.stderr)
+        return 1
     value = {
         "status": status,
         "seconds": landed_after,
