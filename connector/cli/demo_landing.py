@@ -36,7 +36,8 @@ def main(folder: Path) -> int:
     time.tzset()
     os.environ.update(find_java().spark_environment())
     settings = with_jars(load_settings(folder / "landing.json"))
-    session = start_session(settings.session_config())
+    # Into this process's log file, for whoever looks why Spark ended.
+    session = start_session({**settings.session_config(), "log.level": "ERROR"})
     session.range(1).collect()
     pause = threading.Event()
     while not (folder / "land.now").exists():
