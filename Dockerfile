@@ -16,14 +16,14 @@ RUN sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > constraints.txt
 COPY connector connector
 COPY smt smt
 COPY spark_jobs spark_jobs
-COPY embedded embedded
+COPY scylla_cdc scylla_cdc
 RUN pip install --no-cache-dir --constraint constraints.txt .
 
 FROM build AS build-landing
 RUN pip install --no-cache-dir --constraint constraints.txt '.[spark]'
 # Into the image, so that a container needs no network to start.
 ENV SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache
-RUN python -m embedded.jars spark && python -m embedded.java
+RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java
 
 FROM python:3.11-slim AS landing
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cdc && install -d -o cdc /lake

@@ -33,6 +33,13 @@ demo: setup ## the whole way on this machine (ARGS='--rows 5000')
 test: setup $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
 	@.venv/bin/python -m pytest --numprocesses=2 $(ARGS)
 
+# The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
+.PHONY: real
+real: setup $(TEST_JARS) ## the suite on a ScyllaDB of your own (SCYLLA=host:port[,...] USER=... TLS=ca.pem API=http://node:10000)
+	@test -n '$(SCYLLA)' || { echo 'make real SCYLLA=host:port[,...]: which cluster?' >&2; exit 2; }
+	@.venv/bin/scylla-cdc embedded check '$(SCYLLA)' $(if $(findstring command line,$(origin USER)),--user '$(USER)') \
+		$(if $(TLS),--tls '$(TLS)') $(if $(API),--api '$(API)') $(ARGS)
+
 .PHONY: lint
 lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 	@.venv/bin/python -m pytest --quiet tests/test_rooms.py tests/test_house.py tests/test_tools.py $(ARGS)
@@ -43,31 +50,32 @@ bench: setup ## measure (ARGS=kafka for one of the benchmarks)
 
 .PHONY: extras
 extras: setup ## fetch the optional jars too: Iceberg, schema registry
-	@.venv/bin/python -m embedded.jars
+	@.venv/bin/python -m spark_jobs.jvm jars
 
 .PHONY: lock
 lock: $(INSTALLED) ## pin Python packages and jars anew (needs uv)
 	@uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header pyproject.toml -o requirements.lock
-	@.venv/bin/python -m embedded.jars_lock
+		--no-emit-index-url --no-annotate --no-header --no-emit-package scylla-cdc --no-emit-package scylla-cdc-embedded \
+		pyproject.toml embedded/pyproject.toml -o requirements.lock
+	@.venv/bin/python -m spark_jobs.jvm lock
 
 .PHONY: clean
 clean: ## remove .venv, .cache and what the tools left
 	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 
-$(INSTALLED): requirements.lock pyproject.toml .ci/setup
+$(INSTALLED): requirements.lock pyproject.toml embedded/pyproject.toml .ci/setup
 	@rm -f $@
 	@PYTHON='$(PYTHON)' .ci/setup
 	@touch $@
 
-$(JARS): embedded/jars.lock | $(INSTALLED)
-	@.venv/bin/python -m embedded.jars broker spark
-	@.venv/bin/python -m embedded.java
+$(JARS): spark_jobs/jvm/jars.lock | $(INSTALLED)
+	@.venv/bin/python -m spark_jobs.jvm jars broker spark
+	@.venv/bin/python -m spark_jobs.jvm java
 	@.venv/bin/python -m embedded.class_archive
 	@mkdir -p $(@D)
 	@touch $@
 
 # What a user asks for and tests always try.
-$(TEST_JARS): embedded/jars.lock | $(JARS)
-	@.venv/bin/python -m embedded.jars iceberg
+$(TEST_JARS): spark_jobs/jvm/jars.lock | $(JARS)
+	@.venv/bin/python -m spark_jobs.jvm jars iceberg
 	@touch $@

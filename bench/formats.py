@@ -11,12 +11,9 @@ import time
 import uuid
 
 from connector.changes import BatchAssembler, Column, LogLayout, Row, TableDescription, changes_of, layout_of
-from connector.config.connector_config import OutputConfig
-from connector.config.converters import ConverterConfig
-from connector.config.names import Names
-from connector.formats.encoder import Encoder
-from connector.values.binary import encode
-from connector.values.types import native
+from connector.config import ConverterConfig, Names, OutputConfig
+from connector.formats import Encoder
+from connector.values import encode, native
 
 COLUMNS = {
     "pk": ("bigint", "partition_key"),

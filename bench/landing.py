@@ -1,4 +1,4 @@
-"""How fast changes land: appended, merged into a large table, visible; beside the plain recipe of one MERGE per batch.
+"""How fast changes land: appended, merged into a large table, visible; compared with a plain MERGE per batch.
 
 python -m bench landing [--rows N] [--changes N] [--json]. Starts a broker and Spark of its own on this machine. Where
 there is a /proc, work is also told per second of CPU of Spark's process, which other load on the machine leaves alone.
@@ -26,18 +26,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from bench._processor import cpu_seconds
-from embedded.jars import resolve
 from embedded.kafka import EmbeddedKafka
+from spark_jobs.config import Settings, load_settings
 from spark_jobs.decode import decoded_json
 from spark_jobs.fold import compacted, folded
-from spark_jobs.kafka_topics import Offsets, Topics
+from spark_jobs.jvm import resolve
 from spark_jobs.land import land
-from spark_jobs.landed_table import LandedTable
-from spark_jobs.patches import changes_patch
-from spark_jobs.progress import Progress
-from spark_jobs.registration import open_sink
+from spark_jobs.model import changes_patch
 from spark_jobs.session import start_session
-from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stream import Offsets, Progress, Topics
+from spark_jobs.tables import LandedTable, open_sink
 
 PREFIX, TOPIC = "bench", "bench.ks.t"
 COLUMNS = [("a", "int"), ("b", "bigint"), ("c", "text"), ("d", "text"), ("e", "double"), ("f", "boolean")]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from connector.source.read_changes import ChangeReader
-from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source import ChangeReader, ConnectionSettings, ReadingSettings
 from embedded.scylla.process import EmbeddedScylla
 
 NODES, VNODES = 4, 256

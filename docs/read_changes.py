@@ -1,11 +1,7 @@
 """Reading a table's changes from Python: the example of docs/reading.md, on the embedded server."""
 
-from connector.changes import changes_of
-from connector.source.read_changes import ChangeReader
-from connector.source.settings import ConnectionSettings, ReadingSettings
+import scylla_cdc
 from embedded.scylla.process import EmbeddedScylla
-
-CONFIDENCE = ReadingSettings(confidence_ms=300)
 
 
 def main() -> None:
@@ -16,18 +12,15 @@ def main() -> None:
         cql("INSERT INTO shop.orders (id, state, total) VALUES (1, 'new', 30)")
         cql("UPDATE shop.orders SET state = 'paid' WHERE id = 1")
 
-        where = ConnectionSettings(((scylla.host, scylla.port),))
-        with ChangeReader(where, ["shop.orders"], reading=CONFIDENCE) as reader:
-            for batch in reader:
-                for change in changes_of(batch):
-                    print(change.kind, change.key, change.columns)
+        with scylla_cdc.ChangeReader(scylla.address, "shop.orders", confidence_ms=300) as reader:
+            for change in reader:
+                print(change.operation, change.key, change.values)
             checkpoint = reader.checkpoint()  # JSON text: keep it wherever you keep your results
 
         cql("DELETE FROM shop.orders WHERE id = 1")
-        with ChangeReader(where, ["shop.orders"], reading=CONFIDENCE, checkpoint=checkpoint) as reader:
-            for batch in reader:
-                for change in changes_of(batch):
-                    print(change.kind, change.key)
+        with scylla_cdc.ChangeReader(scylla.address, "shop.orders", confidence_ms=300, checkpoint=checkpoint) as reader:
+            for change in reader:
+                print(change.operation, change.key)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,3 @@
-"""What stands in for servers on one machine: ScyllaDB (a double), Kafka (the real broker), Java, jars."""
+"""Servers on one machine, for the demo, tests and trials: a double of ScyllaDB, and a real Kafka broker."""
+
+__version__ = "0.1.0"

@@ -13,14 +13,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connector.errors import CdcError, EmbeddedError
-from embedded.cache import cache_dir
-from embedded.java import ENVIRONMENT, Java
-
-if TYPE_CHECKING:
-    from embedded.kafka import EmbeddedKafka
+from spark_jobs.jvm import ENVIRONMENT, Java, cache_dir
 
 # An archive that does not fit the Java or the jars (they were replaced since) is passed over without a word.
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
@@ -49,7 +44,7 @@ def write_archive(java: Java, classpath: str, jvm_options: Sequence[str]) -> Pat
     with tempfile.TemporaryDirectory(prefix="classes-", dir=path.parent) as folder:
         loaded, fresh = Path(folder) / "loaded", Path(folder) / "fresh.jsa"
         with EmbeddedKafka(jvm_options=[f"-XX:DumpLoadedClassList={loaded}"]) as broker:
-            _use(broker)
+            _use(broker.bootstrap_servers)
             broker.stop()
         command = [str(java.executable), *jvm_options, *_QUIET, "-Xshare:dump", f"-XX:SharedClassListFile={loaded}"]
         command += [f"-XX:SharedArchiveFile={fresh}", "-cp", classpath]
@@ -60,13 +55,13 @@ def write_archive(java: Java, classpath: str, jvm_options: Sequence[str]) -> Pat
     return path
 
 
-def _use(broker: EmbeddedKafka) -> None:
+def _use(servers: str) -> None:
     """A transaction with a group's offsets, read by the group: the parts of a broker that programs here use."""
     from confluent_kafka import Consumer, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    common: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    common: dict[str, str | int] = {"bootstrap.servers": servers, "log_level": 0}
     admin = AdminClient(common)
     admin.create_topics([NewTopic("warm", 1, 1)])["warm"].result(timeout=60)
     producer = Producer(common | {"transactional.id": "warm"})
@@ -88,7 +83,7 @@ def _use(broker: EmbeddedKafka) -> None:
 
 def main() -> None:
     from embedded import kafka
-    from embedded.java import find_java
+    from spark_jobs.jvm import find_java
 
     try:
         java, classpath = find_java(), kafka.broker_classpath()

@@ -21,11 +21,10 @@ from pathlib import Path
 from types import TracebackType
 
 from connector.errors import EmbeddedError
-from embedded import jars, ports
-from embedded.cache import cache_dir
+from embedded import ports
 from embedded.class_archive import archive_options
-from embedded.java import ENVIRONMENT, Java, find_java
 from embedded.process import TiedProcess
+from spark_jobs.jvm import ENVIRONMENT, Java, cache_dir, find_java, jar_set, resolve
 
 # The compiler's second stage never pays off in a broker that lives for minutes, and costs start-up time on few cores.
 # Performance counters are a file in the system's temporary folder that outlives a killed JVM.
@@ -143,7 +142,7 @@ class EmbeddedKafka:
     def pid(self) -> int:
         """The process id of the running broker."""
         if self._process is None:
-            raise EmbeddedError("the Kafka broker does not run")
+            raise EmbeddedError("the Kafka broker is not running")
         return self._process.pid
 
     @property
@@ -312,7 +311,7 @@ def _escaped(value: str) -> str:
 
 def broker_classpath() -> str:
     """The broker's jars, fetched if they are not there yet."""
-    return os.pathsep.join(str(path) for path in jars.resolve("broker"))
+    return os.pathsep.join(str(path) for path in resolve("broker"))
 
 
 def _format(java: Java, classpath: str, properties: Path, logs: Path, member: Member) -> None:
@@ -321,7 +320,7 @@ def _format(java: Java, classpath: str, properties: Path, logs: Path, member: Me
     Only the two identities in `meta.properties` differ between formatted folders, and starting a JVM for them would
     double the time until the broker is ready.
     """
-    kept = cache_dir() / "kafka" / f"formatted-{jars.jar_set('broker').roots[0].version}.checkpoint"
+    kept = cache_dir() / "kafka" / f"formatted-{jar_set('broker').roots[0].version}.checkpoint"
     checkpoint = logs / "bootstrap.checkpoint"
     if not kept.is_file():
         command = [str(java.executable), *JVM_OPTIONS, "-cp", classpath, "kafka.tools.StorageTool", "format"]

@@ -1,4 +1,4 @@
-"""Avro schemas as the AvroConverter writes them, as Connect schemas: enough to tell envelopes and cells.
+"""Avro schemas as the AvroConverter writes them, as Connect schemas: enough to recognise envelopes and cells.
 
 In: a parsed Avro schema. Out: a ``Schema`` dict. Pure; decoding is done by whoever holds the bytes.
 """
@@ -24,10 +24,14 @@ _PRIMITIVES = {
 
 def connect_schema(avro: Any) -> Schema:
     """The Connect schema that an Avro schema was made from."""
-    return _convert(avro, {}, "")
+    try:
+        return _convert(avro, {}, "")
+    except RecursionError:
+        raise ValueError("the schema is nested too deeply") from None
 
 
-def _convert(avro: Any, known: dict[str, Any], space: str) -> Schema:
+def _convert(avro: Any, known: dict[str, Schema | None], space: str) -> Schema:
+    """``known``: the named types so far, None for those that are being converted."""
     if isinstance(avro, list):
         members = [member for member in avro if member != "null"]
         if len(members) != 1:
@@ -37,18 +41,23 @@ def _convert(avro: Any, known: dict[str, Any], space: str) -> Schema:
         if avro in _PRIMITIVES:
             return {"type": _PRIMITIVES[avro], "optional": False}
         name = avro if avro in known else f"{space}.{avro}"
-        return _convert(known[name], known, space)
+        found = known[name]
+        if found is None:
+            raise ValueError(f"the type {name} holds itself, which no type of a table does")
+        return found
     kind = avro["type"]
     if isinstance(kind, dict | list):
         return _convert(kind, known, space)
     space = avro.get("namespace", space)
     if "name" in avro:
         full = avro["name"] if "." in avro["name"] or not space else f"{space}.{avro['name']}"
-        known[full] = avro
+        known[full] = None
     if kind == "record":
         fields = [{**_convert(field["type"], known, space), "field": field["name"]} for field in avro.get("fields", ())]
         schema: Schema = {"type": "struct", "fields": fields, "optional": False}
-        return {**schema, "name": avro.get("connect.name", full)}
+        schema["name"] = avro.get("connect.name", full)
+        known[full] = schema
+        return schema
     if kind == "array":
         schema = {"type": "array", "items": _convert(avro["items"], known, space), "optional": False}
     elif kind == "map":
@@ -58,4 +67,6 @@ def _convert(avro: Any, known: dict[str, Any], space: str) -> Schema:
         schema = {"type": avro.get("connect.type", _PRIMITIVES.get(kind, kind)), "optional": False}
     if "connect.name" in avro:
         schema["name"] = avro["connect.name"]
+    if "name" in avro:
+        known[full] = schema
     return schema

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smt.errors import OptionProblem, SmtOptionError
+from smt.errors import OptionProblem, SmtOptionError, SmtRecordError
 from smt.options import FieldReference
 from smt.record import Record
 
@@ -59,6 +59,13 @@ def named_in_header(header: str, record: Record) -> tuple[str, ...]:
         if name == header:
             return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
     return ()
+
+
+def taken(name: str) -> SmtRecordError:
+    """A column has the name of a field that the transform adds; Java refuses such records, too."""
+    other = "delete.tombstone.handling.mode other than rewrite"
+    remedy = other if name == DELETED else "add.fields.prefix or field:name"
+    return SmtRecordError(f"there is a column {name}, and the transform adds a field of that name: choose {remedy}")
 
 
 def omit_refused(reason: str) -> SmtOptionError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from smt.envelope import DELETED, NO_KEY, REMEDY, Row, key_fields, look_up, named_in_header, routed
+from smt.envelope import DELETED, NO_KEY, REMEDY, Row, key_fields, look_up, named_in_header, routed, taken
 from smt.errors import SmtRecordError
 from smt.options import ExtractOptions, FieldReference
 from smt.record import Record
@@ -48,6 +48,8 @@ def build_extract(options: ExtractOptions, *, schemaless_output: bool = False) -
         except KeyError:
             return record
         if type(op) is not str or type(source) is not dict:
+            return record
+        if not (after is None or type(after) is dict) or not (before is None or type(before) is dict):
             return record
         if strict:
             # Java's reading: no image at all is a truncation, no `after` is a delete.
@@ -113,6 +115,8 @@ def _upsert(
         else:
             raise SmtRecordError(REMEDY)
         if rewrite:
+            if DELETED in row:
+                raise taken(DELETED)
             row[DELETED] = "false"
         if plain:
             return Record(record.topic, record.key, row, record.headers, record.key_schema, None)
@@ -139,6 +143,8 @@ def _delete(
             row = dict(key)
         else:
             raise SmtRecordError(REMEDY)
+        if DELETED in row:
+            raise taken(DELETED)
         row[DELETED] = "true"
         return finish(record, value, row)
 
@@ -191,6 +197,8 @@ def _finisher(options: ExtractOptions, *, add_first: bool) -> Callable[[Record, 
 
 def _add(references: tuple[FieldReference, ...], value: Row, row: Row) -> None:
     for reference in references:
+        if reference.name in row:
+            raise taken(reference.name)
         struct, field = reference.struct, reference.field
         parent = value if struct is None else value.get(struct)
         if type(parent) is dict and field in parent:
@@ -208,7 +216,7 @@ def losses_of(options: ExtractOptions) -> tuple[str, ...]:
             "drop.tombstones=true); delete.tombstone.handling.mode=delete-to-tombstone keeps them"
         )
     elif options.deletes == "drop":
-        found.append("delete records are dropped; only the tombstones of tombstones.on.delete=true tell of deletes")
+        found.append("delete records are dropped; only the tombstones of tombstones.on.delete=true show deletes")
     if options.unwrap_cells and not options.omit_untouched:
         found.append(
             "columns that a write did not touch become null, like those it set to null "

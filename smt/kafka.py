@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from smt.avro_schema import connect_schema
-from smt.errors import SmtError
+from smt.errors import SmtError, SmtRecordError
 from smt.record import Record, Schema
 from smt.transform import Transform
 
@@ -40,8 +40,10 @@ def decode_json(data: bytes | None) -> Decoded:
         return None, None
     try:
         found = json.loads(data)
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DecodeError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise DecodeError("JSON that is nested too deeply") from None
     if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
         return found["schema"], found["payload"]
     return None, found
@@ -65,15 +67,24 @@ class AvroDecoder:
         parsed, schema = self._schema(int.from_bytes(data[1:5], "big"))
         try:
             return schema, schemaless_reader(io.BytesIO(data[5:]), parsed, None)
-        except (ValueError, EOFError, IndexError, KeyError, TypeError) as error:
-            raise DecodeError(f"not Avro of the schema it names: {error}") from None
+        except MemoryError:
+            raise
+        except Exception as error:  # fastavro has no root for what bytes can be wrong with
+            raise DecodeError(f"not Avro of the schema it names: {type(error).__name__}: {error}") from None
 
     def _schema(self, number: int) -> tuple[Any, Schema]:
         from fastavro import parse_schema
 
         if number not in self._known:
-            text = json.loads(self._schema_text(number))
-            self._known[number] = parse_schema(text), connect_schema(text)
+            text = self._schema_text(number)
+            try:
+                schema = json.loads(text)
+                self._known[number] = parse_schema(schema), connect_schema(schema)
+            except MemoryError:
+                raise
+            except Exception as error:  # nor for what a schema can be wrong with
+                why = f"{type(error).__name__}: {error}"
+                raise DecodeError(f"schema {number} of the registry is none that can be read: {why}") from None
         return self._known[number]
 
 
@@ -110,14 +121,16 @@ class FlatteningConsumer:
 
     def transform(self, message: Message) -> Record | None:
         """The record of one message, None where the transform drops it."""
+        place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         try:
             key_schema, key = self._key(message.key())
             value_schema, value = self._value(message.value())
+            headers = [(name, _header(part)) for name, part in message.headers() or ()]
+            return self._apply(Record(message.topic(), key, value, headers, key_schema, value_schema))
         except DecodeError as error:
-            place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
             raise DecodeError(f"{place}: {error}") from None
-        headers = [(name, _header(part)) for name, part in message.headers() or ()]
-        return self._apply(Record(message.topic(), key, value, headers, key_schema, value_schema))
+        except SmtRecordError as error:
+            raise SmtRecordError(f"{place}: {error}") from None
 
 
 def _caching(decode: Decode) -> Decode:
@@ -128,6 +141,8 @@ def _caching(decode: Decode) -> Decode:
         schema, payload = decode(data)
         if schema is None:
             return None, payload
+        if not isinstance(schema, dict):
+            raise DecodeError("its schema is no Connect schema")
         return schemas.setdefault(json.dumps(schema), schema), payload
 
     return decoded
@@ -141,7 +156,7 @@ def _header(data: bytes | None) -> Any:
     if text.startswith("["):
         try:
             return json.loads(text)
-        except ValueError:
+        except (RecursionError, ValueError):
             return [item.strip().strip('"') for item in text.strip("[]").split(",") if item.strip()]
     return text
 

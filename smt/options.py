@@ -6,12 +6,11 @@ In: texts as they stand in a configuration. Out: ``ExtractOptions`` or ``Flatten
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from smt.errors import OptionProblem, SmtOptionError
+from smt.errors import OptionProblem, SmtOptionError, nearest
 
 DeleteMode = Literal["drop", "tombstone", "rewrite", "none"]
 TombstoneMode = Literal["drop", "keep"]
@@ -26,6 +25,8 @@ _MODES: dict[str, tuple[DeleteMode, TombstoneMode]] = {
 _OLD_MODES = ("drop", "none", "rewrite")
 _TOP_LEVEL = ("op", "ts_ms", "ts_us", "ts_ns")
 _OF_TRANSACTION = ("id", "data_collection_order", "total_order")
+#: By the connector's `cdc.output.format`: whether columns stand in cells, which tell untouched from null.
+IN_CELLS = {"legacy": True, "advanced": False}
 _STRUCTS = ("source", "transaction", "before", "after", "key")
 
 
@@ -70,8 +71,8 @@ class _Parser:
         self.problems: list[OptionProblem] = []
         for name in self.given:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-                hint = f"did you mean {close[0]}?" if close else "known: " + ", ".join(known)
+                close = nearest(name, known)
+                hint = f"did you mean {close}?" if close else "known: " + ", ".join(known)
                 self.problems.append(OptionProblem(name, "Unknown option", hint))
 
     def has(self, name: str) -> bool:
@@ -92,9 +93,8 @@ class _Parser:
         if text in allowed:
             return text
         if text:
-            close = difflib.get_close_matches(text, allowed, n=1, cutoff=0.6)
-            hint = f"did you mean {close[0]}?" if close else None
-            self.wrong(name, "Value must be one of " + ", ".join(allowed), hint)
+            close = nearest(text, allowed)
+            self.wrong(name, "Value must be one of " + ", ".join(allowed), f"did you mean {close}?" if close else None)
         return default
 
     def references(self, name: str, prefix: str) -> tuple[FieldReference, ...]:
@@ -117,15 +117,15 @@ class _Parser:
             return None
         field = parts[-1]
         if len(parts) == 2 and parts[0] not in _STRUCTS:
-            close = difflib.get_close_matches(parts[0], _STRUCTS, n=1, cutoff=0.6)
-            hint = f"did you mean {close[0]}.{field}?" if close else "one of " + ", ".join(_STRUCTS)
+            close = nearest(parts[0], _STRUCTS)
+            hint = f"did you mean {close}.{field}?" if close else "one of " + ", ".join(_STRUCTS)
             self.wrong(name, f"The envelope has no struct '{parts[0]}'", hint)
             return None
         new_name = renamed[0] if renamed else "_".join(parts)
         return FieldReference(parts[0] if len(parts) == 2 else _home_of(field), field, prefix + new_name)
 
     def wrong(self, name: str, problem: str, suggestion: str | None = None) -> None:
-        self.problems.append(OptionProblem(name, problem, suggestion))
+        self.problems.append(OptionProblem(name, problem, suggestion, self.given.get(name)))
 
     def end(self) -> None:
         if self.problems:
@@ -162,12 +162,12 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
     """The options of ``ScyllaExtractNewRecordState``; ``safe`` starts from the defaults of ``extract-new-state``."""
     parser = _Parser(given, EXTRACT_OPTIONS)
     deletes, tombstones = _delete_modes(parser, safe)
-    advanced = parser.one_of("cdc.output.format", ("legacy", "advanced"), "legacy") == "advanced"
-    # Columns of the advanced format do not tell untouched from null, so there is nothing to omit by.
-    usual = "omit" if safe and not advanced else "null"
+    form = parser.one_of("cdc.output.format", tuple(IN_CELLS), "legacy")
+    cells = IN_CELLS[form]
+    usual = "omit" if safe and cells else "null"
     omit = parser.one_of("untouched.fields", ("null", "omit"), usual) == "omit"
-    if omit and advanced:
-        parser.wrong("untouched.fields", "Contradicts cdc.output.format=advanced, whose columns do not tell", "null")
+    if omit and not cells:
+        parser.wrong("untouched.fields", f"Contradicts cdc.output.format={form}, whose columns do not show it", "null")
     strict = parser.one_of("compatibility", ("default", "strict"), "default") == "strict"
     if parser.has("drop.fields.from.key") and not parser.has("drop.fields.header.name"):
         parser.wrong("drop.fields.from.key", "Has no meaning without drop.fields.header.name")
@@ -181,7 +181,7 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
         drop_fields_header=parser.text("drop.fields.header.name") or None,
         drop_fields_from_key=parser.boolean("drop.fields.from.key", False),
         drop_only_optional=parser.boolean("drop.fields.keep.schema.compatible", True),
-        unwrap_cells=not advanced,
+        unwrap_cells=cells,
         omit_untouched=omit,
         strict=strict,
     )
@@ -193,7 +193,7 @@ def _delete_modes(parser: _Parser, safe: bool) -> tuple[DeleteMode, TombstoneMod
     new, old = "delete.tombstone.handling.mode", ("delete.handling.mode", "drop.tombstones")
     for name in old:
         if parser.has(new) and parser.has(name):
-            parser.wrong(name, f"Contradicts {new}, which stands for both older options", f"leave out {name}")
+            parser.wrong(name, f"Contradicts {new}, which replaces both older options", f"leave out {name}")
     mode = parser.one_of(new, tuple(_MODES), "")
     handling = parser.one_of(old[0], _OLD_MODES, "drop")
     drop = parser.boolean(old[1], True)

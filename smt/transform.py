@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from smt.envelope import omit_refused
-from smt.errors import OptionProblem, SmtOptionError
+from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, nearest
 from smt.extract import build_extract, losses_of
 from smt.flatten import build_flatten
 from smt.options import parse_extract_options, parse_flatten_options
@@ -45,8 +44,8 @@ def transform_type(name: str) -> str:
     """The transform that a spelling means; raises ``SmtOptionError`` listing those there are."""
     found = TYPES.get(name.strip())
     if found is None:
-        close = difflib.get_close_matches(name.strip(), TYPES, n=1, cutoff=0.7)
-        hint = f"did you mean {close[0]}?" if close else "one of " + ", ".join((EXTRACT, FLATTEN, SAFE_EXTRACT))
+        close = nearest(name.strip(), TYPES, 0.7)
+        hint = f"did you mean {close}?" if close else "one of " + ", ".join((EXTRACT, FLATTEN, SAFE_EXTRACT))
         raise SmtOptionError([OptionProblem("", f"There is no transform {name.strip()!r}", hint)])
     return found
 
@@ -61,9 +60,26 @@ def build_transform(
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
-        return Transform(kind, build_flatten(parse_flatten_options(options or {})))
+        return Transform(kind, _guarded(build_flatten(parse_flatten_options(options or {}))))
     parsed = parse_extract_options(options or {}, safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
-    return Transform(kind, apply, losses_of(parsed))
+    return Transform(kind, _guarded(apply), losses_of(parsed))
+
+
+def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:
+    """A record that is not what its schema says is an error of the record."""
+
+    def guarded(record: Record) -> Record | None:
+        try:
+            return apply(record)
+        except (SmtError, MemoryError):
+            raise
+        except Exception as error:
+            raise SmtRecordError(
+                f"the record is not what its schema says ({type(error).__name__}: {error}): whoever wrote it wrote "
+                "something else than change records"
+            ) from None
+
+    return guarded

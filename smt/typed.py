@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smt.envelope import DELETED, REMEDY, Row, key_fields, named_in_header, omit_refused, routed
+from smt.envelope import DELETED, REMEDY, Row, key_fields, named_in_header, omit_refused, routed, taken
 from smt.errors import SmtRecordError
 from smt.options import ExtractOptions, FieldReference
 from smt.record import Record, Schema
@@ -25,6 +25,9 @@ class _Plan:
     def __init__(self, schema: Schema, options: ExtractOptions) -> None:
         self.schema = schema
         self.envelope = is_envelope(schema)
+        if not self.envelope:
+            # Passed on as it is: its fields may be called as an envelope's and be anything.
+            return
         self.added = tuple(
             (reference, found)
             for reference in options.add_fields
@@ -47,6 +50,8 @@ class _RowPlan:
         self.image = image
         self.cells = cell_names(image) if options.unwrap_cells else frozenset()
         self.names = tuple(field["field"] for field in image.get("fields", ())) if image else ()
+        more = [*([DELETED] if options.deletes == "rewrite" else []), *(reference.name for reference, _ in added)]
+        self._taken = next((name for name in more if name in self.names), None)
         self.schema = self._schema(added, options, frozenset())
         self._dropped: dict[frozenset[str], Schema | None] = {frozenset(): self.schema}
         self._added, self._options = added, options
@@ -77,6 +82,7 @@ class _RowPlan:
         return frozenset(field["field"] for field in (self.schema or {}).get("fields", ()) if field.get("optional"))
 
     def flatten(self, image: Row) -> Row:
+        self.check_names()
         cells = self.cells
         if not cells:
             return dict(image)
@@ -84,8 +90,13 @@ class _RowPlan:
             name: (None if cell is None else cell["value"]) if name in cells else cell for name, cell in image.items()
         }
 
+    def check_names(self) -> None:
+        if self._taken is not None:
+            raise taken(self._taken)
+
     def of_key(self, key: Mapping[str, Any]) -> Row:
         """A row of which only the key is known."""
+        self.check_names()
         return {name: key.get(name) for name in self.names}
 
 

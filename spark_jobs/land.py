@@ -19,15 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from connector.errors import CdcError, ConfigurationError
-from spark_jobs.cql_definitions import read_definitions
-from spark_jobs.definitions import TableDefinition
-from spark_jobs.kafka_topics import SchemaTopic, Topics
-from spark_jobs.lease import job_lease
-from spark_jobs.progress import Progress
-from spark_jobs.registration import open_sink
+from connector.secrets import filtered, scrub
+from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.session import require_class, start_session
-from spark_jobs.settings import Settings, load_settings
-from spark_jobs.table_stream import TableStream, one_line
+from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
+from spark_jobs.tables import job_lease, open_sink
 
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
@@ -81,15 +77,6 @@ def land(
     return 1 if once and any(landing.failures for landing in landings if not landing.done) else 0
 
 
-def described_tables(settings: Settings) -> dict[str, TableDefinition]:
-    """The tables of the configured CQL files, with the output format that their records have."""
-    form = settings["table.definitions.format"]
-    output = {"format": form, "collections": "skip", "range_deletes": "skip"}
-    if form == "advanced":
-        output["after"] = "full"
-    return read_definitions(settings["table.definitions"], output)
-
-
 def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress) -> None:
     try:
         landing.retry_at = None
@@ -103,7 +90,7 @@ def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progres
     table = progress.of(landing.stream.name)
     table.failures += 1
     table.last_error = why
-    pause = min(_FIRST_PAUSE_S * 2 ** (landing.failures - 1), settings["retry.backoff.max.ms"] / 1000)
+    pause = min(_FIRST_PAUSE_S * 2 ** (landing.failures - 1), settings.retry_backoff_max_ms / 1000)
     if once and landing.failures >= ATTEMPTS_ONCE:
         progress.note(f"{landing.stream.name} failed: {why}")
         return
@@ -143,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(arguments)
+    sys.stderr = filtered(sys.stderr)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -150,10 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = land(load_settings(args.config), args.once, progress, stop)
     except ConfigurationError as error:
-        print(error, file=sys.stderr)
+        print(scrub(str(error)), file=sys.stderr)
         return 2
     except CdcError as error:
-        print(error, file=sys.stderr)
+        print(scrub(str(error)), file=sys.stderr)
         return 1
     print(json.dumps(progress.summary()) if args.json else progress.text())
     return status

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,16 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from connector.config import is_secret_name
 from connector.errors import ConfigurationError, LandingError, Problem
-from spark_jobs.settings import folder
-from spark_jobs.table_formats import table_format
+from connector.secrets import holds_secret, scrub
+from spark_jobs.config import folder
+from spark_jobs.sinks import table_format
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+# These end up in the JVM's command line, whoever gives them to Spark; `java` itself reads them from a file.
+_JAVA_OPTIONS = {"spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"}
 
 # What set-up leaves in a clone; an installed package has neither.
 _CLONE = Path(__file__).resolve().parent.parent
@@ -120,7 +127,7 @@ def _jar_list(text: str) -> str:
 def open_session(config: Mapping[str, Any]) -> SparkSession:
     """A session for a landing configuration, with its landed tables registered."""
     session = start_session(config)
-    from spark_jobs.registration import register_landed
+    from spark_jobs.tables import register_landed
 
     register_landed(session, config)
     return session
@@ -148,6 +155,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     level = str(config.get("log.level", "OFF"))
     with _quiet(level == "OFF") as said:
         try:
+            _start_jvm(settings)
             session = builder.getOrCreate()
         except Exception as error:
             raise LandingError(f"Spark did not start: {error}; {said()}") from error
@@ -159,6 +167,56 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     form = table_format(config)
     require_class(session, form.needs_class, form.coordinate)
     return session
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Starts Spark's JVM with the settings that anybody may read; unless there is one.
+
+    PySpark gives all settings to a new JVM in its command line, which every user of the machine can read. What is
+    secret is in files of this user's for the moment of the start, and comes again, as all settings do, through the
+    connection to the JVM that runs.
+    """
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    secret = {name: value for name, value in settings.items() if is_secret_name(name) or holds_secret(value)}
+    public = {name: value for name, value in settings.items() if name not in secret}
+    arguments = os.environ.get(_SUBMIT_ARGUMENTS)
+    with tempfile.TemporaryDirectory(prefix="scylla-cdc-") as private:
+        for name in _JAVA_OPTIONS & secret.keys():
+            file = _private_file(private, name, "\n".join(map(_quoted, shlex.split(secret.pop(name)))))
+            public[name] = f"@{file}"
+        if secret and "--properties-file" not in (arguments or ""):
+            lines = [f"{name}={_as_property(value)}" for name, value in secret.items()]
+            file = _private_file(private, "secrets.conf", "\n".join(lines) + "\n")
+            others = f"--properties-file {shlex.quote(file)} --load-spark-defaults {arguments or 'pyspark-shell'}"
+            os.environ[_SUBMIT_ARGUMENTS] = others
+        try:
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(public.items())))
+        finally:
+            if arguments is None:
+                os.environ.pop(_SUBMIT_ARGUMENTS, None)
+            else:
+                os.environ[_SUBMIT_ARGUMENTS] = arguments
+
+
+def _private_file(folder: str, name: str, content: str) -> str:
+    path = os.path.join(folder, name)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
+    return path
+
+
+def _quoted(option: str) -> str:
+    """An option as a file of arguments for `java` has it."""
+    return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _as_property(value: str) -> str:
+    """A value as a .properties file has it, which Java reads as Latin-1."""
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace(" ", "\\ ")
+    units = escaped.encode("utf-16-be")
+    codes = [int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2)]
+    return "".join(chr(code) if code < 127 else f"\\u{code:04x}" for code in codes)
 
 
 def require_class(session: SparkSession, name: str, coordinate: str) -> None:
@@ -179,23 +237,41 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
 def _quiet(quiet: bool) -> Iterator[Callable[[], str]]:
     """Sends what a starting JVM writes into a file that is shown only if the start fails; its stdout is never ours.
 
-    The JVM inherits the descriptors, so later noise goes there too: a vacuum tells its counts on stdout, where a
-    command's result is to stand alone. Its warnings about itself cannot be configured away.
+    Where it is not to be quiet, its log goes through the filter of secrets to stderr. The JVM inherits the descriptors,
+    so later noise goes there too: a vacuum tells its counts on stdout, where a command's result is to stand alone. Its
+    warnings about itself cannot be configured away.
     """
     with tempfile.TemporaryFile() as file, contextlib.ExitStack() as stack:
         sys.stdout.flush()
         sys.stderr.flush()
-        for descriptor in (1, 2) if quiet else (1,):
+        target = file.fileno() if quiet else _filtering(os.dup(2))
+        if not quiet:
+            stack.callback(os.close, target)
+        for descriptor in (1, 2):
             before = os.dup(descriptor)
             stack.callback(os.close, before)
             stack.callback(os.dup2, before, descriptor)
-            os.dup2(file.fileno() if quiet else 2, descriptor)
+            os.dup2(target, descriptor)
 
         def said() -> str:
             file.seek(0)
             return file.read().decode(errors="replace").strip()[-1000:]
 
         yield said
+
+
+def _filtering(descriptor: int) -> int:
+    """A descriptor for whole lines, which come out at the given one without secrets as long as somebody writes."""
+    out, into = os.pipe()
+
+    def copy() -> None:
+        with open(out, errors="replace") as lines, open(descriptor, "w") as stderr:
+            for line in lines:
+                stderr.write(scrub(line))
+                stderr.flush()
+
+    threading.Thread(target=copy, daemon=True, name="jvm-log").start()
+    return into
 
 
 def _java_found() -> bool:

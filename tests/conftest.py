@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from connector import secrets
 from embedded.kafka import EmbeddedKafka
-from embedded.scylla.process import EmbeddedScylla
+from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
+from tests.servers.scylla import Scylla
 from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
-__all__ = ["pytest_collection_modifyitems", "pytest_xdist_make_scheduler"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_xdist_make_scheduler",
+]
 
 # The driver tells of every node that a test takes away, from threads of its own and with tracebacks. Formatting those
 # while pytest formats a failure makes the two meet in Python's parser (until 3.11.8), which ends the whole run.
@@ -34,16 +41,18 @@ def own_kafka() -> Iterator[EmbeddedKafka]:
 
 
 @pytest.fixture(scope="session")
-def scylla() -> Iterator[EmbeddedScylla]:
-    """The session's ScyllaDB, shared, so keyspaces need names of their own. Stream sets count at once."""
-    with EmbeddedScylla(ring_delay=0) as server:
-        yield server
+def scylla(request: pytest.FixtureRequest) -> Iterator[Scylla]:
+    """The session's ScyllaDB, shared, so keyspaces need names of their own: a double whose stream sets count at once,
+    or with `--scylla` a cluster of somebody's own."""
+    with server(request.config) as scylla:
+        yield scylla
 
 
 @pytest.fixture
-def unique() -> Callable[[str], str]:
+def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Makes a name that nothing else on a shared server has."""
-    return lambda name: f"{name}-{uuid.uuid4().hex[:8]}"
+    prefix = prefix_of_names(request.config)
+    return lambda name: f"{prefix}{name}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +63,10 @@ def _no_handler_outlives_its_test() -> Iterator[None]:
     for handler in list(root.handlers):
         if type(handler.formatter).__module__ == "connector.cli.logs":
             root.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_outlives_its_test() -> Iterator[None]:
+    """What one test calls a secret is a plain word in another's messages."""
+    yield
+    secrets.forget()

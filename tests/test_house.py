@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import PRODUCT, ROOT, matches, texts
+from tests.house import PRODUCT, ROOT, matches, sleeps, texts
 
 MOST_LINES = 450
 NAMELESS = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
@@ -27,7 +27,9 @@ REGISTRIES = (
 MACHINE_PATHS = r"(?<![\w./$}:*~-])/(home|root|Users|work|workspace|workspaces)/[\w.]"
 UNFINISHED = r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|NotImplemented" + "Error"
 SWITCHED_OFF = r"mark\.(sk" + r"ip|sk" + r"ipif|xf" + r"ail)\b|pytest\.(sk" + r"ip|xf" + r"ail)\("
-SLEEP = r"\bsle" + r"ep\("
+SLEEPERS = {"tests/servers/patience.py"}
+# Soaks make faults that last.
+SOAKS = ("tests/soak/", "tests/worker/test_worker_soak.py")
 
 
 def product_texts() -> list[tuple[str, str]]:
@@ -70,7 +72,57 @@ def test_no_test_is_switched_off() -> None:
 
 
 def test_no_test_sleeps() -> None:
-    assert matches(SLEEP, ".py", below=("tests/",)) == []
+    tests = [(name, text) for name, text in texts(".py") if name.startswith("tests/") and name not in SLEEPERS]
+    assert [f"{name}:{line}" for name, text in tests for line in sleeps(text)] == []
+    letting = re.compile(r"\blet_" + r"pass\b")
+    assert [name for name, text in tests if letting.search(text) and not name.startswith(SOAKS)] == []
+
+
+def test_a_pause_of_the_product_is_a_sleep() -> None:
+    assert matches(r"\bEvent\(\)\.wait\(", ".py", below=(*PRODUCT, "bench/")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "time.sle" + "ep(1)",
+        "from time import sleep\nsle" + "ep(1)",
+        "await asyncio.sle" + "ep(1)",
+        "threading.Event().wait(3)",
+        "Event().wait(timeout=3)",
+        "pause = threading.Event()\npause.wait(0.05)",
+        "self._pause: Event = Event()\nself._pause.wait(0.05)",
+        "pause, ended = Event(), Event()\nended.set()\npause.wait(1)",
+        "(pause := Event()).is_set()\npause.wait(1)",
+        "select.select([], [], [], 0.2)",
+        "signal.sigtimedwait([], 0.2)",
+    ],
+)
+def test_sleeping_is_noticed(line: str) -> None:
+    assert sleeps(line) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "asleep()",
+        "process.wait(30)",
+        "ended = threading.Event()\nThread(target=ended.set).start()\nended.wait(30)",
+        "self.opened = Event()\nself.opened.set()\nfollowing.opened.wait(20)",
+        "select.select([pipe], [], [], 0.2)",
+        "signal.sigtimedwait([signal.SIGUSR1], 0.2)",
+    ],
+)
+def test_waiting_for_something_is_no_sleep(line: str) -> None:
+    assert sleeps(line) == []
+
+
+def test_the_glossary_names_what_is_in_the_code() -> None:
+    rows = re.findall(r"^\| \*\*.*\|([^|]*)\|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    code = "\n".join(text for _, text in product_texts())
+    assert len(named) > 15
+    assert {name for name in named if not re.search(rf"\b{name}\b", code)} == set()
 
 
 def test_version_is_said_once() -> None:
@@ -86,7 +138,6 @@ def test_version_is_said_once() -> None:
         (MACHINE_PATHS, "see " + "/ro" + "ot/project", "a/root/b and ~/work/x and ${HOME}/work/x"),
         (UNFINISHED, "# TO" + "DO later", "# to do"),
         (SWITCHED_OFF, "@pytest.mark.sk" + "ip", "@pytest.mark.kafka"),
-        (SLEEP, "time.sle" + "ep(1)", "asleep"),
     ],
 )
 def test_patterns_notice(pattern: str, bad: str, good: str) -> None:

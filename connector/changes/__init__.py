@@ -9,26 +9,58 @@ Who calls what: the source builds ``TableDescription``s; the worker (and the ``r
 ``BatchAssembler.finish``, and turns each batch into changes with ``changes_of``.
 """
 
+from __future__ import annotations
+
 from connector.changes.assembler import BatchAssembler
 from connector.changes.batch import Batch, Row
-from connector.changes.change import UNTOUCHED, Change, CollectionDelta, Untouched
-from connector.changes.description import CdcOptions, Column, DroppedColumn, TableDescription
-from connector.changes.layout import LogLayout, layout_of
+from connector.changes.change import (
+    TRUE,
+    UNTOUCHED,
+    Change,
+    ChangeKind,
+    CollectionDelta,
+    Untouched,
+    bound_places,
+    field_name,
+    poison,
+)
+from connector.changes.description import (
+    CdcOptions,
+    Column,
+    ColumnKind,
+    ColumnOrder,
+    DroppedColumn,
+    TableDescription,
+    content_hash,
+    user_types_in,
+)
+from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
 
 __all__ = [
+    "TRUE",
     "UNTOUCHED",
     "Batch",
     "BatchAssembler",
     "CdcOptions",
     "Change",
+    "ChangeKind",
     "CollectionDelta",
     "Column",
+    "ColumnKind",
+    "ColumnOrder",
+    "ColumnPlace",
     "DroppedColumn",
     "LogLayout",
     "Row",
     "TableDescription",
     "Untouched",
+    "bound_places",
     "changes_of",
+    "content_hash",
+    "deleted_elements_type",
+    "field_name",
     "layout_of",
+    "poison",
+    "user_types_in",
 ]

@@ -6,24 +6,13 @@ as a whole or not at all. In: rows of one layout. Out: the rows with what they s
 
 from __future__ import annotations
 
-import struct
 import uuid
 from dataclasses import dataclass
-from typing import Final
 
 from connector.changes.layout import LogLayout
+from connector.timeuuid import micros_of
 
 Row = tuple[bytes | None, ...]
-
-GREGORIAN_TICKS: Final = 0x01B21DD213814000
-_WORDS: Final = struct.Struct(">IHH8x").unpack
-
-
-def timestamp_us(time: bytes) -> int:
-    """The write timestamp in microseconds that the 16 bytes of a ``cdc$time`` stand for."""
-    low, middle, high = _WORDS(time)
-    ticks: int = (high & 0x0FFF) << 48 | middle << 32 | low
-    return (ticks - GREGORIAN_TICKS) // 10
 
 
 @dataclass(slots=True, eq=False)
@@ -37,7 +26,7 @@ class Batch:
 
     @property
     def timestamp_us(self) -> int:
-        return timestamp_us(self.time)
+        return micros_of(self.time)
 
     @property
     def timeuuid(self) -> uuid.UUID:

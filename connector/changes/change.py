@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, assert_never
 
 from connector.changes.batch import Batch, Row
 from connector.changes.description import TableDescription
 from connector.changes.layout import ColumnPlace, deleted_elements_type
 from connector.errors import PoisonRow
-from connector.values.binary import decoder
-from connector.values.types import ListType, MapType, SetType, UserType, is_multi_cell
+from connector.values import ListType, MapType, SetType, UserType, decoder, is_multi_cell
 
 #: c, u, d are operations on one row; range and partition delete several rows of a clustered table.
 ChangeKind = Literal["c", "u", "d", "range", "partition"]
@@ -205,13 +204,16 @@ def _written(place: ColumnPlace, row: Row) -> Any:
     value = None if raw is None else decoder(place.log_type)(raw)
     if value is None:
         return CollectionDelta(deleted, (), removed)
-    if isinstance(type_, MapType | ListType):
-        return CollectionDelta(deleted, tuple(value), removed)
-    if isinstance(type_, SetType):
-        return CollectionDelta(deleted, tuple((element, True) for element in value), removed)
-    assert isinstance(type_, UserType)
-    fields = zip(type_.fields, value)
-    return CollectionDelta(deleted, tuple((name, v) for (name, _), v in fields if v is not None), removed)
+    match type_:
+        case MapType() | ListType():
+            return CollectionDelta(deleted, tuple(value), removed)
+        case SetType():
+            return CollectionDelta(deleted, tuple((element, True) for element in value), removed)
+        case UserType():
+            fields = zip(type_.fields, value)
+            return CollectionDelta(deleted, tuple((name, v) for (name, _), v in fields if v is not None), removed)
+        case _:
+            assert_never(type_)
 
 
 def _removed(type_: Any, raw: bytes | None) -> tuple[Any, ...]:

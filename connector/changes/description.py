@@ -11,18 +11,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
-from connector.values.types import (
-    CqlType,
-    ListType,
-    MapType,
-    SetType,
-    TupleType,
-    UserType,
-    VectorType,
-    quote_identifier,
-)
+from connector.values import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 
 ColumnKind = Literal["partition_key", "clustering", "static", "regular"]
 ColumnOrder = Literal["asc", "desc", "none"]
@@ -79,10 +70,6 @@ class TableDescription:
     @property
     def full_name(self) -> str:
         return f"{self.keyspace}.{self.name}"
-
-    @property
-    def cql_name(self) -> str:
-        return f"{quote_identifier(self.keyspace)}.{quote_identifier(self.name)}"
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
@@ -161,3 +148,5 @@ def user_types_in(type_: CqlType) -> Iterator[UserType]:
     elif isinstance(type_, TupleType):
         for element in type_.elements:
             yield from user_types_in(element)
+    elif not isinstance(type_, NativeType):
+        assert_never(type_)

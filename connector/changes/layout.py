@@ -10,21 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from connector.changes.description import Column, TableDescription
 from connector.errors import FatalSourceError, RetriableSourceError
-from connector.values.types import (
-    CqlType,
-    ListType,
-    MapType,
-    SetType,
-    UserType,
-    freeze,
-    is_multi_cell,
-    native,
-    parse_type,
-)
+from connector.values import CqlType, ListType, MapType, SetType, UserType, freeze, is_multi_cell, native, parse_type
 
 DELETED: Final = "cdc$deleted_"
 DELETED_ELEMENTS: Final = "cdc$deleted_elements_"
@@ -96,13 +86,17 @@ def deleted_elements_type(type_: CqlType) -> SetType | None:
     """The type of the ``cdc$deleted_elements_`` cell of a column, or None if it has none."""
     if not is_multi_cell(type_):
         return None
-    if isinstance(type_, ListType):
-        return SetType(_TIMEUUID, frozen=True)
-    if isinstance(type_, SetType):
-        return SetType(freeze(type_.element), frozen=True)
-    if isinstance(type_, MapType):
-        return SetType(freeze(type_.key), frozen=True)
-    return SetType(native("smallint"), frozen=True)
+    match type_:
+        case ListType():
+            return SetType(_TIMEUUID, frozen=True)
+        case SetType():
+            return SetType(freeze(type_.element), frozen=True)
+        case MapType():
+            return SetType(freeze(type_.key), frozen=True)
+        case UserType():
+            return SetType(native("smallint"), frozen=True)
+        case _:
+            assert_never(type_)
 
 
 @lru_cache(maxsize=1024)
@@ -160,7 +154,7 @@ def _unknown_column(description: TableDescription, name: str, spelled: dict[str,
     if isinstance(type_, MapType) and type_.key == _TIMEUUID:
         # list<T> and map<timeuuid, T> look the same in the log.
         raise RetriableSourceError(
-            f"new column {name} of {description.full_name}: the log does not tell whether it is a list or a map"
+            f"new column {name} of {description.full_name}: the log does not show whether it is a list or a map"
         )
     if isinstance(type_, MapType):
         return Column(name, MapType(type_.key, type_.value))

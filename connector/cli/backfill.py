@@ -14,7 +14,6 @@ from connector.cli.source_options import add_source_arguments, chosen_tables, so
 
 class Backfill:
     name = "backfill"
-    help = "land the rows a table had before its log"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
@@ -23,13 +22,13 @@ class Backfill:
             "--lists",
             choices=("refuse", "skip"),
             default="refuse",
-            help="what to do with lists, whose keys SELECT hides",
+            help="what to do with lists, whose keys SELECT does not return",
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        from spark_jobs.backfill import backfill
+        from spark_jobs.config import load_settings
+        from spark_jobs.jobs import backfill
         from spark_jobs.session import start_session
-        from spark_jobs.settings import load_settings
 
         settings = with_jars(load_settings(args.config))
         source, tables = source_of(args, settings), chosen_tables(args, settings)

@@ -7,16 +7,16 @@ when the command is the one that was asked for.
 from __future__ import annotations
 
 import argparse
-import difflib
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any, NoReturn, Protocol
 
 from connector.cli.output import Output
 from connector.errors import Problem, UsageError
+from connector.suggestions import did_you_mean
 
 
 class Command(Protocol):
-    """One command. `name` and `help` are what the user sees.
+    """One command. `name` is what the user types; what it does in one line is in the table of `connector/cli/main.py`.
 
     `add_arguments` declares options and positionals on the command's own parser; it must stay cheap, imports that cost
     time belong into `run`. `run` does the work and returns the exit status: 0 done, 1 failed, 2 wrong use. It raises
@@ -26,21 +26,15 @@ class Command(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def help(self) -> str: ...
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, args: argparse.Namespace, output: Output) -> int: ...
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str | None:
-    """The likely intended spelling, as a suggestion for a `Problem`."""
-    names = list(known)
-    close = difflib.get_close_matches(given, names, n=1, cutoff=0.6) or [
-        name for name in names if len(given) > 1 and name.startswith(given)
-    ]
-    return f"did you mean {close[0]}?" if close else None
+def likely(given: str, known: Collection[str]) -> str | None:
+    """A hint at the likely intended word of a command line, which people also shorten."""
+    begun = [name for name in known if len(given) > 1 and name.startswith(given)]
+    return did_you_mean(given, known, 0.6) or (f"did you mean {begun[0]}?" if begun else None)
 
 
 class Parser(argparse.ArgumentParser):
@@ -58,7 +52,7 @@ class Parser(argparse.ArgumentParser):
             return
         known = [str(choice) for choice in action.choices]
         name = action.metavar if isinstance(action.metavar, str) else "/".join(action.option_strings) or action.dest
-        hint = did_you_mean(str(value), known) or f"one of {', '.join(known)}"
+        hint = likely(str(value), known) or f"one of {', '.join(known)}"
         raise UsageError([Problem(name, "unknown", value=str(value), suggestion=hint, file="command line")])
 
     def family(self) -> list[Parser]:
@@ -79,7 +73,7 @@ class Parser(argparse.ArgumentParser):
                 Problem(
                     item.partition("=")[0],
                     "unknown option" if item.startswith("-") else "unexpected argument",
-                    suggestion=did_you_mean(item.partition("=")[0], known) if item.startswith("-") else None,
+                    suggestion=likely(item.partition("=")[0], known) if item.startswith("-") else None,
                     file="command line",
                 )
                 for item in unknown

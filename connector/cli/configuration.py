@@ -7,7 +7,6 @@ connector's configuration share the arguments and the loading here.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from connector.config import Configuration, load
@@ -21,15 +20,15 @@ def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_configuration(args: argparse.Namespace) -> Configuration:
     """The configuration that the arguments name; ``CONNECT_…`` variables override the worker's file."""
-    from connector.formats.transforms import check_transform
+    from connector.formats import check_transform
 
     configuration = load(args.config, args.worker, transform_check=check_transform)
-    return replace(configuration, notices=(*configuration.notices, *_losses(args.config, configuration)))
+    return configuration.but(notices=(*configuration.notices, *_losses(args.config, configuration)))
 
 
 def _losses(file: Path, configuration: Configuration) -> list[str]:
     """What the transforms, as configured, lose of the changes."""
-    from connector.formats.transforms import build_transforms
+    from connector.formats import build_transforms
 
     output = configuration.connector.output
     schemaless = output.value_converter.kind == "json" and not output.value_converter.schemas_enable

@@ -19,29 +19,28 @@ from connector.errors import Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from connector.config.address import TableName
-    from spark_jobs.settings import Settings
+    from connector.table_name import TableName
+    from spark_jobs.config import Settings
 
 
 class Land:
     name = "land"
-    help = "land the changes in a lakehouse with Spark"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
-        parser.add_argument("--once", action="store_true", help="end when everything there is now has landed")
-        parser.add_argument("--rebuild", metavar="KS.T", help="empty this table and land it again from the beginning")
+        parser.add_argument("--once", action="store_true", help="exit when everything there is now has landed")
+        parser.add_argument("--rebuild", metavar="KS.T", help="empty this table and land it again from the start")
         parser.add_argument(
-            "--truncated-at", metavar="MS", type=int, help="with --rebuild: nothing written up to then exists"
+            "--truncated-at", metavar="MS", type=int, help="with --rebuild: ignore everything written up to this time"
         )
         parser.add_argument(
-            "--lists", choices=("refuse", "skip"), help="with --rebuild: lists, where rows are read from the source"
+            "--lists", choices=("refuse", "skip"), help="with --rebuild: lists of rows that are read from the source"
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.config import load_settings
         from spark_jobs.land import land
-        from spark_jobs.progress import Progress
-        from spark_jobs.settings import load_settings
+        from spark_jobs.stream import Progress
 
         settings = with_jars(load_settings(args.config))
         if args.truncated_at is not None and not args.rebuild:
@@ -51,7 +50,7 @@ class Land:
         progress = Progress(cast(TextIO, output.stderr), as_json=getattr(args, "json", False))
         output.say("Starting Spark …")
         if args.rebuild:
-            from spark_jobs.rebuild import rebuild
+            from spark_jobs.jobs import rebuild
             from spark_jobs.session import start_session
 
             session = start_session(settings.session_config())
@@ -67,8 +66,7 @@ class Land:
 
 def one_table(text: str) -> TableName:
     """The table that an option names."""
-    from connector.config.address import parse_table_names
-    from connector.config.kind import Invalid
+    from connector.config import Invalid, parse_table_names
 
     try:
         return parse_table_names(text)[0]
@@ -79,20 +77,18 @@ def one_table(text: str) -> TableName:
 def with_jars(settings: Settings) -> Settings:
     """The settings with the pinned jars, unless the user names jars or packages of their own."""
     import os
-    from dataclasses import replace
 
     from spark_jobs.session import JARS_VARIABLE
 
     given = settings.passed_on
     if "spark.jars" in given or "spark.jars.packages" in given or JARS_VARIABLE in os.environ:
         return settings
-    from embedded.jars import resolve
-    from embedded.java import find_java
-    from spark_jobs.table_formats import table_format
+    from spark_jobs.jvm import find_java, resolve
+    from spark_jobs.sinks import table_format
 
     os.environ.update(find_java().spark_environment())
     jars = [jar for name in table_format(settings.session_config()).jar_sets for jar in resolve(name)]
-    return replace(settings, passed_on={**given, "spark.jars": ",".join(map(str, jars))})
+    return settings.but(passed_on={**given, "spark.jars": ",".join(map(str, jars))})
 
 
 @contextlib.contextmanager

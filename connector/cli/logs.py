@@ -1,6 +1,7 @@
 """Sets up logging, once for the whole process: one line an event on stderr, for people or as JSON.
 
-Fields given as `extra={...}` follow the message as `name=value`, or become members of the JSON object.
+Fields given as `extra={...}` follow the message as `name=value`, or become members of the JSON object. Every line
+passes the filter of `connector.secrets`, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 import sys
 import traceback
 from typing import IO, Any
+
+from connector.secrets import filtered, scrub, scrubbed
 
 FORMATS = ("human", "json")
 
@@ -30,6 +33,12 @@ def set_up_logging(log_format: str = "human", *, debug: bool = False, stream: IO
     # What the CQL driver sees of nodes that come and go is told by our own reads, with what is done about it.
     logging.getLogger("cassandra").setLevel(logging.WARNING if debug else logging.CRITICAL)
     logging.captureWarnings(True)
+
+
+def filter_stderr() -> None:
+    """For a process of our own, before any library is loaded: handlers that libraries bring, the interpreter's
+    tracebacks and warnings pass the filter too. Not stdout, which carries rows of tables: they are never changed."""
+    sys.stderr = filtered(sys.stderr)
 
 
 class _Formatter(logging.Formatter):
@@ -58,6 +67,7 @@ class HumanFormatter(_Formatter):
         error = self._error(record)
         if error is not None:
             text += f"\n{error}" if self._debug else f" ({error})"
+        text = scrub(text)
         return text if self._debug else text.replace("\n", "\\n")
 
 
@@ -76,4 +86,4 @@ class JsonFormatter(_Formatter):
         error = self._error(record)
         if error is not None:
             event["error"] = error
-        return json.dumps(event, ensure_ascii=False, default=str)
+        return json.dumps(scrubbed(event), ensure_ascii=False)

@@ -1,7 +1,7 @@
 """The entry point of `scylla-cdc`: picks the command, sets up output and logging, turns errors into exit statuses.
 
 0: done, 1: failed, 2: wrong use or configuration, 130: interrupted. Commands are imported only when asked for, so that
-help and errors come at once; a command of the table below appears as soon as its module exists.
+help and errors come at once. Some come with the embedded servers, which are a distribution of their own.
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from typing import NoReturn, cast
 
 from connector import __version__
 from connector.cli.command import Command, Parser
-from connector.cli.logs import FORMATS, set_up_logging
+from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
-from connector.errors import CdcError, ConfigurationError
+from connector.errors import CdcError, ConfigurationError, Problem, UsageError
+from connector.secrets import scrub
 
 COMMANDS = {
-    "demo": "the whole way on one machine",
-    "validate": "check a connector's configuration and name every problem",
+    "demo": "run the whole pipeline once on this machine and verify the result",
+    "validate": "check a connector's configuration and report every problem",
     "run": "run a connector in the foreground",
-    "status": "state, lag and last error of a connector's tables and workers",
+    "status": "show state, lag and last error of a connector's tables and workers",
     "offsets": "show, reset or import a stopped connector's positions",
-    "read": "the changes of a table as JSON lines, without Kafka",
+    "read": "print the changes of a table as JSON lines, without Kafka",
     "transform": "apply a message transform to JSON lines",
-    "land": "land topics in the lakehouse",
+    "land": "land the changes in a lakehouse with Spark",
     "verify": "compare landed tables with their source",
-    "backfill": "land the rows a table had before its log",
-    "maintain": "compact and clean up landed tables",
-    "embedded": "run the embedded servers in the foreground",
+    "backfill": "land a snapshot of the rows that are older than the log",
+    "maintain": "purge merged changes and compact the landed tables",
+    "embedded": "run the embedded servers in the foreground; record and replay servers; test a cluster",
 }
+# Where those are that `pip install 'scylla-cdc[embedded]'` brings.
+_EXTRA = {"demo": "embedded.demo.command", "embedded": "embedded.commands.embedded"}
 _OPTIONS_WITH_VALUE = {"--log-format"}
 
 
@@ -43,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     signal.signal(signal.SIGTERM, _end_in_order)
+    filter_stderr()
     status = run(given)
     try:
         sys.stdout.flush()
@@ -90,12 +94,13 @@ def run(arguments: list[str]) -> int:
 
 
 def available() -> dict[str, str]:
-    """The commands whose modules exist, with their one-line descriptions."""
-    return {name: text for name, text in COMMANDS.items() if find_spec(f"connector.cli.{name}") is not None}
+    """The commands that are installed, with their one-line descriptions."""
+    extra = find_spec("embedded") is not None
+    return {name: text for name, text in COMMANDS.items() if extra or name not in _EXTRA}
 
 
 def _load(name: str) -> Command:
-    return cast(Command, import_module(f"connector.cli.{name}").COMMAND)
+    return cast(Command, import_module(_EXTRA.get(name, f"connector.cli.{name}")).COMMAND)
 
 
 def _parser(arguments: list[str]) -> tuple[Parser, Command | None]:
@@ -103,12 +108,15 @@ def _parser(arguments: list[str]) -> tuple[Parser, Command | None]:
     parser = Parser(
         prog="scylla-cdc",
         description="Streams the changes of ScyllaDB tables to Kafka, exactly once, and lands them.",
-        epilog="'scylla-cdc COMMAND --help' tells about one command.",
+        epilog="'scylla-cdc COMMAND --help' describes a command.",
     )
     parser.add_argument("--version", action="version", version=f"scylla-cdc {__version__}")
     _add_global_options(parser, defaults=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     wanted = _command_name(arguments)
+    if wanted in _EXTRA and wanted not in available():
+        hint = "pip install 'scylla-cdc[embedded]'"
+        raise UsageError([Problem(wanted, "comes with the embedded servers, which are not installed", None, hint)])
     command = None
     for name, text in available().items():
         below = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -132,7 +140,7 @@ def _add_global_options(parser: argparse.ArgumentParser, *, defaults: bool) -> N
     group.add_argument(
         "--log-format",
         choices=FORMATS,
-        help="how log lines look on stderr",
+        help="format of log lines on stderr",
         default=FORMATS[0] if defaults else argparse.SUPPRESS,
     )
 
@@ -151,7 +159,7 @@ def _command_name(arguments: list[str]) -> str | None:
 
 def _trace(debug: bool) -> None:
     if debug:
-        traceback.print_exc()
+        sys.stderr.write(scrub(traceback.format_exc()))
 
 
 def _end_in_order(number: int, frame: object) -> NoReturn:

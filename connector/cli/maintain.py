@@ -13,16 +13,15 @@ from connector.cli.output import Output
 
 class Maintain:
     name = "maintain"
-    help = "purge merged changes and compact the landed tables"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
-        parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+        parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        from spark_jobs.maintain import maintain
+        from spark_jobs.config import load_settings
+        from spark_jobs.jobs import maintain
         from spark_jobs.session import start_session
-        from spark_jobs.settings import load_settings
 
         settings = with_jars(load_settings(args.config))
         done = maintain(start_session(settings.session_config()), settings, args.dry_run)

@@ -14,15 +14,14 @@ from connector.errors import Problem, UsageError
 
 class OffsetsCommand:
     name = "offsets"
-    help = "show, reset or import a stopped connector's positions"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
-        show = actions.add_parser("show", help="what is stored, per table, slot and stream")
-        reset = actions.add_parser("reset", help="begin somewhere else")
-        reset.add_argument("--to", required=True, metavar="oldest|now|MS", help="where to begin")
+        show = actions.add_parser("show", help="show stored positions per table, slot and stream")
+        reset = actions.add_parser("reset", help="set positions to another time")
+        reset.add_argument("--to", required=True, metavar="oldest|now|MS", help="where to start")
         reset.add_argument("--table", metavar="T", help="only this table (default: all of the connector)")
-        taken = actions.add_parser("import", help="go on where a Java connector stopped")
+        taken = actions.add_parser("import", help="resume where a Java connector stopped")
         taken.add_argument(
             "--from-topic", metavar="TOPIC", default="connect-offsets", help="Kafka Connect's offsets topic"
         )
@@ -60,9 +59,8 @@ def _show(configuration: Configuration, output: Output) -> int:
 
 def _reset(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.worker.positions import Positions
-    from connector.worker.settings import slot_table
 
-    tables = slot_table(configuration.connector.reading.tables)
+    tables = list(configuration.connector.reading.tables)
     if args.table is not None:
         tables = [table for table in tables if str(table) == args.table]
         if not tables:

@@ -1,7 +1,8 @@
 """Where commands put their results: for people, or as JSON for machines (`--json`), behind one `Output`.
 
 Results go to stdout, everything about how it goes (narration excepted) to stderr. A command calls the same methods in
-both cases and never asks which one it is talking to.
+both cases and never asks which one it is talking to. Everything passes the filter of `connector.secrets`, apart from
+`record`: rows of tables are never changed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from connector.errors import Problem
+from connector.secrets import scrub, scrubbed
 
 
 class Output(ABC):
@@ -44,6 +46,10 @@ class Output(ABC):
     def error(self, message: str) -> None:
         """Why the command failed."""
 
+    def note(self, text: str) -> None:
+        """Something to be known before it begins, on stderr for people and machines alike."""
+        _write_line(self.stderr, f"note: {scrub(text)}")
+
     def record(self, value: Mapping[str, Any]) -> None:
         """One object of a stream of results: a JSON line for people and machines alike, written at once."""
         _write_line(self.stdout, to_json(value))
@@ -61,13 +67,13 @@ class ConsoleOutput(Output):
     """For people. Colours only on a terminal, and never against `NO_COLOR`."""
 
     def say(self, text: str) -> None:
-        _write_line(self.stdout, text)
+        _write_line(self.stdout, scrub(text))
 
     def result(self, value: Mapping[str, Any], text: str) -> None:
-        _write_line(self.stdout, text)
+        _write_line(self.stdout, scrub(text))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-        cells = [[_cell(value) for value in row] for row in rows]
+        cells = [[scrub(_cell(value)) for value in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
         lines = [title] if title else []
         heading = _padded(columns, widths)
@@ -79,10 +85,10 @@ class ConsoleOutput(Output):
         mark = _styled("error:", "1;31", self.stderr)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = [f"{mark} {count}", *(f"  {_indented(str(problem))}" for problem in problems)]
-        _write_line(self.stderr, "\n".join(lines))
+        _write_line(self.stderr, scrub("\n".join(lines)))
 
     def error(self, message: str) -> None:
-        _write_line(self.stderr, f"{_styled('error:', '1;31', self.stderr)} {message}")
+        _write_line(self.stderr, f"{_styled('error:', '1;31', self.stderr)} {scrub(message)}")
 
     @property
     def shows_progress(self) -> bool:
@@ -96,16 +102,17 @@ class JsonOutput(Output):
         pass
 
     def result(self, value: Mapping[str, Any], text: str) -> None:
-        _write_line(self.stdout, to_json(value))
+        _write_line(self.stdout, to_json(scrubbed(value)))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-        _write_line(self.stdout, to_json([dict(zip(columns, row, strict=True)) for row in rows]))
+        _write_line(self.stdout, to_json(scrubbed([dict(zip(columns, row, strict=True)) for row in rows])))
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        _write_line(self.stdout, to_json({"valid": False, "problems": [problem_json(item) for item in problems]}))
+        found = [scrubbed(problem_json(item)) for item in problems]
+        _write_line(self.stdout, to_json({"valid": False, "problems": found}))
 
     def error(self, message: str) -> None:
-        _write_line(self.stdout, to_json({"error": message}))
+        _write_line(self.stdout, to_json({"error": scrub(message)}))
 
 
 class Progress:
@@ -121,7 +128,7 @@ class Progress:
         if self._terminal is not None and now - self._shown >= 0.1:
             self._shown = now
             text = f"{self._label}: {done}" + (f" of {total}" if total is not None else "")
-            self._terminal.write(f"\r\x1b[K{text}")
+            self._terminal.write(f"\r\x1b[K{scrub(text)}")
             self._terminal.flush()
 
     def __enter__(self) -> Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import threading
@@ -13,32 +14,51 @@ from typing import TYPE_CHECKING
 from connector.cli.output import Output, to_json
 from connector.cli.stop import stop_on_sigterm
 from connector.errors import Problem, UsageError
+from connector.secrets import register
 
 if TYPE_CHECKING:
-    from connector.source.read_changes import ChangeReader
-    from connector.source.settings import ConnectionSettings, ReadingSettings
+    from connector.source import ChangeReader, ConnectionSettings, ReadingSettings
+
+log = logging.getLogger(__name__)
 
 DEFAULT_ADDRESS = "127.0.0.1:9042"
 
 
 class ReadCommand:
     name = "read"
-    help = "the changes of a table as JSON lines, without Kafka"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("table", metavar="TABLE", help="keyspace.table")
-        parser.add_argument("--scylla", metavar="HOST:PORT", help=f"where ScyllaDB is (default: {DEFAULT_ADDRESS})")
+        parser.add_argument("--scylla", metavar="HOST:PORT", help=f"address of ScyllaDB (default: {DEFAULT_ADDRESS})")
         parser.add_argument(
-            "--config", type=Path, metavar="CONFIG.json", help="address, login, TLS, confidence from here"
+            "--config",
+            type=Path,
+            metavar="CONFIG.json",
+            help="take address, login, TLS and confidence window from this file",
         )
-        parser.add_argument("--from", type=int, dest="from_ms", metavar="MS", help="begin here (default: the oldest)")
-        parser.add_argument("--until", type=int, metavar="MS", help="read up to here, then end (default: now)")
-        parser.add_argument("--follow", action="store_true", help="go on until stopped")
+        parser.add_argument(
+            "--worker",
+            type=Path,
+            metavar="W.json",
+            help="with --config: the file that declares its secret providers",
+        )
+        parser.add_argument(
+            "--from", type=int, dest="from_ms", metavar="MS", help="start time (default: the oldest row)"
+        )
+        parser.add_argument("--until", type=int, metavar="MS", help="end time (default: now)")
+        parser.add_argument("--follow", action="store_true", help="keep reading until stopped")
         parser.add_argument("--confidence", type=int, metavar="MS", help="confidence window (default: 30000)")
-        parser.add_argument("--raw", action="store_true", help="the rows of the log as well")
+        parser.add_argument(
+            "--patience",
+            type=_seconds,
+            metavar="SECONDS",
+            help="exit with an error when polling streams or reading changes has failed for this long "
+            "(default: 120; inf: never)",
+        )
+        parser.add_argument("--raw", action="store_true", help="include the rows of the log")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        from connector.source.read_changes import ChangeReader
+        from connector.source import PATIENCE_SECONDS, ChangeReader
 
         if args.follow and args.until is not None:
             raise UsageError([Problem("--follow", "contradicts --until", file="command line")])
@@ -52,14 +72,22 @@ class ReadCommand:
             from_ms=args.from_ms,
             until_ms=args.until,
             follow=args.follow,
+            patience=PATIENCE_SECONDS if args.patience is None else args.patience,
         )
         with stop_on_sigterm() as stop, reader:
             _print(reader, args.raw, stop)
         return 0
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+    return seconds
+
+
 def _print(reader: ChangeReader, raw: bool, stop: threading.Event) -> None:
-    from connector.formats.readable import batch_document
+    from connector.formats import batch_document
 
     for batch in reader.batches(stop.is_set):
         sys.stdout.write(to_json(batch_document(batch, raw)) + "\n")
@@ -67,16 +95,18 @@ def _print(reader: ChangeReader, raw: bool, stop: threading.Event) -> None:
 
 
 def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSettings]:
-    from connector.config import load
-    from connector.source.from_config import connection_settings, reading_settings
-    from connector.source.settings import ConnectionSettings, ReadingSettings
+    from connector.config import load_connector
+    from connector.source import ConnectionSettings, ReadingSettings, connection_settings, reading_settings
 
     password = os.environ.get("SCYLLA_PASSWORD")
+    if password is not None:
+        register(password, "${env:SCYLLA_PASSWORD}")
     if args.config is not None:
-        # Only the connector's side matters here: no worker file is asked for.
-        configuration = load(args.config, {"bootstrap.servers": "unused:9092", "group.id": "read"}, {**os.environ})
-        connection = connection_settings(configuration.connector.connection)
-        reading = reading_settings(configuration.connector.reading)
+        configured = load_connector(args.config, args.worker)
+        connection = connection_settings(configured.connection)
+        if configured.connection.tls.warning:
+            log.warning("TLS to ScyllaDB: %s", configured.connection.tls.warning)
+        reading = reading_settings(configured.reading)
     else:
         connection, reading = ConnectionSettings(()), ReadingSettings()
         if password is not None:
@@ -89,7 +119,7 @@ def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSett
 
 
 def _address(text: str) -> tuple[str, int]:
-    from connector.config.address import parse_contact_points
+    from connector.config import parse_contact_points
 
     try:
         point = parse_contact_points(text)[0]

@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 class RunCommand:
     name = "run"
-    help = "run a connector in the foreground"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_configuration_arguments(parser)
@@ -61,7 +60,7 @@ def _useful(tasks: int, configuration: Configuration) -> int:
     slots = offsets_spec(configuration).partitions
     if 0 < slots < tasks:
         log.warning(
-            "%d workers were asked for, %d can have work (offset.storage.partitions): so many are started", tasks, slots
+            "%d workers configured, starting %d: there are no more slots (offset.storage.partitions)", tasks, slots
         )
         return slots
     return tasks

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connector.errors import ConfigurationError, Problem, UsageError
+from connector.secrets import register
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from connector.config.address import ContactPoint, TableName
-    from connector.config.connector_config import ConnectionConfig
-    from spark_jobs.settings import Settings
-    from spark_jobs.source_access import SourceAccess
+    from connector.config import ConnectionConfig, ContactPoint
+    from connector.table_name import TableName
+    from spark_jobs.config import Settings
+    from spark_jobs.source import SourceAccess
 
 
 @dataclass(frozen=True)
@@ -30,17 +31,24 @@ class Source:
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """``--scylla``, ``--config`` and ``--tables``."""
-    parser.add_argument("--scylla", metavar="HOST:PORT", help="where ScyllaDB is")
+    parser.add_argument("--scylla", metavar="HOST:PORT", help="address of ScyllaDB")
     parser.add_argument(
-        "--config", dest="connector", type=Path, metavar="CONFIG.json", help="address, login, TLS from this file"
+        "--config",
+        dest="connector",
+        type=Path,
+        metavar="CONFIG.json",
+        help="take address, login and TLS from this file",
     )
-    parser.add_argument("--tables", metavar="KS.T,…", help="only these of the configured tables")
+    parser.add_argument(
+        "--worker", type=Path, metavar="W.json", help="with --config: the file that declares its secret providers"
+    )
+    parser.add_argument("--tables", metavar="KS.T,…", help="only these tables")
 
 
 def configured_access(settings: Settings) -> SourceAccess | None:
     """Access by the landing configuration alone; None if it does not say where the source is."""
-    from spark_jobs.source_access import source_access
-    from spark_jobs.source_settings import source_connection
+    from spark_jobs.config import source_connection
+    from spark_jobs.source import source_access
 
     connection = source_connection(settings.values)
     return None if connection is None else source_access(_with_password(connection))
@@ -48,17 +56,17 @@ def configured_access(settings: Settings) -> SourceAccess | None:
 
 def source_of(args: argparse.Namespace, settings: Settings) -> Source:
     """What the arguments say wins over the landing configuration; the password may be in ``SCYLLA_PASSWORD``."""
-    from spark_jobs.source_access import source_access
+    from spark_jobs.source import source_access
 
-    connection, confidence_ms = _configured(args.connector, settings)
+    connection, confidence_ms = _configured(args, settings)
     if args.scylla is not None:
-        connection = replace(connection, contact_points=_points(args.scylla))
+        connection = connection.but(contact_points=_points(args.scylla))
     if not connection.contact_points:
         raise ConfigurationError(
             [
                 Problem(
                     "scylla.cluster.ip.addresses",
-                    "Is needed to read the source",
+                    "Is required to read the source",
                     suggestion="or --scylla HOST:PORT, or --config CONFIG.json",
                     file=settings.file,
                 )
@@ -68,20 +76,19 @@ def source_of(args: argparse.Namespace, settings: Settings) -> Source:
 
 
 def _with_password(connection: ConnectionConfig) -> ConnectionConfig:
-    from connector.config.secret import Secret
+    from connector.config import Secret
 
     password = os.environ.get("SCYLLA_PASSWORD")
     if password is None:
         return connection
-    return replace(
-        connection, user=connection.user or os.environ.get("SCYLLA_USER", "cassandra"), password=Secret(password)
-    )
+    register(password, "${env:SCYLLA_PASSWORD}")
+    return connection.but(user=connection.user or os.environ.get("SCYLLA_USER", "cassandra"), password=Secret(password))
 
 
 def chosen_tables(args: argparse.Namespace, settings: Settings) -> Sequence[TableName]:
     """The tables that ``--tables`` names; all without it."""
-    from connector.config.address import parse_table_names
-    from connector.config.kind import Invalid, nearest
+    from connector.config import Invalid, parse_table_names
+    from connector.suggestions import did_you_mean
 
     if args.tables is None:
         return settings.tables
@@ -94,30 +101,22 @@ def chosen_tables(args: argparse.Namespace, settings: Settings) -> Sequence[Tabl
     known = {str(table) for table in settings.tables}
     unknown = [str(table) for table in named if str(table) not in known]
     if unknown:
-        hints = [nearest(name, known) for name in unknown]
-        meant = f"did you mean {hints[0]}?" if hints[0] else None
-        raise UsageError(
-            [
-                Problem("--tables", "is not one of the configured tables", name, meant, "command line")
-                for name in unknown
-            ]
-        )
+        what = "is not one of the configured tables"
+        raise UsageError(Problem("--tables", what, name, did_you_mean(name, known), "command line") for name in unknown)
     return named
 
 
-def _configured(file: Path | None, settings: Settings) -> tuple[ConnectionConfig, int]:
-    from connector.config import load
-    from connector.config.connector_config import connection_config
+def _configured(args: argparse.Namespace, settings: Settings) -> tuple[ConnectionConfig, int]:
+    from connector.config import connection_config, load_connector
 
-    if file is None:
-        return connection_config(settings.values), settings["scylla.confidence.window.size"]
-    # Only the connector's side matters here: no worker file is asked for.
-    loaded = load(file, {"bootstrap.servers": "unused:9092", "group.id": "landing"}, {**os.environ})
-    return loaded.connector.connection, loaded.connector.reading.confidence_ms
+    if args.connector is None:
+        return connection_config(settings.values), settings.confidence_ms
+    source = load_connector(args.connector, args.worker)
+    return source.connection, source.reading.confidence_ms
 
 
 def _points(text: str) -> tuple[ContactPoint, ...]:
-    from connector.config.address import parse_contact_points
+    from connector.config import parse_contact_points
 
     try:
         return parse_contact_points(text)

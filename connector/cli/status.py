@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
 from connector.cli.output import Output
 
+if TYPE_CHECKING:
+    from connector.worker.status_document import HeldStatus, StatusReport
+
 
 class StatusCommand:
     name = "status"
-    help = "state, lag and last error of a connector's tables and workers"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_configuration_arguments(parser)
@@ -20,43 +22,46 @@ class StatusCommand:
         from connector.worker.reports import status_report
 
         report = status_report(load_configuration(args))
-        output.result(report, _text(report))
+        output.result(report.document(), _text(report))
         return 0
 
 
-def _text(report: dict[str, Any]) -> str:
-    lines = [f"connector {report['connector']}: {report['state']}"]
-    for name, table in report["tables"].items():
-        lag = "" if table["lag_ms"] is None else f", {table['lag_ms'] / 1000:.1f} s behind"
-        lines.append(f"  table {name}: {table['state']}{lag}, {table['records']} records")
-        for label in ("dead_letters", "failed_groups"):
-            if table[label]:
-                lines.append(f"    {label.replace('_', ' ')}: {table[label]}")
-        if table["skipped"]:
-            skipped = ", ".join(f"{count} {kind}" for kind, count in sorted(table["skipped"].items()))
+def _text(report: StatusReport) -> str:
+    lines = [f"connector {report.connector}: {report.state.value}"]
+    for name, table in report.tables.items():
+        lag = "" if table.lag_ms is None else f", {table.lag_ms / 1000:.1f} s behind"
+        lines.append(f"  table {name}: {table.state.value}{lag}, {table.records} records")
+        for label, count in (("dead letters", table.dead_letters), ("failed groups", table.failed_groups)):
+            if count:
+                lines.append(f"    {label}: {count}")
+        if table.late_changes:
+            late = ", ".join(f"{count} {what}" for what, count in sorted(table.late_changes.items()))
+            lines.append(f"    after the end of their streams: {late}")
+        if table.skipped:
+            skipped = ", ".join(f"{count} {kind}" for kind, count in sorted(table.skipped.items()))
             lines.append(f"    skipped: {skipped}")
-        if table["error"]:
-            lines.append(f"    error: {table['error']}")
-        lines += [f"    waits: {_held(held)}" for held in table["held"][:5]]
-    for worker in report["workers"]:
-        state = f"gone for {worker['age_ms'] / 1000:.0f} s" if worker["stale"] else worker["state"]
-        lines.append(f"  worker {worker['worker']}: {state}, {len(worker['slots'])} slots")
-        if worker["stale"]:
+        if table.error:
+            lines.append(f"    error: {table.error}")
+        lines += [f"    fails: {text}" for text in table.failing]
+        lines += [f"    waits: {_held(held)}" for held in table.held[:5]]
+    about_tables = {text for table in report.tables.values() for text in table.failing}
+    for worker in report.workers:
+        state = f"gone for {worker.age_ms / 1000:.0f} s" if worker.stale else worker.state.value
+        lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots")
+        if worker.stale:
             continue
-        lines += [
-            f"    retrying slot {each['slot']}, attempt {each['attempts']}: {each['error']}"
-            for each in worker["retrying"]
-        ]
-        lines += [f"    {kind}: {error}" for kind, error in worker["errors"].items() if error]
-    lines += [f"  warning: {warning}" for warning in report["warnings"]]
+        lines += [f"    fails: {each.text}" for each in worker.background if each.text not in about_tables]
+        lines += [f"    retrying slot {each.slot}, attempt {each.attempts}: {each.error}" for each in worker.retrying]
+        lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]
+    lines += [f"  warning: {warning}" for warning in report.warnings]
     return "\n".join(lines)
 
 
-def _held(held: dict[str, Any]) -> str:
-    place = f"slot {held['slot']}: " if held["slot"] is not None else ""
-    whom = f", for stream 0x{held['waits_for'][0]} in slot {held['waits_for_slot']}" if held["waits_for"] else ""
-    note = f" ({held['note']})" if held["note"] else ""
-    return f"{place}{held['reason']}{whom}{note}"
+def _held(held: HeldStatus) -> str:
+    place = f"slot {held.slot}: " if held.slot is not None else ""
+    whom = f", for stream 0x{held.waits_for[0]} in slot {held.waits_for_slot}" if held.waits_for else ""
+    note = f" ({held.note})" if held.note else ""
+    return f"{place}{held.reason}{whom}{note}"
 
 
 COMMAND = StatusCommand()

@@ -1,4 +1,4 @@
-"""SIGTERM as an orderly end for commands that run until they are told to stop."""
+"""SIGTERM as an orderly end for commands that run until stopped."""
 
 from __future__ import annotations
 

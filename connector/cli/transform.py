@@ -7,12 +7,14 @@ bytes. Dropped records print nothing. Options are checked before stdin is read.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from connector.cli.output import Output
+from connector.config import is_secret_name
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ _MEMBERS = ("topic", "key", "value", "headers")
 
 class TransformCommand:
     name = "transform"
-    help = "apply a message transform to JSON lines"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -40,7 +41,10 @@ class TransformCommand:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         transform = _build(args.type, args.option)
         for loss in transform.losses:
-            print(f"note: {loss}", file=sys.stderr)
+            output.note(loss)
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            # A line that is no text is named by its number, like any other line that is no record.
+            sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
         run_lines(transform, sys.stdin, output.stdout)
         return 0
 
@@ -53,15 +57,18 @@ def run_lines(transform: Transform, lines: IO[str], out: IO[str]) -> None:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        record, wrapped = _read(line, number, schemas)
         try:
+            record, wrapped = _read(line, number, schemas)
             found = transform.apply(record)
+            written = None if found is None else _line(found, wrapped)
+        except RecursionError:
+            raise CdcError(f"line {number} of stdin is nested too deeply") from None
         except SmtOptionError as error:
             raise ConfigurationError(_problems(error, f"line {number} of stdin")) from None
         except SmtRecordError as error:
             raise CdcError(f"line {number} of stdin: {error}") from None
-        if found is not None:
-            out.write(_line(found, wrapped))
+        if written is not None:
+            out.write(written)
             # Whoever reads a live topic through a pipe wants each record when it comes.
             out.flush()
 
@@ -89,7 +96,16 @@ def _build(type_name: str, pairs: Sequence[str]) -> Transform:
 
 
 def _problems(error: SmtOptionError, place: str) -> list[Problem]:
-    return [Problem(one.option or "--type", one.problem, None, one.suggestion, place) for one in error.problems]
+    return [
+        Problem(
+            one.option or "--type",
+            one.problem,
+            None if is_secret_name(one.option) else one.value,
+            one.suggestion,
+            place,
+        )
+        for one in error.problems
+    ]
 
 
 def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tuple[bool, bool]]:
@@ -100,9 +116,16 @@ def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tupl
         return CdcError(f"line {number} of stdin {reason}")
 
     try:
+        line.encode()
         given = json.loads(line)
+        if "\\u" in line:
+            json.dumps(given, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise fail(f"is not JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeEncodeError:
+        raise fail("is no text: not UTF-8, or half of a \\u pair") from None
+    except ValueError:
+        raise fail("holds a number of more digits than can be read") from None
     if not isinstance(given, dict):
         raise fail('is no record: {"topic", "key", "value", "headers"} is expected')
     unknown = [name for name in given if name not in _MEMBERS]

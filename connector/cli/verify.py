@@ -15,26 +15,28 @@ from connector.cli.source_options import add_source_arguments, chosen_tables, so
 
 class Verify:
     name = "verify"
-    help = "compare landed tables with their source"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
         add_source_arguments(parser)
         parser.add_argument(
-            "--rounds", type=_positive, default=5, metavar="N", help="look at differing rows so often (5)"
+            "--rounds", type=_positive, default=5, metavar="N", help="how often to compare differing rows (5)"
         )
         parser.add_argument(
-            "--wait", type=_seconds, default=30.0, metavar="S", help="give up on landing that stands still so long (30)"
+            "--wait",
+            type=_seconds,
+            default=30.0,
+            metavar="S",
+            help="stop waiting when landing makes no progress for this long (30)",
         )
         parser.add_argument(
-            "--limit", type=_count, default=100, metavar="N", help="list so many differences a table (100)"
+            "--limit", type=_count, default=100, metavar="N", help="differences to list per table (100)"
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        from spark_jobs.config import load_settings
         from spark_jobs.session import start_session
-        from spark_jobs.settings import load_settings
-        from spark_jobs.verify import Limits, verify
-        from spark_jobs.verify_report import as_json, as_text, total
+        from spark_jobs.verify import Limits, as_json, as_text, total, verify
 
         settings = with_jars(load_settings(args.config))
         source, tables = source_of(args, settings), chosen_tables(args, settings)

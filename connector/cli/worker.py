@@ -18,7 +18,8 @@ import sys
 import threading
 from typing import Any
 
-from connector.cli.logs import set_up_logging
+from connector.cli.logs import filter_stderr, set_up_logging
+from connector.secrets import adopt, scrubbed
 from connector.worker.order import WorkerOrder
 
 FORCED = 137
@@ -29,8 +30,10 @@ PATIENCE_SECONDS = 10.0
 
 
 def main() -> None:
+    filter_stderr()
     order = pickle.load(sys.stdin.buffer)
     assert isinstance(order, WorkerOrder)
+    adopt(order.secrets)
     set_up_logging(order.log_format, debug=order.debug)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: _stop(stop))
@@ -63,7 +66,7 @@ def _run(order: WorkerOrder, stop: threading.Event) -> int:
 
 def _report(report: dict[str, Any]) -> None:
     try:
-        sys.stdout.write(json.dumps(report, separators=(",", ":"), default=str) + "\n")
+        sys.stdout.write(json.dumps(scrubbed(report), separators=(",", ":")) + "\n")
         sys.stdout.flush()
     except (BrokenPipeError, ValueError):
         pass  # the supervisor is gone, and we end soon
@@ -77,10 +80,12 @@ def _stop(stop: threading.Event) -> None:
 
 def _watch_supervisor(stop: threading.Event) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
-    # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends.
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    _begin_to_stop(stop)
+    try:
+        # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends.
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    finally:
+        _begin_to_stop(stop)
 
 
 def _begin_to_stop(stop: threading.Event) -> None:

@@ -7,47 +7,117 @@ configuration.connector.reading.tables
 configuration.connector["scylla.query.time.window.size"]
 """
 
-from connector.config.address import ContactPoint, TableName
+from __future__ import annotations
+
 from connector.config.connector_config import (
     ConnectionConfig,
     ConnectorConfig,
     DeliveryConfig,
     OutputConfig,
     ReadingConfig,
-    TlsConfig,
 )
-from connector.config.converters import ConverterConfig, RegistryConfig
-from connector.config.kafka_properties import KafkaProperties
-from connector.config.loading import load, validate
-from connector.config.names import Names
-from connector.config.secret import Secret
+from connector.config.converters import URLS, ConverterConfig, RegistryConfig, without_logins
+from connector.config.document import Document, provider_names, read_json, resolve_references
+from connector.config.findings import Findings
+from connector.config.kafka import KafkaProperties
+from connector.config.loading import connection_config, load, load_connector, validate
+from connector.config.names import Names, avro_name
+from connector.config.parsing import parse
+from connector.config.part import Part, of
+from connector.config.properties import (
+    BOOLEAN,
+    BROKERS,
+    CONNECTION,
+    CONNECTOR,
+    LIST,
+    LONG_MAX,
+    OUTPUT_FORMATS,
+    READING,
+    STRING,
+    TABLE_NAMES,
+    WORKER_BY_NAME,
+    ContactPoint,
+    Invalid,
+    Kind,
+    OutputFormat,
+    Property,
+    integer,
+    of_deltas,
+    one_of,
+    parse_contact_points,
+    parse_table_names,
+)
+from connector.config.rules import check_connection
+from connector.config.secret import Secret, is_secret_name, learn
+from connector.config.source_config import SourceConfig
+from connector.config.tls import KeystoreError, TlsConfig, TlsMaterial, configured_context, tls_material
 from connector.config.topic_creation import TopicCreation, TopicGroup
-from connector.config.transforms import PredicateSpec, TransformCheck, TransformProblem, TransformSpec
+from connector.config.transforms import REGEX_ROUTER, PredicateSpec, TransformCheck, TransformSpec
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 
 __all__ = [
+    "BOOLEAN",
+    "BROKERS",
+    "CONNECTION",
+    "CONNECTOR",
+    "LIST",
+    "LONG_MAX",
+    "OUTPUT_FORMATS",
+    "READING",
+    "REGEX_ROUTER",
+    "STRING",
+    "TABLE_NAMES",
+    "URLS",
+    "WORKER_BY_NAME",
     "Configuration",
     "ConnectionConfig",
     "ConnectorConfig",
     "ContactPoint",
     "ConverterConfig",
     "DeliveryConfig",
+    "Document",
+    "Findings",
+    "Invalid",
     "KafkaProperties",
+    "KeystoreError",
+    "Kind",
     "Names",
     "OutputConfig",
+    "OutputFormat",
+    "Part",
     "PredicateSpec",
+    "Property",
     "ReadingConfig",
     "RegistryConfig",
     "Secret",
+    "SourceConfig",
     "StorageTopic",
-    "TableName",
     "TlsConfig",
+    "TlsMaterial",
     "TopicCreation",
     "TopicGroup",
     "TransformCheck",
-    "TransformProblem",
     "TransformSpec",
     "WorkerConfig",
+    "avro_name",
+    "check_connection",
+    "configured_context",
+    "connection_config",
+    "integer",
+    "is_secret_name",
+    "learn",
     "load",
+    "load_connector",
+    "of",
+    "of_deltas",
+    "one_of",
+    "parse",
+    "parse_contact_points",
+    "parse_table_names",
+    "provider_names",
+    "read_json",
+    "resolve_references",
+    "tls_material",
     "validate",
+    "without_logins",
 ]

@@ -17,8 +17,9 @@ from connector.config.converters import (
 )
 from connector.config.document import Document
 from connector.config.findings import Findings
-from connector.config.kind import Invalid, nearest
-from connector.config.property import Effect
+from connector.config.properties import Effect, Invalid
+from connector.config.secret import learn
+from connector.suggestions import did_you_mean, nearest
 
 _DEFAULT_CLASS = "JsonConverter"
 _PLUGIN_VERSION = "plugin.version"
@@ -94,7 +95,8 @@ def _read(which: str, document: Document, findings: Findings) -> Chosen:
         if one.required and not given.get(one.name, "").strip():
             findings.problem(document, f"{named}.{one.name}", one.required, "http://127.0.0.1:8081")
     _check_login(named, given, document, findings)
-    return build_converter(kind, which, values) if len(findings.problems) == before else None
+    broken = any(f"{named}.{option}" in document.broken for option in given)
+    return build_converter(kind, which, values) if len(findings.problems) == before and not broken else None
 
 
 def _unknown_option(document: Document, name: str, option: str, kind: str, known: set[str], findings: Findings) -> None:
@@ -103,11 +105,12 @@ def _unknown_option(document: Document, name: str, option: str, kind: str, known
         # Converters are often changed without clearing the other's options; Kafka Connect ignores them.
         findings.notice(document, name, f"has no effect: it is no option of the {kind.capitalize()}Converter")
         return
+    hint = did_you_mean(option, known, before=name.removesuffix(option))
     meant = nearest(option, known)
-    prefix = name.removesuffix(option)
-    findings.problem(
-        document, name, "Unknown option of the converter", f"did you mean {prefix}{meant}?" if meant else None
-    )
+    secret = meant is not None and options_of("avro")[meant].secret if meant in options_of("avro") else False
+    if secret:
+        learn(name, document.texts[name], secret=True)
+    findings.problem(document, name, "Unknown option of the converter", hint, secret=secret, known=False)
 
 
 def _check_login(named: str, given: dict[str, str], document: Document, findings: Findings) -> None:
@@ -129,6 +132,10 @@ def _check_login(named: str, given: dict[str, str], document: Document, findings
         )
     elif info and ":" not in info:
         findings.problem(document, f"{named}.basic.auth.user.info", "Must hold a colon", "user:password", secret=True)
+    token = given.get("bearer.auth.token", "").strip()
+    if any(not "!" <= character <= "~" for character in token):
+        text = "Holds a line break, a blank or another character that no HTTP header can carry"
+        findings.problem(document, f"{named}.bearer.auth.token", text, secret=True)
     token_source = given.get("bearer.auth.credentials.source", "").strip().upper()
     if token_source == "STATIC_TOKEN" and not given.get("bearer.auth.token"):
         findings.problem(

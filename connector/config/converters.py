@@ -9,9 +9,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from connector.config.kind import BOOLEAN, PASSWORD, STRING, Invalid, Kind, integer, nearest, one_of
-from connector.config.property import Effect, Property, Section, without_effect
+from connector.config.properties import (
+    BOOLEAN,
+    PASSWORD,
+    STRING,
+    Effect,
+    Invalid,
+    Kind,
+    Property,
+    Section,
+    integer,
+    one_of,
+    without_effect,
+)
 from connector.config.secret import Secret
+from connector.config.tls import TlsConfig
+from connector.suggestions import did_you_mean
 
 JSON_CLASS = "org.apache.kafka.connect.json.JsonConverter"
 AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
@@ -52,11 +65,25 @@ _HEADER_NAMES = {
 
 def _urls(text: str) -> tuple[str, ...]:
     urls = tuple(item.strip().rstrip("/") for item in text.split(",") if item.strip())
+    if not urls and text.strip():
+        raise Invalid("Names no address", "http://127.0.0.1:8081")
     for url in urls:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if "@" in url.rpartition("//")[2].partition("/")[2].partition("?")[0]:
+            raise Invalid("Has an @ after a slash", "in a password write / as %2F, ? as %3F, # as %23 and @ as %40")
+        if not _is_address(url):
             raise Invalid("Must be a list of http or https addresses", "http://127.0.0.1:8081")
     return urls
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no number, or brackets that do not close
+        return False
+
+
+URLS = Kind("list of URLs", _urls)
 
 
 def _short(class_name: str) -> str:
@@ -97,14 +124,14 @@ AVRO_OPTIONS = Section(
     (
         Property(
             "schema.registry.url",
-            Kind("list of URLs", _urls),
+            URLS,
             "Schema Registry; several addresses are tried in turn.",
             required='Missing required configuration "schema.registry.url" which has no default value',
         ),
         Property(
             "basic.auth.credentials.source",
             one_of("URL", "USER_INFO", "SASL_INHERIT"),
-            "Where user and password stand: in the URL or in `basic.auth.user.info`.",
+            "Where to find user and password: in the URL or in `basic.auth.user.info`.",
             default="URL",
         ),
         Property(
@@ -131,7 +158,7 @@ AVRO_OPTIONS = Section(
             default="https",
         ),
         *without_effect(
-            "the kind of a store is told by its content",
+            "the type of a store is detected by its content",
             ("schema.registry.ssl.truststore.type", "schema.registry.ssl.keystore.type"),
         ),
         Property("auto.register.schemas", BOOLEAN, "Whether new schemas are registered.", default=True),
@@ -187,19 +214,17 @@ _STRATEGIES: dict[str, Literal["topic", "record", "topic-record"]] = {
 }
 
 
+_CHECKED = TlsConfig(enabled=True, check_host=True)
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryConfig:
-    """How a Schema Registry is reached. The stores are paths; ``connector.config.keystores`` reads them."""
+    """How a Schema Registry is reached; ``tls`` counts for its https URLs."""
 
     urls: tuple[str, ...]
     user_info: Secret | None = None
     token: Secret | None = None
-    truststore: str | None = None
-    truststore_password: Secret | None = None
-    keystore: str | None = None
-    keystore_password: Secret | None = None
-    key_password: Secret | None = None
-    check_host: bool = True
+    tls: TlsConfig = _CHECKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +251,8 @@ def converter_kind(class_name: str) -> Literal["json", "avro"]:
     for refused, reason in _REFUSED.items():
         if short.lower() in (refused.lower(), refused.removesuffix("Converter").lower()):
             raise Invalid(f"{refused} is not supported: {reason}", SUPPORTED)
-    meant = nearest(short, ("JsonConverter", "AvroConverter"))
-    raise Invalid(f"Unknown converter {class_name.strip()!r}", f"did you mean {meant}?" if meant else SUPPORTED)
+    hint = did_you_mean(short, ("JsonConverter", "AvroConverter")) or SUPPORTED
+    raise Invalid(f"Unknown converter {class_name.strip()!r}", hint)
 
 
 def check_header_converter(class_name: str) -> None:
@@ -239,7 +264,7 @@ def check_header_converter(class_name: str) -> None:
         )
 
 
-def _without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | None]:
+def without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | None]:
     """Addresses without ``user:password@``, and the first such login."""
     bare, login = [], None
     for url in urls:
@@ -249,6 +274,11 @@ def _without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | No
         if found and login is None:
             login = Secret(unquote(user))
     return tuple(bare), login
+
+
+def _in_header(secret: Secret | None) -> Secret | None:
+    """Files of secrets end with a line break, which is no part of them and which no HTTP header can carry."""
+    return Secret(secret.reveal().strip()) if secret else None
 
 
 def options_of(kind: Literal["json", "avro"]) -> dict[str, Property]:
@@ -277,18 +307,21 @@ def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str
             schemas_enable=options["schemas.enable"],
             replace_null_with_default=options["replace.null.with.default"],
         )
-    urls, login = _without_logins(options["schema.registry.url"])
+    urls, login = without_logins(options["schema.registry.url"])
     registry = RegistryConfig(
         urls=urls,
         # Connect's default source of a login is the URL; one that is given beside it is meant all the same.
-        user_info=options["basic.auth.user.info"] or login,
-        token=options["bearer.auth.token"],
-        truststore=options["schema.registry.ssl.truststore.location"],
-        truststore_password=options["schema.registry.ssl.truststore.password"],
-        keystore=options["schema.registry.ssl.keystore.location"],
-        keystore_password=options["schema.registry.ssl.keystore.password"],
-        key_password=options["schema.registry.ssl.key.password"],
-        check_host=options["schema.registry.ssl.endpoint.identification.algorithm"].lower() == "https",
+        user_info=_in_header(options["basic.auth.user.info"]) or login,
+        token=_in_header(options["bearer.auth.token"]),
+        tls=TlsConfig(
+            enabled=True,
+            truststore=options["schema.registry.ssl.truststore.location"],
+            truststore_password=options["schema.registry.ssl.truststore.password"],
+            keystore=options["schema.registry.ssl.keystore.location"],
+            keystore_password=options["schema.registry.ssl.keystore.password"],
+            key_password=options["schema.registry.ssl.key.password"],
+            check_host=options["schema.registry.ssl.endpoint.identification.algorithm"].lower() == "https",
+        ),
     )
     return ConverterConfig(
         kind="avro",

@@ -13,12 +13,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from connector.config.secret import MASK, is_secret_name, shown
+from connector.config.secret import is_secret_name, learn, learn_resolved, shown
 from connector.errors import Problem
+from connector.secrets import MASK
 
 ENVIRONMENT_PREFIX = "CONNECT_"
 _REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}]*)\}")
+#: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
+_LONGEST_NUMBER = 1_000
+_MOST_BYTES = 16 * 2**20
 _PROVIDERS = ("env", "file", "directory")
+#: What these say becomes the name of a topic, a group or a table, and is read there by everybody. It is found in every
+#: line about them, which would say nothing with a reference in its place.
+PUBLIC_NAMES = frozenset(
+    (
+        *("name", "topic.prefix", "scylla.table.names", "tables", "group.id", "group.instance.id"),
+        *("offset.storage.topic", "offsets.storage.topic", "status.storage.topic", "scylla.schema.topic"),
+        *("schema.topic", "errors.deadletterqueue.topic.name", "topic.heartbeat.prefix", "warehouse", "checkpoint"),
+    )
+)
 _PROVIDER_CLASSES = {
     "EnvVarConfigProvider": "env",
     "FileConfigProvider": "file",
@@ -41,6 +54,7 @@ class Document:
     readable: bool = True
 
     def put(self, name: str, text: str, place: str | None = None) -> None:
+        learn(name, text)
         self.texts[name] = self.written[name] = text
         if place:
             self.places[name] = place
@@ -87,19 +101,52 @@ def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
     """The JSON in a file; instead of raising, a problem says where it is not JSON."""
     file = os.fspath(path)
     try:
-        text = Path(file).read_bytes().decode("utf-8-sig")
+        text = _content(Path(file)).decode("utf-8-sig")
     except OSError as error:
         reason = "There is no such file" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
         return None, [Problem("file", reason, file=file)]
     except UnicodeDecodeError as error:
         return None, [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     try:
-        return json.loads(text, object_pairs_hook=_pairs), []
+        # Numbers of any length keep their digits, so that their property can say what is wrong with them.
+        found = json.loads(text, object_pairs_hook=_pairs, parse_int=lambda digits: int(digits[:_LONGEST_NUMBER]))
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
+        form = _other_form(file, text)
+        if form:
+            return None, [Problem("JSON", f"Is not JSON: it looks like {form}", None, "write it as JSON", file)]
         return None, [Problem("JSON", f"Is not JSON: {error.msg} at {place}", file=file)]
+    except UnicodeEncodeError:
+        return None, [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
         return None, [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
+    return found, []
+
+
+def _content(path: Path) -> bytes:
+    """What a file holds; never more than any file of settings has, for devices have no end."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except ValueError as error:  # a NUL in the path
+        raise OSError(0, str(error)) from None
+    if len(content) > _MOST_BYTES:
+        raise OSError(0, f"has more than {_MOST_BYTES // 2**20} MiB")
+    return content
+
+
+def _other_form(file: str, text: str) -> str | None:
+    """What a file is that is no JSON, where its name or its first line tells."""
+    suffix = Path(file).suffix.lower()
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "!")))
+    first = next(lines, "")
+    if suffix in (".yaml", ".yml") or re.match(r"(---\s*$|[\w.\-]+:(\s|$)|- )", first):
+        return "YAML"
+    if suffix == ".properties" or re.match(r"[\w.\-]+\s*=", first):
+        return "a .properties file"
+    return None
 
 
 def read_document(source: str | os.PathLike[str] | Mapping[str, Any] | None, label: str) -> Document:
@@ -130,9 +177,8 @@ def _unwrap(document: Document, content: Mapping[str, Any]) -> dict[str, Any]:
     config = content.get("config")
     if not isinstance(config, Mapping):
         if "config" in content:
-            document.problems.append(
-                Problem("config", "Must be an object of properties", _text(config), file=document.file)
-            )
+            learn("config", config)
+            document.problems.append(Problem("config", "Must be an object of properties", file=document.file))
         _report_repeated(document, content)
         return {name: value for name, value in content.items() if name != "config"}
     _report_repeated(document, content)
@@ -142,18 +188,12 @@ def _unwrap(document: Document, content: Mapping[str, Any]) -> dict[str, Any]:
         if name == "name":
             inner = flat.setdefault("name", value)
             if inner != value:
-                document.problems.append(
-                    Problem("name", f"Differs from the name inside config, {inner!r}", _text(value), file=document.file)
-                )
+                document.problems.append(Problem("name", "Differs from the name inside config", file=document.file))
         elif name not in ("config", "initial_state", "tasks", "type"):
+            # Whatever it is, it may hold a password, and its name says where it stands.
+            learn(name, value)
             document.problems.append(
-                Problem(
-                    name,
-                    "Stands beside config instead of in it",
-                    MASK if is_secret_name(name) else _text(value),
-                    "move it into config",
-                    document.file,
-                )
+                Problem(name, "Is next to config instead of inside it", None, "move it into config", document.file)
             )
     return flat
 
@@ -174,11 +214,11 @@ def _take(document: Document, flat: Mapping[str, Any]) -> None:
         if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
             document.put(name, ",".join(_text(item) for item in value))
         elif isinstance(value, list | Mapping):
-            masked = MASK if is_secret_name(name) else _text(value)
+            # Never shown: it may hold a password at any depth.
+            learn(name, value)
+            hint = 'for example "a,b" for a list'
             document.problems.append(
-                Problem(
-                    name, "Must be a text, a number or a boolean", masked, 'for example "a,b" for a list', document.file
-                )
+                Problem(name, "Must be a string, a number or a boolean", None, hint, document.file)
             )
         else:
             document.put(name, _text(value))
@@ -239,9 +279,12 @@ def resolve_references(document: Document, environ: Mapping[str, str], providers
                 document.problems.append(Problem(name, f"{match.group()}: {problem}", None, None, document.place(name)))
                 document.broken.add(name)
                 return match.group()
+            if name not in PUBLIC_NAMES:
+                learn_resolved(name, found, match.group())
             return found
 
         document.texts[name] = _REFERENCE.sub(replace, written)
+        learn(name, document.texts[name])
 
 
 def _look_up(kind: str, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
@@ -250,7 +293,7 @@ def _look_up(kind: str, path: str, key: str, environ: Mapping[str, str]) -> tupl
         return found, f"the environment variable {key} is not set"
     target = Path(path) / key if kind == "directory" else Path(path)
     try:
-        content = target.read_text(encoding="utf-8")
+        content = _content(target).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "is not UTF-8 text"
         return None, f"the file {target} cannot be read: {reason}"
@@ -283,4 +326,6 @@ def _unescape(text: str) -> str:
             return chr(int(match.group(1), 16))
         return plain.get(match.group(2), match.group(2))
 
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", replace, text, flags=re.DOTALL)
+    plainly = re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", replace, text, flags=re.DOTALL)
+    # Java writes what lies beyond 16 bits as two halves; a half alone is none of any text.
+    return plainly.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -9,27 +9,44 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from connector.config.catalogue import CONNECTOR_FAMILIES, CONNECTOR_SECTIONS, WORKER_FAMILIES, WORKER_SECTIONS
 from connector.config.converters import AVRO_OPTIONS, JSON_OPTIONS
-from connector.config.kafka_security import SASL_NAMES, SASL_WITHOUT_EFFECT, SSL_NAMES
-from connector.config.kafka_table import ADMIN, CLIENT_PROPERTIES, CONSUMER, NATIVE_NAMES, PRODUCER, ClientProperty
-from connector.config.property import Effect, Family, Property, Section
+from connector.config.kafka import (
+    ADMIN,
+    CLIENT_PROPERTIES,
+    CONSUMER,
+    NATIVE_NAMES,
+    PRODUCER,
+    SASL_NAMES,
+    SASL_WITHOUT_EFFECT,
+    SSL_NAMES,
+    ClientProperty,
+)
+from connector.config.properties import (
+    CONNECTOR_FAMILIES,
+    CONNECTOR_SECTIONS,
+    WORKER_FAMILIES,
+    WORKER_SECTIONS,
+    Effect,
+    Family,
+    Property,
+    Section,
+)
 from connector.config.transforms import PREDICATES, TRANSFORMS
 
 _HEAD = """# Configuration
 
 <!-- Written by `python -m connector.config.document_page`; a test compares. -->
 
-Two JSON files: the connector's, in the form one would POST to Kafka Connect (`{"name": …, "config": {…}}`, or flat with
+Two JSON files: the connector's, in the form that is POSTed to Kafka Connect (`{"name": …, "config": {…}}`, or flat with
 `name`), and the worker's, a flat object. Values may be texts, numbers or booleans. `scylla-cdc validate connector.json
---worker worker.json` names everything that is wrong with both, in one answer, with the likely intended spelling.
+--worker worker.json` reports all problems of both at once, with suggestions for misspelled names.
 
-- An unknown property is an error; `config.unknown=ignore` in the connector's file makes it a line at start.
-- A property marked *no effect* is accepted, and said once at start with the reason.
+- An unknown property is an error; with `config.unknown=ignore` in the connector's file it is only logged at start.
+- A property marked *no effect* is accepted, and logged once at start with the reason.
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
-  names for them may be given with `config.providers`. What they resolve to never appears in a message.
-- Passwords and other secrets are shown as asterisks everywhere.
+  names for them can be set with `config.providers`. Resolved values never appear in a message.
+- Passwords and other secrets are always masked.
 """
 
 _TRANSFORM_TEXT = """
@@ -49,14 +66,14 @@ the topic, such as `retention.ms`. Groups named in `topic.creation.groups` come 
 _CLIENT_TEXT = """
 Clients take the names of Java's clients. In the worker's file a name at the top level is for all clients, one behind
 `producer.`, `consumer.` or `admin.` for that one; in the connector's file the prefixes are `producer.override.`,
-`consumer.override.` and `admin.override.`. Later ones win. Below is what each becomes in librdkafka.
+`consumer.override.` and `admin.override.`. Later ones win. The table lists their names in librdkafka.
 `compression.<codec>.level` becomes `compression.level` for the codec in use.
 """
 
 _SECURITY_TEXT = """
-**TLS.** `ssl.truststore.location` and `ssl.keystore.location` may be JKS, PKCS12 or PEM files, told apart by content
-and handed over as PEM in memory; `ssl.truststore.certificates`, `ssl.keystore.certificate.chain` and
-`ssl.keystore.key` are PEM texts. Cipher suites are translated to their OpenSSL names.
+**TLS.** `ssl.truststore.location` and `ssl.keystore.location` may be JKS, PKCS12 or PEM files, detected by content
+and passed on as PEM in memory; `ssl.truststore.certificates`, `ssl.keystore.certificate.chain` and
+`ssl.keystore.key` are PEM text. Cipher suites are translated to their OpenSSL names.
 
 **Logins.** `sasl.jaas.config` with `PlainLoginModule` (PLAIN), `ScramLoginModule` (SCRAM-SHA-256, SCRAM-SHA-512) or
 `OAuthBearerLoginModule`. Kerberos (`Krb5LoginModule`) needs a confluent-kafka built with libsasl2.
@@ -66,8 +83,8 @@ and handed over as PEM in memory; `ssl.truststore.certificates`, `ssl.keystore.c
 on), or for a signed assertion (`sasl.oauthbearer.jwt.retriever.class` is Kafka's `JwtBearerJwtRetriever`, with
 `sasl.oauthbearer.assertion.…`). `ssl.truststore.location` and `ssl.truststore.password` in the login module's options
 are for that server. The callback handlers of Kafka and of Strimzi, whose options (`oauth.client.id`,
-`oauth.token.endpoint.uri`, …) mean the same here, are accepted, as librdkafka does their work; others are classes of
-the JVM, and an error.
+`oauth.token.endpoint.uri`, …) have the same meaning here, are accepted, as librdkafka does their
+work; others are classes of the JVM, and an error.
 """
 
 
@@ -152,12 +169,12 @@ def _clients() -> str:
         cells = [_becomes(rule, role) for rule, role in zip(rules, (PRODUCER, CONSUMER, ADMIN), strict=True)]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |\n")
     lines.append("\nAccepted without effect:\n\n| property | why |\n|---|---|\n")
-    idle["librdkafka refreshes logins by itself"] = [f"`{name}`" for name in SASL_WITHOUT_EFFECT]
+    idle["librdkafka refreshes logins automatically"] = [f"`{name}`" for name in SASL_WITHOUT_EFFECT]
     lines += [f"| {', '.join(names)} | {_cell(reason)} |\n" for reason, names in idle.items()]
     handled = ", ".join(f"`{name}`" for name in (*SSL_NAMES, *SASL_NAMES))
     native = ", ".join(f"`{name}`" for name in sorted(NATIVE_NAMES))
     lines.append(f"\nHandled as described above: {handled}.\n")
-    lines.append(f"\nlibrdkafka's own names are taken as they are: {native}.\n")
+    lines.append(f"\nlibrdkafka's own names are accepted unchanged: {native}.\n")
     return "".join(lines)
 
 

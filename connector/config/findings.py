@@ -1,4 +1,4 @@
-"""What loading has to say: problems, which end it, and notices, which are told once at start.
+"""Findings of loading: problems, which end it, and notices, which are logged once at start.
 
 Every value that gets into a message passes here, so that masking happens in one place.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from connector.config.document import Document
+from connector.config.secret import is_secret_name
 from connector.errors import Problem
 
 
@@ -19,13 +20,23 @@ class Findings:
     _notices: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def problem(
-        self, document: Document, name: str, text: str, suggestion: str | None = None, *, secret: bool = False
+        self,
+        document: Document,
+        name: str,
+        text: str,
+        suggestion: str | None = None,
+        *,
+        secret: bool = False,
+        known: bool = True,
     ) -> None:
-        """Something wrong with the property ``name`` of a document; its value is added, masked."""
+        """Something wrong with the property ``name`` of a document; its value is added, masked.
+
+        That of a name which is not ``known`` is left out: whatever it was meant to be, it may have been a secret.
+        """
         found = Problem(
             name,
             document.without_secrets(name, text),
-            document.masked(name, secret),
+            document.masked(name, secret) if known or secret or is_secret_name(name) else None,
             None if suggestion is None else document.without_secrets(name, suggestion),
             document.place(name),
         )

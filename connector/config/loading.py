@@ -11,21 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from connector.config import rules
-from connector.config.catalogue import (
-    CONNECTOR,
-    CONNECTOR_FAMILIES,
-    RENAMED,
-    WORKER_BY_NAME,
-    WORKER_FAMILIES,
-    family_of,
-)
 from connector.config.connector_config import (
+    ConnectionConfig,
     ConnectorConfig,
     DeliveryConfig,
-    connection_config,
+    OutputConfig,
+    ReadingConfig,
     names_of,
-    output_config,
-    reading_config,
 )
 from connector.config.converter_choice import choose_converters
 from connector.config.document import (
@@ -36,17 +28,24 @@ from connector.config.document import (
     resolve_references,
 )
 from connector.config.findings import Findings
-from connector.config.kafka_layers import kafka_properties
-from connector.config.kafka_properties import KafkaProperties, client_names, is_client_property, is_secret
-from connector.config.kind import Invalid, nearest
-from connector.config.property import Effect, Family, Property
+from connector.config.kafka import is_secret, kafka_properties
+from connector.config.parsing import parse
+from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME
 from connector.config.secret import Secret
+from connector.config.source_config import SourceConfig
+from connector.config.tls import TlsConfig
 from connector.config.topic_creation import read_topic_creation
 from connector.config.transforms import TransformCheck, read_transforms
+from connector.config.unknown_names import is_worker_name, unknown_connector_names, unknown_worker_names
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
+from connector.secrets import hideable
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
+
+#: What tells a connector's file from landing's, whose other names are the same.
+_OF_A_CONNECTOR = frozenset(("connector.class", "scylla.table.names"))
+_OF_THE_SOURCE = frozenset(one.name for section in (CONNECTION, READING) for one in section.properties)
 
 
 def load(
@@ -69,11 +68,16 @@ def load(
     for document in (connector_document, worker_document):
         resolve_references(document, environ, providers)
         findings.problems += document.problems
-    connector_values = _parse(connector_document, CONNECTOR, findings)
-    worker_values = _parse(worker_document, WORKER_BY_NAME, findings)
+    if "warehouse" in connector_document.texts and not _OF_A_CONNECTOR & connector_document.texts.keys():
+        text = "This is a landing file, which `scylla-cdc land` takes; a connector has a file of its own"
+        raise ConfigurationError(
+            [Problem("warehouse", text, None, "see docs/configuration.md", connector_document.file)]
+        )
+    connector_values = parse(connector_document, CONNECTOR, findings)
+    worker_values = parse(worker_document, WORKER_BY_NAME, findings)
     lenient = connector_values.get("config.unknown") == "ignore"
-    _unknown_connector_names(connector_document, findings, lenient)
-    _unknown_worker_names(worker_document, unknown_variables, findings, lenient)
+    unknown_connector_names(connector_document, findings, lenient)
+    unknown_worker_names(worker_document, unknown_variables, findings, lenient)
 
     key, value, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
     transforms, transform_problems = read_transforms(
@@ -90,6 +94,8 @@ def load(
     )
     for found in (*transform_problems, *creation_problems):
         findings.problem(connector_document, found.property, found.problem, found.suggestion)
+    _mention_weak(connector_document, findings)
+    _mention_weak(worker_document, findings)
     kafka = kafka_properties(connector_document, worker_document, worker_values, findings)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
     if findings.problems or key is None or value is None or worker_key is None or worker_value is None:
@@ -101,29 +107,79 @@ def load(
         name=connector_values["name"],
         tasks_max=connector_values["tasks.max"],
         connection=connection_config(connector_values),
-        reading=reading_config(connector_values),
-        output=output_config(connector_values, names, key, value, transforms),
-        delivery=DeliveryConfig(
+        reading=ReadingConfig.made_of(connector_values),
+        output=OutputConfig.made_of(
+            connector_values,
+            names=names,
+            schema_topic=names.schema_topic,
+            key_converter=key,
+            value_converter=value,
+            transforms=transforms,
+        ),
+        delivery=DeliveryConfig.made_of(
+            connector_values,
             exactly_once=connector_values["exactly.once.support"] != "disabled",
-            transaction_interval_ms=connector_values["transaction.boundary.interval.ms"],
-            transaction_timeout_ms=int(kafka.producer["transaction.timeout.ms"]),
+            transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
             offset_topic=connector_values["offsets.storage.topic"] or worker_values["offset.storage.topic"],
             topic_creation=creation,
             create_topics=worker_values["topic.creation.enable"],
             dead_letters=connector_values["errors.tolerance"] == "all",
             dead_letter_topic=names.dead_letter_topic,
-            dead_letter_replication=connector_values["errors.deadletterqueue.topic.replication.factor"],
-            dead_letter_headers=connector_values["errors.deadletterqueue.context.headers.enable"],
         ),
         values=_with_families(connector_document, connector_values),
         given=frozenset(connector_document.texts),
     )
     return Configuration(
         connector=built,
-        worker=_worker_config(worker_document, worker_values, kafka, worker_key, worker_value),
+        worker=WorkerConfig.made_of(
+            worker_values,
+            bootstrap_servers=kafka.producer["bootstrap.servers"],
+            offsets=_storage_topic("offset.storage", worker_document, worker_values),
+            status=_storage_topic("status.storage", worker_document, worker_values),
+            session_timeout_ms=kafka.consumer["session.timeout.ms"],
+            heartbeat_interval_ms=kafka.consumer["heartbeat.interval.ms"],
+            transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
+            key_converter=worker_key,
+            value_converter=worker_value,
+            values=_with_families(worker_document, worker_values),
+            given=frozenset(worker_document.texts),
+        ),
         kafka=kafka,
         notices=findings.notices,
     )
+
+
+def load_connector(
+    connector: Source, worker: Source | None = None, environ: Mapping[str, str] | None = None
+) -> SourceConfig:
+    """What a connector's file says about ScyllaDB, for commands that need no Kafka.
+
+    Of the worker's file only the providers of secrets matter. What is wrong elsewhere in a file that ``load`` would
+    take (a reference of a producer's password, say) does not matter here.
+    """
+    environ = os.environ if environ is None else environ
+    document, findings = read_document(connector, "connector"), Findings()
+    worker_document = read_document(worker, "worker")
+    resolve_references(document, environ, provider_names(worker_document))
+    findings.problems += worker_document.problems
+    for problem in document.problems:
+        if problem.property not in document.broken:
+            findings.problems.append(problem)
+        elif problem.property in _OF_THE_SOURCE:
+            findings.problems.append(_with_hint(problem) if worker is None else problem)
+    values = parse(document, CONNECTOR, findings)
+    unknown_connector_names(document, findings, values.get("config.unknown") == "ignore")
+    rules.check_connection(document, values, findings)
+    if findings.problems:
+        raise ConfigurationError(findings.problems)
+    return SourceConfig(connection=connection_config(values), reading=ReadingConfig.made_of(values))
+
+
+def _with_hint(problem: Problem) -> Problem:
+    if "There is no provider" not in problem.problem:
+        return problem
+    hint = f"--worker W.json, the file that declares it ({problem.suggestion})"
+    return Problem(problem.property, problem.problem, problem.value, hint, problem.file)
 
 
 def validate(
@@ -141,23 +197,9 @@ def validate(
     return []
 
 
-def _worker_config(
-    document: Document, values: Mapping[str, Any], kafka: KafkaProperties, key: Any, value: Any
-) -> WorkerConfig:
-    return WorkerConfig(
-        bootstrap_servers=kafka.producer["bootstrap.servers"],
-        group_id=values["group.id"],
-        group_instance_id=values["group.instance.id"] or None,
-        offsets=_storage_topic("offset.storage", document, values),
-        status=_storage_topic("status.storage", document, values),
-        session_timeout_ms=int(kafka.consumer["session.timeout.ms"]),
-        heartbeat_interval_ms=int(kafka.consumer["heartbeat.interval.ms"]),
-        transaction_timeout_ms=int(kafka.producer["transaction.timeout.ms"]),
-        key_converter=key,
-        value_converter=value,
-        values=_with_families(document, values),
-        given=frozenset(document.texts),
-    )
+def connection_config(values: Mapping[str, Any]) -> ConnectionConfig:
+    """The connection's part of the parsed values."""
+    return ConnectionConfig.made_of(values, tls=TlsConfig.made_of(values))
 
 
 def _storage_topic(prefix: str, document: Document, values: Mapping[str, Any]) -> StorageTopic:
@@ -181,117 +223,20 @@ def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, A
     return {**others, **values}
 
 
+def _mention_weak(document: Document, findings: Findings) -> None:
+    for name, text in document.texts.items():
+        declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
+        secret = declared.secret if declared else is_secret(name)
+        if secret and text.strip() and not hideable(text):
+            findings.notice(document, name, "too short or too common a word to be masked in third-party messages")
+
+
 def _take_environment(worker: Document, environ: Mapping[str, str]) -> dict[str, str]:
     """Puts the environment's properties over the worker file's; gives back those that no one knows, by variable."""
     unknown = {}
     for name, (variable, text) in environment_properties(environ).items():
-        if _is_worker_name(name):
+        if is_worker_name(name):
             worker.put(name, text, f"environment variable {variable}")
         else:
             unknown[name] = variable
     return unknown
-
-
-def _is_worker_name(name: str) -> bool:
-    return name in WORKER_BY_NAME or family_of(name, WORKER_FAMILIES) is not None or is_client_property(name)
-
-
-def _parse(document: Document, declared: Mapping[str, Property], findings: Findings) -> dict[str, Any]:
-    """The typed value of each declared property; what cannot be parsed is reported and keeps its default."""
-    values: dict[str, Any] = {}
-    for name, one in declared.items():
-        if name != one.name:
-            continue
-        values[name] = one.default
-        text = document.texts.get(name)
-        if name in document.broken:
-            continue
-        if text is None or (one.required and not text.strip()):
-            if one.required and document.readable:
-                findings.problem(document, name, one.required, _rename_hint(name, document))
-            continue
-        try:
-            values[name] = one.kind.parse(text)
-        except Invalid as invalid:
-            findings.problem(document, name, invalid.problem, invalid.suggestion, secret=one.secret)
-            continue
-        if one.effect is Effect.NONE:
-            findings.notice(document, name, f"has no effect here: {one.reason}")
-    return values
-
-
-def _rename_hint(name: str, document: Document) -> str | None:
-    older = [old for old, new in RENAMED.items() if new == name and old in document.texts]
-    if older:
-        return f"rename {older[0]} to {name}"
-    typo = nearest(name, document.texts, 0.85)
-    return f"did you mean it by {typo}?" if typo and typo not in CONNECTOR else None
-
-
-def _unknown_connector_names(document: Document, findings: Findings, lenient: bool) -> None:
-    for name in document.texts:
-        if name in CONNECTOR:
-            continue
-        family = family_of(name, CONNECTOR_FAMILIES)
-        if family:
-            _family_notice(document, name, family, findings)
-            continue
-        hint = RENAMED.get(name)
-        near = nearest(name, CONNECTOR, 0.8)
-        if hint is None and near is None and _is_worker_name(name):
-            text = "Belongs in the worker's file"
-            suggestion: str | None = f"move it there, or write producer.override.{name} for the producer alone"
-            if name in WORKER_BY_NAME:
-                suggestion = "move it there"
-        else:
-            meant = hint or near or nearest(name, CONNECTOR)
-            text, suggestion = "Unknown property", f"did you mean {meant}?" if meant else None
-        secret = any(CONNECTOR[near].secret for near in (hint, near) if near)
-        _say_unknown(document, name, text, suggestion, findings, lenient, secret)
-
-
-def _unknown_worker_names(document: Document, variables: Mapping[str, str], findings: Findings, lenient: bool) -> None:
-    known = [*WORKER_BY_NAME, *sorted(client_names())]
-    for name in document.texts:
-        if name in WORKER_BY_NAME or is_client_property(name):
-            continue
-        family = family_of(name, WORKER_FAMILIES)
-        if family:
-            _family_notice(document, name, family, findings)
-            continue
-        meant = nearest(name, known)
-        if name in CONNECTOR or (meant is None and nearest(name, CONNECTOR, 0.85)):
-            _say_unknown(document, name, "Belongs in the connector's file", "move it there", findings, lenient)
-        else:
-            suggestion = f"did you mean {meant}?" if meant else None
-            secret = meant is not None and is_secret(meant)
-            _say_unknown(document, name, "Unknown property", suggestion, findings, lenient, secret)
-    for name, variable in variables.items():
-        meant = nearest(name, WORKER_BY_NAME, 0.85)
-        if meant and not lenient:
-            right = "CONNECT_" + meant.upper().replace(".", "_")
-            place = Document(f"environment variable {variable}")
-            findings.problem(place, name, "Unknown property", f"did you mean {right}?")
-        else:
-            findings.remark(f"environment variable {variable}", "no property of that name, ignored")
-
-
-def _say_unknown(
-    document: Document,
-    name: str,
-    text: str,
-    suggestion: str | None,
-    findings: Findings,
-    lenient: bool,
-    secret: bool = False,
-) -> None:
-    if lenient:
-        hint = f" ({suggestion})" if suggestion else ""
-        findings.notice(document, name, f"{text[0].lower()}{text[1:]}, ignored{hint}")
-    else:
-        findings.problem(document, name, text, suggestion, secret=secret)
-
-
-def _family_notice(document: Document, name: str, family: Family, findings: Findings) -> None:
-    if family.effect is Effect.NONE:
-        findings.notice(document, name, f"has no effect here: {family.reason}")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
-from connector.config.catalogue import WORKER_BY_NAME
 from connector.config.document import Document
 from connector.config.findings import Findings
-from connector.config.keystores import KeystoreError, read_certificates, read_identity, read_pem_identity
 from connector.config.names import Names
-from connector.config.output_properties import DEFAULT_PLACEMENT
+from connector.config.properties import DEFAULT_PLACEMENT, WORKER_BY_NAME, OutputFormat, of_deltas
+from connector.config.tls import KeystoreError, TlsConfig, read_certificates, read_identity, read_pem_identity
 from connector.config.topic_creation import TopicCreation, misspelt_setting
 
 Values = Mapping[str, Any]
@@ -60,6 +59,8 @@ def _stores(document: Document, values: Values, findings: Findings) -> None:
             if name.startswith("scylla.ssl.") and name not in ("scylla.ssl.enabled", "scylla.ssl.provider"):
                 findings.notice(document, name, "has no effect here: scylla.ssl.enabled is false")
         return
+    if warning := TlsConfig.made_of(values).warning:
+        findings.notice(document, "scylla.ssl.enabled", warning)
     for which, read in (("truststore", read_certificates), ("keystore", read_identity)):
         path, password = values[f"scylla.ssl.{which}.path"], values[f"scylla.ssl.{which}.password"]
         if path:
@@ -87,25 +88,37 @@ def _stores(document: Document, values: Values, findings: Findings) -> None:
 
 
 def _format(document: Document, values: Values, findings: Findings) -> None:
-    if values["cdc.output.format"] == "legacy":
-        for which, more in (("before", ""), ("after", " Legacy mode does not support postimages.")):
-            name = f"cdc.include.{which}"
-            if values[name] != "none":
-                findings.problem(
-                    document,
-                    name,
-                    f"{name} must be 'none' (default) when using cdc.output.format=legacy.{more}",
-                    "set cdc.output.format=advanced, or leave it out",
-                )
-        name = "cdc.include.primary-key.placement"
-        if values[name] != DEFAULT_PLACEMENT:
+    form: OutputFormat = values["cdc.output.format"]
+    match form:
+        case "legacy":
+            _legacy(document, values, findings)
+        case "advanced":
+            _advanced(document, values, findings)
+        case _:
+            assert_never(form)
+
+
+def _legacy(document: Document, values: Values, findings: Findings) -> None:
+    for which, more in (("before", ""), ("after", " Legacy mode does not support postimages.")):
+        name = f"cdc.include.{which}"
+        if values[name] != "none":
             findings.problem(
                 document,
                 name,
-                f"{name} must be at default value when using cdc.output.format=legacy",
+                f"{name} must be 'none' (default) when using cdc.output.format=legacy.{more}",
                 "set cdc.output.format=advanced, or leave it out",
             )
-        return
+    name = "cdc.include.primary-key.placement"
+    if values[name] != DEFAULT_PLACEMENT:
+        findings.problem(
+            document,
+            name,
+            f"{name} must be at default value when using cdc.output.format=legacy",
+            "set cdc.output.format=advanced, or leave it out",
+        )
+
+
+def _advanced(document: Document, values: Values, findings: Findings) -> None:
     if values["experimental.preimages.enabled"]:
         findings.problem(
             document,
@@ -166,10 +179,10 @@ def mention_compaction(
     """Deltas of one key build on each other: compaction would keep the last alone."""
     for table in values["scylla.table.names"]:
         topics = (
-            [names.range_deletes_topic(table.keyspace, table.table)] if values["cdc.range.deletes"] == "topic" else []
+            [names.range_deletes_topic(table.keyspace, table.name)] if values["cdc.range.deletes"] == "topic" else []
         )
-        if values["cdc.output.format"] == "legacy":
-            topics.append(names.data_topic(table.keyspace, table.table))
+        if of_deltas(values["cdc.output.format"]):
+            topics.append(names.data_topic(table.keyspace, table.name))
         for topic in topics:
             group = creation.settings_for(topic)
             if "compact" in group.config.get("cleanup.policy", ""):
@@ -190,7 +203,7 @@ def _storage(connector: Document, worker: Document, values: Values, worker_value
             if name.startswith(f"{prefix}.") and name not in WORKER_BY_NAME and name != f"{prefix}.file.filename":
                 meant = misspelt_setting(setting, ("topic", "partitions", "replication.factor"))
                 if meant:
-                    findings.problem(worker, name, "No setting of a topic", f"did you mean {prefix}.{meant}?")
+                    findings.problem(worker, name, "Is not a topic setting", f"did you mean {prefix}.{meant}?")
     offsets = values["offsets.storage.topic"] or worker_values["offset.storage.topic"]
     if offsets == worker_values["status.storage.topic"]:
         document, name = (

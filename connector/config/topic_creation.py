@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connector.config.kind import Invalid, integer, java_pattern, nearest
+from connector.config.properties import Invalid, integer, java_pattern
 from connector.errors import Problem
+from connector.suggestions import did_you_mean, nearest
 
 _PREFIX = "topic.creation."
 _OF_GROUP = ("partitions", "replication.factor")
@@ -81,16 +82,18 @@ def read_topic_creation(group_names: Sequence[str], raw: Mapping[str, str]) -> t
             continue
         group, _, setting = name[len(_PREFIX) :].partition(".")
         if group not in settings:
-            meant = nearest(group, settings)
-            hint = f"did you mean {_PREFIX}{meant}.{setting}?" if meant else f"add {group} to topic.creation.groups"
+            hint = did_you_mean(group, settings, before=_PREFIX, behind=f".{setting}")
+            hint = hint or f"add {group} to topic.creation.groups"
             problems.append(Problem(name, f"`topic.creation.groups` names no '{group}'", text, hint))
         elif not setting:
-            problems.append(Problem(name, "Names no setting", text, f"{_PREFIX}{group}.partitions"))
+            problems.append(Problem(name, "Is not a setting", text, f"{_PREFIX}{group}.partitions"))
         else:
             settings[group][setting] = text
             meant = misspelt_setting(setting, (*_OF_GROUP, *(("include", "exclude") if group != "default" else ())))
             if meant:
-                problems.append(Problem(name, "No setting of a topic", text, f"did you mean {_PREFIX}{group}.{meant}?"))
+                problems.append(
+                    Problem(name, "Is not a topic setting", text, f"did you mean {_PREFIX}{group}.{meant}?")
+                )
     groups = tuple(_group(name, settings[name], problems) for name in group_names if name != "default")
     default = _group("default", settings["default"], problems)
     return TopicCreation(groups, default), problems

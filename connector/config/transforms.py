@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connector.config.kind import Invalid, java_pattern, nearest
+from connector.config.properties import Invalid, OutputFormat, java_pattern
 from connector.errors import Problem
+from connector.suggestions import did_you_mean
 
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
@@ -60,17 +61,8 @@ class TransformSpec:
     negate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TransformProblem:
-    """What the owner of a transform finds wrong with one of its options."""
-
-    option: str
-    problem: str
-    suggestion: str | None = None
-
-
-#: Called with a step and whether values are written without schemas.
-TransformCheck = Callable[[TransformSpec, bool], Sequence[TransformProblem]]
+#: Called with a step and whether values are written without schemas; its problems are named after options.
+TransformCheck = Callable[[TransformSpec, bool], Sequence[Problem]]
 
 
 def read_transforms(
@@ -80,7 +72,7 @@ def read_transforms(
     check: TransformCheck | None = None,
     *,
     schemaless: bool = True,
-    output_format: str = "legacy",
+    output_format: OutputFormat = "legacy",
 ) -> tuple[tuple[TransformSpec, ...], list[Problem]]:
     """The chain that ``raw`` describes, and everything that is wrong with it."""
     problems: list[Problem] = []
@@ -104,8 +96,8 @@ def read_transforms(
         specs.append(spec)
         if check and spec.type != REGEX_ROUTER:
             for found in check(spec, schemaless):
-                name = f"transforms.{alias}.{found.option}" if found.option else f"transforms.{alias}.type"
-                problems.append(Problem(name, found.problem, raw.get(name), found.suggestion))
+                name = f"transforms.{alias}.{found.property or 'type'}"
+                problems.append(replace(found, property=name, value=raw.get(name)))
     return tuple(specs), problems
 
 
@@ -123,11 +115,8 @@ def _undeclared(what: str, aliases: Sequence[str], raw: Mapping[str, str]) -> li
     found = []
     for name in raw:
         if name.startswith(f"{what}.") and name.split(".")[1] not in aliases:
-            alias = name.split(".")[1]
-            meant = nearest(alias, aliases)
-            hint = (
-                f"did you mean {what}.{meant}.{'.'.join(name.split('.')[2:])}?" if meant else f"add {alias} to {what}"
-            )
+            alias, rest = name.split(".")[1], ".".join(name.split(".")[2:])
+            hint = did_you_mean(alias, aliases, before=f"{what}.", behind=f".{rest}") or f"add {alias} to {what}"
             found.append(Problem(name, f"`{what}` names no '{alias}'", raw[name], hint))
     return found
 
@@ -161,8 +150,7 @@ def _read_transform(
     negate = options.pop("negate", "false").strip().lower()
     options.pop("plugin.version", None)
     if predicate_name and predicate_name not in predicate_aliases:
-        meant = nearest(predicate_name, predicate_aliases)
-        hint = f"did you mean {meant}?" if meant else f"add {predicate_name} to predicates"
+        hint = did_you_mean(predicate_name, predicate_aliases) or f"add {predicate_name} to predicates"
         problems.append(
             Problem(f"transforms.{alias}.predicate", "`predicates` names no such predicate", predicate_name, hint)
         )
@@ -184,9 +172,9 @@ def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) ->
         return Problem(
             name, f"Missing required configuration: the class of the {what}", None, f"supported: {supported}"
         )
-    meant = nearest(text.rsplit(".", 1)[-1].removesuffix("$Value").removesuffix("$Key"), known, 0.8)
-    hint = f"did you mean {meant}? " if meant else ""
-    return Problem(name, f"This {what} is not supported", text, f"{hint}supported: {supported}")
+    hint = did_you_mean(text.rsplit(".", 1)[-1].removesuffix("$Value").removesuffix("$Key"), known, 0.8)
+    supported = f"{hint} supported: {supported}" if hint else f"supported: {supported}"
+    return Problem(name, f"This {what} is not supported", text, supported)
 
 
 def _check_names(
@@ -195,8 +183,8 @@ def _check_names(
     found = []
     for option, text in options.items():
         if option not in allowed:
-            meant = nearest(option, (*allowed, *_COMMON_OPTIONS))
-            hint = f"did you mean {prefix}{meant}?" if meant else f"known: {', '.join(allowed) or 'none'}"
+            hint = did_you_mean(option, (*allowed, *_COMMON_OPTIONS), before=prefix)
+            hint = hint or f"known: {', '.join(allowed) or 'none'}"
             found.append(Problem(prefix + option, "Unknown option", text, hint))
     found += [
         Problem(prefix + option, "Missing required configuration which has no default value")

@@ -1,6 +1,6 @@
-"""``WorkerConfig`` and ``Configuration``: what the worker's file says, and both files together.
+"""``WorkerConfig`` and ``Configuration``: the worker's file, typed, and both files together.
 
-In: parsed values. Out: frozen dataclasses that cross process boundaries (they pickle) and whose reprs hide secrets.
+In: parsed values. Out: frozen models that cross process boundaries (they pickle) and whose reprs hide secrets.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import InstanceOf
+
 from connector.config.connector_config import ConnectorConfig
 from connector.config.converters import ConverterConfig
-from connector.config.kafka_properties import KafkaProperties
+from connector.config.kafka import KafkaProperties
+from connector.config.part import OrNone, Part, of
 from connector.config.secret import Secret
 
 #: What differs between the workers of one group by right.
@@ -30,20 +33,19 @@ class StorageTopic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerConfig:
+class WorkerConfig(Part):
     """One worker file. ``worker["session.timeout.ms"]`` gives the typed value of any declared property."""
 
     bootstrap_servers: str
-    group_id: str
-    group_instance_id: str | None
-    offsets: StorageTopic
-    status: StorageTopic
+    group_id: str = of("group.id")
+    group_instance_id: OrNone[str] = of("group.instance.id")
+    offsets: InstanceOf[StorageTopic]
+    status: InstanceOf[StorageTopic]
     session_timeout_ms: int
     heartbeat_interval_ms: int
     transaction_timeout_ms: int
-    key_converter: ConverterConfig
-    value_converter: ConverterConfig
+    key_converter: InstanceOf[ConverterConfig]
+    value_converter: InstanceOf[ConverterConfig]
     values: Mapping[str, Any]
     given: frozenset[str]
 
@@ -51,13 +53,12 @@ class WorkerConfig:
         return self.values[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Part):
     """Everything a worker process needs to know. ``kafka`` holds librdkafka's properties for each kind of client."""
 
     connector: ConnectorConfig
     worker: WorkerConfig
-    kafka: KafkaProperties
+    kafka: InstanceOf[KafkaProperties]
     notices: tuple[str, ...] = ()
 
     @property

@@ -1,1 +1,57 @@
 """Transactional producer, offsets topic, claims, topics, dead letters. Interprets no rows."""
+
+from __future__ import annotations
+
+from connector.delivery.claims import Claims
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.dead_letters import DeadLetter, dead_letter_record
+from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS, translated
+from connector.delivery.follow import Follower
+from connector.delivery.producer import ReportingProducer, TransactionalProducer
+from connector.delivery.records import (
+    KafkaRecord,
+    OutgoingRecord,
+    compact_json,
+    encode_offsets_key,
+    parse_json,
+    record_size,
+)
+from connector.delivery.registry import SchemaRegistry
+from connector.delivery.restore import RestoredSlot, present_members, read_committed, restore
+from connector.delivery.topic_reader import read_topic
+from connector.delivery.topics import TopicFacts, TopicSpec, check_topics, ensure_topics, topic_partitions
+from connector.delivery.transaction import Delivery, DeliverySettings
+
+__all__ = [
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "RECORD_ERRORS",
+    "TOPIC_ERRORS",
+    "Claims",
+    "DeadLetter",
+    "Delivery",
+    "DeliverySettings",
+    "Follower",
+    "KafkaClients",
+    "KafkaRecord",
+    "OutgoingRecord",
+    "ReportingProducer",
+    "RestoredSlot",
+    "SchemaRegistry",
+    "TopicFacts",
+    "TopicSpec",
+    "TransactionalProducer",
+    "check_topics",
+    "compact_json",
+    "dead_letter_record",
+    "encode_offsets_key",
+    "ensure_topics",
+    "parse_json",
+    "present_members",
+    "read_committed",
+    "read_topic",
+    "record_size",
+    "restore",
+    "topic_partitions",
+    "translated",
+]

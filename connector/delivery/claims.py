@@ -1,14 +1,15 @@
 """Claims: one consumer group over the offsets topic hands each slot to exactly one worker.
 
-In: callbacks of the worker. Out: which slots are ours, and the membership that transactions are tied to. Nothing is
-ever fetched through this consumer: its partitions are paused, reading the topic is `restore.py`'s and `follow.py`'s.
+In: the owner of the slots, who is told. Out: which slots are ours, and the membership that transactions are tied to.
+Nothing is ever fetched through this consumer: its partitions are paused, reading the topic is `restore.py`'s and
+`follow.py`'s.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -18,18 +19,24 @@ from connector.errors import FatalDeliveryError
 
 log = logging.getLogger(__name__)
 
-SlotsCallback = Callable[[frozenset[int]], None]
+
+class SlotOwner(Protocol):
+    """Whoever reads the slots; called inside `Claims.poll` and `Claims.close`."""
+
+    def gained(self, slots: frozenset[int]) -> None:
+        """These became ours: they must be restored before use."""
+
+    def revoked(self, slots: frozenset[int]) -> None:
+        """These move to another worker in good order: the open transaction is committed or aborted before this returns,
+        because the other worker starts as soon as it has returned."""
+
+    def lost(self, slots: frozenset[int]) -> None:
+        """The group threw us out: the open transaction is aborted before this returns, and nothing that was begun
+        before it is ever committed; others may own the slots already."""
 
 
 class Claims:
-    """Our membership. `poll` must be called at least every few hundred milliseconds; callbacks run inside it.
-
-    ``on_gained`` is called with slots that became ours: they must be restored before use.
-    ``on_revoked`` is called with slots that move to another worker in good order: the open transaction is committed or
-    aborted before it returns, because the other worker starts as soon as it has returned.
-    ``on_lost`` is called when the group threw us out: the open transaction is aborted before it returns, and nothing
-    that was begun before it is ever committed; others may own the slots already.
-    """
+    """Our membership. `poll` must be called at least every few hundred milliseconds."""
 
     def __init__(
         self,
@@ -39,18 +46,12 @@ class Claims:
         client_id: str,
         *,
         slots: int,
-        on_gained: SlotsCallback,
-        on_revoked: SlotsCallback,
-        on_lost: SlotsCallback,
         session_timeout_ms: int = 10_000,
         max_poll_interval_ms: int = 300_000,
         instance_id: str | None = None,
     ) -> None:
         self._topic = topic
         self._slots = slots
-        self._on_gained = on_gained
-        self._on_revoked = on_revoked
-        self._on_lost = on_lost
         self.owned: frozenset[int] = frozenset()
         self.rebalances = 0
         self.last_error: str | None = None
@@ -69,7 +70,8 @@ class Claims:
             **static,
         )
 
-    def join(self) -> None:
+    def join(self, owner: SlotOwner) -> None:
+        self._owner = owner
         self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     @property
@@ -113,13 +115,13 @@ class Claims:
         self.last_error = None
         gained = self._ours(partitions) - self.owned
         self.owned |= gained
-        self._on_gained(gained)
+        self._owner.gained(gained)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         gone = self._ours(partitions)
         try:
             # Still members with these slots while this runs: a commit of theirs is accepted.
-            self._on_revoked(gone)
+            self._owner.revoked(gone)
         finally:
             self.owned -= gone
             self.rebalances += 1
@@ -128,7 +130,7 @@ class Claims:
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         gone = self._ours(partitions)
         try:
-            self._on_lost(gone)
+            self._owner.lost(gone)
         finally:
             self.owned -= gone
             self.rebalances += 1

@@ -96,6 +96,11 @@ class KafkaClients:
     admin_properties: Properties = field(default_factory=dict)
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
 
+    @property
+    def address(self) -> str:
+        """Where Kafka is, as it was configured."""
+        return str(self.common.get("bootstrap.servers", "Kafka"))
+
     def producer(self, on_delivery: DeliveryCallback | None = None, **own: Any) -> Producer:
         properties = self._merged(self.producer_properties, own)
         if on_delivery is not None:

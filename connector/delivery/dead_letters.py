@@ -1,4 +1,4 @@
-"""Dead letters: what cannot become a record, kept where somebody can look at it.
+"""Dead letters: batches that cannot become records, kept in a topic for inspection.
 
 In: the raw batch as bytes and a description of where it stood and what was wrong. Out: an outgoing record with headers
 in the style of Kafka Connect, whose values are enough to read the batch again with `scylla-cdc read`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connector.delivery.records import OutgoingRecord
+from connector.secrets import scrub
 
 # A row of many megabytes is often why it is here: its beginning and its full length are enough to find it again.
 MAX_VALUE_BYTES = 256 * 1024
@@ -51,7 +52,7 @@ def dead_letter_record(topic: str, letter: DeadLetter, with_context: bool = True
             "stage": letter.stage,
             "class.name": f"{kind.__module__}.{kind.__qualname__}",
             "exception.class.name": f"{kind.__module__}.{kind.__qualname__}",
-            "exception.message": str(letter.error),
+            "exception.message": scrub(str(letter.error)),
         }
         headers += [(PREFIX + name, value.encode()) for name, value in context.items()]
     return OutgoingRecord(topic, letter.stream_id.encode(), letter.raw[:MAX_VALUE_BYTES], tuple(headers))

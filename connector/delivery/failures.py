@@ -43,16 +43,6 @@ FENCED = frozenset(
     }
 )
 
-# The group does not count us as the owner any more: abort, rejoin, claim again.
-NOT_A_MEMBER = frozenset(
-    {
-        KafkaError.UNKNOWN_MEMBER_ID,
-        KafkaError.ILLEGAL_GENERATION,
-        KafkaError.FENCED_INSTANCE_ID,
-        KafkaError.REBALANCE_IN_PROGRESS,
-    }
-)
-
 # librdkafka calls only the broker's own words retriable; that nobody answered is, too.
 UNREACHABLE = frozenset(
     {

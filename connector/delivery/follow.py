@@ -12,7 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import describe, translated
-from connector.delivery.records import OffsetsEntry, decode_offsets_entry
+from connector.delivery.records import decode_offsets_entry
+from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,12 @@ class Follower:
         self._consumer: Consumer = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
         self._awaited: dict[int, int] = {}
         self.caught_up: frozenset[int] = frozenset()
-        self.last_error: str | None = None
+        self._errors: dict[int, str] = {}
+
+    @property
+    def last_error(self) -> str | None:
+        """What keeps a slot from being followed, until something of it is read again."""
+        return next(iter(self._errors.values()), None)
 
     def start(self) -> None:
         """Note how far each slot must be read before it counts as known."""
@@ -47,13 +53,15 @@ class Follower:
         entries: list[OffsetsEntry] = []
         reached: set[int] = set()
         for message in self._consumer.consume(MESSAGES_PER_POLL, 0):
-            error = message.error()
+            slot, error = message.partition(), message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                self.last_error = describe(error)
+                self._errors[slot] = f"slot {slot}: {describe(error)}"
                 continue
-            slot = message.partition()
+            self._errors.pop(slot, None)
             if error is None:
-                entry = decode_offsets_entry(self._connector, slot, message.key(), message.value())
+                entry = decode_offsets_entry(
+                    self._connector, slot, message.key(), message.value(), self._topic, message.offset()
+                )
                 if entry is not None:
                     entries.append(entry)
             elif message.offset() >= self._awaited.get(slot, 0):
@@ -62,7 +70,6 @@ class Follower:
                 # which are passed over in silence.
                 reached.add(slot)
         if reached:
-            self.last_error = None
             self.caught_up |= reached
         return entries
 

@@ -272,7 +272,7 @@ class TransactionalProducer(ReportingProducer):
                 error = translated(caught.args[0], doing)
                 if not isinstance(error, RetriableDeliveryError) or time.monotonic() >= deadline:
                     raise error from None
-                log.debug("%s, trying again", error)
+                log.debug("%s, retrying", error)
             time.sleep(RETRY_PAUSE_SECONDS)
 
 

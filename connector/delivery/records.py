@@ -7,9 +7,15 @@ in the second member and in the value belongs to ``connector.topology``.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
+
+from connector.offsets_entry import OffsetsEntry
+
+log = logging.getLogger(__name__)
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
 
@@ -53,21 +59,6 @@ def record_size(record: KafkaRecord) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetsEntry:
-    """One record of the offsets topic: ``value`` None is a tombstone. ``slot`` is its partition."""
-
-    slot: int
-    key: Mapping[str, Any]
-    value: Mapping[str, Any] | None
-
-    @property
-    def owner(self) -> str | None:
-        """The process that claimed the slot: marks name it, positions do not."""
-        owner = self.value.get("owner") if self.value else None
-        return owner if isinstance(owner, str) else None
-
-
 def compact_json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -76,15 +67,50 @@ def encode_offsets_key(connector: str, key: Mapping[str, Any]) -> bytes:
     return compact_json([connector, dict(key)])
 
 
-def decode_offsets_entry(connector: str, slot: int, key: bytes | None, value: bytes | None) -> OffsetsEntry | None:
-    """The entry, or None for keys of other connectors and for records that are not ours at all."""
+def parse_json(raw: bytes) -> Any:
+    """JSON that can be written again; ``ValueError`` for all else, such as lone surrogates or nesting without end."""
+    text = raw.decode()
     try:
-        decoded = json.loads(key or b"null")
-        body = json.loads(value) if value is not None else None
-    except (ValueError, UnicodeDecodeError):
+        found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def decode_offsets_entry(
+    connector: str, slot: int, key: bytes | None, value: bytes | None, topic: str = "", offset: int = -1
+) -> OffsetsEntry | None:
+    """The entry, or None for keys of other connectors and, named once, for records that nobody of us wrote.
+
+    A value under our own name that cannot be read becomes one without members: who needs it refuses it by its place.
+    """
+    try:
+        decoded = parse_json(key or b"null")
+        known = isinstance(decoded, list) and len(decoded) == 2 and isinstance(decoded[0], str)
+        if known and decoded[0] != connector:
+            return None
+        # Keys of ours, and of Kafka Connect's, which may share the topic, are flat.
+        if not known or not _is_flat(decoded[1]):
+            raise ValueError('its key is not ["<connector>", {…}]')
+    except ValueError as error:
+        _pass_over(topic, slot, offset, str(error))
         return None
-    if not (isinstance(decoded, list) and len(decoded) == 2 and decoded[0] == connector):
-        return None
-    if not isinstance(decoded[1], dict) or not (body is None or isinstance(body, dict)):
-        return None
-    return OffsetsEntry(slot, decoded[1], body)
+    if value is None:
+        return OffsetsEntry(slot, decoded[1], None, topic, offset)
+    try:
+        body = parse_json(value)
+    except ValueError:
+        body = None
+    return OffsetsEntry(slot, decoded[1], body if isinstance(body, dict) else {}, topic, offset)
+
+
+def _is_flat(members: Any) -> bool:
+    return isinstance(members, dict) and not any(isinstance(member, dict | list) for member in members.values())
+
+
+@lru_cache(maxsize=1_000)
+def _pass_over(topic: str, partition: int, offset: int, why: str) -> None:
+    # Remembered, since a topic is read more than once, by restoring and by following it.
+    log.warning("topic %s, partition %d, offset %d: a foreign record is passed over: %s", topic, partition, offset, why)

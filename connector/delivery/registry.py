@@ -14,9 +14,7 @@ import threading
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from connector.config.converters import ConverterConfig, RegistryConfig
-from connector.config.keystores import KeystoreError
-from connector.config.tls import registry_context
+from connector.config import ConverterConfig, KeystoreError, RegistryConfig, configured_context
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -115,7 +113,7 @@ class SchemaRegistry:
     def _member(self, answer: Any, name: str, kind: type[Any]) -> Any:
         found = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(found, kind):
-            raise FatalDeliveryError(f"{self._address()} is no Schema Registry: its answer has no {name}")
+            raise FatalDeliveryError(f"{self._address()} is not a Schema Registry: its answer has no {name}")
         return found
 
     def _call(self, method: str, path: str, body: str | None, about: str) -> Any:
@@ -147,7 +145,9 @@ class SchemaRegistry:
             try:
                 return json.loads(content)
             except ValueError:
-                raise FatalDeliveryError(f"{self._address()} is no Schema Registry: its answer is not JSON") from None
+                raise FatalDeliveryError(
+                    f"{self._address()} is not a Schema Registry: its answer is not JSON"
+                ) from None
         assert failure is not None
         raise failure
 
@@ -166,7 +166,7 @@ class SchemaRegistry:
             return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
         if self._context is None:
             try:
-                self._context = registry_context(self._registry)
+                self._context = configured_context(self._registry.tls)
             except KeystoreError as error:
                 raise ConfigurationError([Problem("schema.registry.ssl", str(error), None, error.remedy)]) from None
         return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS, context=self._context)

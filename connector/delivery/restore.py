@@ -18,10 +18,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
-from connector.delivery.leftovers import Field, end_leftovers
+from connector.delivery.hanging_transactions import Field, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
-from connector.delivery.records import OffsetsEntry, compact_json, decode_offsets_entry
+from connector.delivery.records import compact_json, decode_offsets_entry
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
+from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +36,30 @@ FETCH_WAIT_MS = 50
 
 @dataclass(slots=True)
 class RestoredSlot:
-    """Everything committed in a slot's partition, oldest first; ``end`` is the offset behind it."""
+    """What a slot's partition says: the newest entry of each key that has no tombstone; ``end`` is the offset behind.
+
+    A topic that compaction has not reached for hours holds thousands of entries for each key: only the newest is kept.
+    ``owners`` are those of all entries that were read.
+    """
 
     slot: int
-    entries: list[OffsetsEntry] = field(default_factory=list)
     end: int = 0
+    newest: dict[bytes, OffsetsEntry] = field(default_factory=dict)
+    owners: set[str] = field(default_factory=set)
 
-    def newest(self) -> dict[str, OffsetsEntry]:
-        """The last entry per key (a tombstone included), by the key's text."""
-        return {compact_json(entry.key).decode(): entry for entry in self.entries}
+    @property
+    def entries(self) -> list[OffsetsEntry]:
+        return list(self.newest.values())
+
+    def take(self, entry: OffsetsEntry) -> None:
+        """The next entry of the partition."""
+        key = compact_json(entry.key)
+        if entry.value is None:
+            self.newest.pop(key, None)
+        else:
+            self.newest[key] = entry
+        if entry.owner is not None:
+            self.owners.add(entry.owner)
 
 
 def restore(
@@ -63,7 +79,7 @@ def restore(
        fence every owner named there that is no present member: what they left open is aborted at once, and a zombie
        that comes back finds its id taken. The owners of older marks were dealt with by whoever came after them; in the
        uncommitted part *every* owner counts, for that is where a claim stands that never committed. Where the broker
-       has forgotten to end a transaction in the slots or in ``topics``, it is ended once more (`leftovers`);
+       has forgotten to end a transaction in the slots or in ``topics``, it is ended once more (`hanging_transactions`);
     b. wait until no commit of the group is pending for the slot: a dead owner's transaction that was already sent
        to the coordinator may still become committed, and must be seen by (c);
     c. only now take the high watermark and read read_committed until the end-of-partition event reaches it. That
@@ -147,13 +163,15 @@ def _read(
                 continue
             raise KafkaException(error)
         into[slot].end = message.offset() + 1
-        entry = decode_offsets_entry(connector, slot, message.key(), message.value())
+        entry = decode_offsets_entry(
+            connector, slot, message.key(), message.value(), message.topic() or "", message.offset()
+        )
         if entry is not None:
-            into[slot].entries.append(entry)
+            into[slot].take(entry)
 
 
 def _newest_owners(slots: Iterable[RestoredSlot]) -> set[str]:
-    return {entry.owner for restored in slots for entry in restored.newest().values() if entry.owner is not None}
+    return {entry.owner for restored in slots for entry in restored.newest.values() if entry.owner is not None}
 
 
 def _uncommitted_owners(
@@ -174,7 +192,7 @@ def _uncommitted_owners(
             return set()
         reader.assign([TopicPartition(topic, slot, restored.end) for slot, restored in tail.items()])
         _read(reader, connector, tail, set(tail), ends, deadline, cancelled)
-        return {entry.owner for restored in tail.values() for entry in restored.entries if entry.owner is not None}
+        return {owner for restored in tail.values() for owner in restored.owners}
     finally:
         reader.close()
 
@@ -199,7 +217,7 @@ def _end_all(
 ) -> None:
     if not owners:
         return
-    log.info("ending what %s left open", ", ".join(sorted(owners)))
+    log.info("ending open transactions of former owners: %s", ", ".join(sorted(owners)))
     producers: list[TransactionalProducer] = []
     try:
         with ThreadPoolExecutor(min(PARALLEL_FENCES, len(owners)), thread_name_prefix="fence") as pool:
@@ -208,9 +226,9 @@ def _end_all(
                 if producer is not None:
                     producers.append(producer)
         try:
-            end_leftovers(clients, where, producers, deadline, cancelled)
+            end_hanging_transactions(clients, where, producers, deadline, cancelled)
         except (ProducerFenced, UnknownOutcome) as error:
-            raise RetriableDeliveryError(f"ending what others left open: {error}") from None
+            raise RetriableDeliveryError(f"ending open transactions of former owners: {error}") from None
     finally:
         for producer in producers:
             producer.close()

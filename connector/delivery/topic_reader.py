@@ -23,6 +23,7 @@ class StoredRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int
+    offset: int
 
 
 def read_topic(
@@ -44,7 +45,9 @@ def read_topic(
             if message is None:
                 continue
             if message.error() is None:
-                yield StoredRecord(message.partition(), message.key(), message.value(), message.timestamp()[1])
+                yield StoredRecord(
+                    message.partition(), message.key(), message.value(), message.timestamp()[1], message.offset()
+                )
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 waiting.discard(message.partition())
             elif not isinstance(translated(message.error(), ""), RetriableDeliveryError):

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.leftovers import Field, end_leftovers
+from connector.delivery.hanging_transactions import Field, end_hanging_transactions
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
-from connector.delivery.records import KafkaRecord, OffsetsEntry, compact_json, encode_offsets_key, record_size
+from connector.delivery.records import KafkaRecord, compact_json, encode_offsets_key, record_size
 from connector.errors import (
     DeliveryError,
     LostClaim,
@@ -27,6 +27,7 @@ from connector.errors import (
     TransactionAborted,
     UnknownOutcome,
 )
+from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,7 @@ class Delivery:
             deadline = self._clock() + patience
             producer.start(deadline)
             if again:
-                end_leftovers(self._clients, self._field, [producer], deadline)
+                end_hanging_transactions(self._clients, self._field, [producer], deadline)
         except DeliveryError:
             producer.close()
             raise
@@ -111,6 +112,15 @@ class Delivery:
     @property
     def ready(self) -> bool:
         return self._producer is not None
+
+    @property
+    def address(self) -> str:
+        return self._clients.address
+
+    @property
+    def connection_error(self) -> str | None:
+        """What the clients last said of their connections, brokers' addresses included."""
+        return self._clients.health.error
 
     def close(self) -> None:
         """Drop the producers; an open transaction is left to the next owner of the slots, who ends it."""

@@ -4,3 +4,18 @@ In: ``Change``s and a connector's ``OutputConfig``. Out: ``Record``s. Pure: the 
 in. The worker makes one ``Encoder`` and calls ``encode`` for every change, ``schema_record`` for every
 version of a table and ``heartbeat`` when a beat is due. The ``read`` command calls ``batch_document``.
 """
+
+from __future__ import annotations
+
+from connector.formats.encoder import Encoder
+from connector.formats.readable import batch_document
+from connector.formats.record import Record
+from connector.formats.transforms import build_transforms, check_transform
+
+__all__ = [
+    "Encoder",
+    "Record",
+    "batch_document",
+    "build_transforms",
+    "check_transform",
+]

@@ -1,31 +1,40 @@
 """The ``advanced`` format: plain columns of whole rows, taken from the table's pre-images and post-images.
 
-In: a ``LogLayout`` and the output options. Out: a ``TablePlan``. What the operation itself wrote is never
+In: a ``LogLayout`` and the output options. Out: a ``RecordPlan``. What the operation itself wrote is never
 shown, only used to tell which columns it modified. The primary key stands where its placement says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from connector.changes import Change, LogLayout, Row
-from connector.changes.change import TRUE
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
+from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
+from connector.config import OutputConfig
+from connector.formats.columns import Columns
 from connector.formats.headers import header_text
-from connector.formats.plan import Field, Headers, RowOf, TablePlan, row_field, rules_of, source_of, struct_of
+from connector.formats.plan import (
+    Field,
+    Headers,
+    RecordPlan,
+    RowOf,
+    row_field,
+    rules_of,
+    source_of,
+    source_times,
+    struct_of,
+)
 from connector.formats.record import Schema
+from connector.formats.record_format import Columnwise, RecordFormat, structs_of
 from connector.formats.schemas import envelope_schema, schema_of, struct
-from connector.values.rendering import column_renderer, renderer
-from connector.values.types import NativeType, freeze, native
+from connector.values import NativeType, column_renderer, decoder, freeze, native, renderer
 
 _DATE: Final = native("date")
 _NULL: Final = (None,)
 _NOTHING: Final = (None, b"")
 
 
-def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
+def advanced_plan(layout: LogLayout, options: OutputConfig) -> RecordPlan:
     """The plan of a table in the advanced format."""
     keyspace, table = layout.description.keyspace, layout.description.name
     base = options.names.schema_base(keyspace, table)
@@ -61,7 +70,7 @@ def advanced_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
         return envelope
 
     in_kafka_key = "kafka-key" in options.key_placement
-    return TablePlan(
+    return RecordPlan(
         topic=options.names.data_topic(keyspace, table),
         key_schema=key_schema if in_kafka_key else None,
         value_schema=envelope_schema(
@@ -119,7 +128,7 @@ def _modified(layout: LogLayout, strict: bool) -> Callable[[Row], list[int]]:
 
 def _never_empty(place: ColumnPlace) -> bool:
     type_ = place.column.type
-    return isinstance(type_, NativeType) and type_.name not in ("ascii", "blob", "text")
+    return isinstance(type_, NativeType) and decoder(type_)(b"") is None
 
 
 def _only_updated(layout: LogLayout, strict: bool) -> Callable[[Row, Row], Row]:
@@ -194,3 +203,37 @@ def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -
         return [(name, text(value)) for name, value, text in values if value is not None]
 
     return headers
+
+
+def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
+    key_places = advanced_key(layout)
+    key_columns = [keys.column(place, in_cell=False) for place in key_places]
+    key_join, null = keys.join(key_places, optional=False), values.null
+    before_of, after_of = shown_rows(layout, options)
+    befores, afters = (
+        structs_of([values.column(place, in_cell=False) for place in places], values.join(places, optional=True), null)
+        for places in (
+            payload_places(layout, f"payload-{side}" in options.key_placement) for side in ("before", "after")
+        )
+    )
+    payload_columns = [values.column(place, in_cell=False) for place in key_places]
+    payload_join, between = values.join(key_places, optional=False), values.payload_key(options.payload_key_name)
+    with_key = "payload-key" in options.key_placement
+
+    def records(changes: Sequence[Change], now: int) -> list[tuple[bytes, bytes]]:
+        rows = [change.row for change in changes]
+        before, after = befores([*map(before_of, changes)]), afters([*map(after_of, changes)])
+        if with_key:
+            in_payload = payload_join([column(rows) for column in payload_columns], len(rows))
+            after = [shown + between + key for shown, key in zip(after, in_payload, strict=True)]
+        envelope = values.envelope(layout, options, now, clock=False)
+        made = [
+            envelope(source_times(change), was, became, change.kind)
+            for change, was, became in zip(changes, before, after, strict=True)
+        ]
+        return list(zip(keys.framed(key_join([column(rows) for column in key_columns], len(rows))), made, strict=True))
+
+    return records
+
+
+ADVANCED: Final = RecordFormat(advanced_plan, _columnwise)

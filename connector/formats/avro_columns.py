@@ -9,15 +9,12 @@ import struct
 from collections.abc import Callable, Sequence
 
 from connector import __version__
-from connector.changes import LogLayout
-from connector.changes.change import ChangeKind
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
+from connector.changes import ChangeKind, ColumnPlace, LogLayout
+from connector.config import OutputConfig
 from connector.formats.avro_converter import long_bytes, writer
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, usual
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, by_row, usual
 from connector.formats.schemas import schema_of
-from connector.values.rendering import RenderingRules, column_renderer
-from connector.values.types import NativeType, freeze
+from connector.values import NativeType, RenderingRules, column_renderer, freeze
 
 # The branches of optional fields, and of the one with a default.
 _NULL = b"\x00"
@@ -79,8 +76,8 @@ class AvroColumns:
     def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
         join = b"".join
         if not optional:
-            return lambda fields: [join(cells) for cells in zip(*fields)]
-        return lambda fields: [join((_PRESENT, *cells)) for cells in zip(*fields)]
+            return lambda fields, rows: [join(cells) for cells in by_row(fields, rows)]
+        return lambda fields, rows: [join((_PRESENT, *cells)) for cells in by_row(fields, rows)]
 
     def framed(self, structs: Sequence[bytes]) -> list[bytes]:
         head = self._head()

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
-from connector.config.converters import ConverterConfig
+from connector.config import ConverterConfig
 from connector.formats.avro_schema import avro_schema
 from connector.formats.converter import SchemaIds, Serialize, Side
 from connector.formats.record import Schema

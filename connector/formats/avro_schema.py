@@ -38,7 +38,8 @@ def avro_schema(schema: Schema, connect_meta_data: bool = True) -> Any:
 class _Mapping:
     def __init__(self, connect_meta_data: bool) -> None:
         self.meta_data = connect_meta_data
-        self.defined: set[str] = set()
+        #: The fields of each named struct.
+        self.defined: dict[str, list[Schema]] = {}
         self.namespace = ""
 
     def schema(self, schema: Schema) -> Any:
@@ -64,11 +65,17 @@ class _Mapping:
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
         full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
         namespace, _, name = full_name.rpartition(".")
-        if full_name in self.defined:
+        known = self.defined.get(full_name)
+        if known is not None and known != schema["fields"]:
+            raise ValueError(
+                f"two different structs have the name {full_name}, and Avro has one definition for a name: use the "
+                "JSON converter for this table"
+            )
+        if known is not None:
             return name if namespace == self.namespace else full_name
         for part in full_name.split("."):
             _check_name(part, full_name)
-        self.defined.add(full_name)
+        self.defined[full_name] = schema["fields"]
         record: dict[str, Any] = {"type": "record", "name": name}
         around, self.namespace = self.namespace, namespace
         if namespace != around:

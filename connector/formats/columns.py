@@ -6,19 +6,19 @@ records of them. All raise at a cell that is not as cells usually are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any, Protocol
 
-from connector.changes import LogLayout, Row
-from connector.changes.change import TRUE, ChangeKind
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
-from connector.values.rendering import Render
+from connector.changes import TRUE, ChangeKind, ColumnPlace, LogLayout, Row
+from connector.config import OutputConfig
+from connector.values import Render
 
 #: From rows to the bytes of one field in each.
 Column = Callable[[Sequence[Row]], list[bytes]]
-#: From the fields of a struct, each a list with the bytes of all rows, to the struct of each row.
-Join = Callable[[Sequence[list[bytes]]], list[bytes]]
+#: From the fields of a struct, each a list with the bytes of all rows, and the number of rows to the struct of each.
+#: The number counts where a struct has no fields: the images of a table of key columns only, without its key.
+Join = Callable[[Sequence[list[bytes]], int], list[bytes]]
 #: From the times of the source, before, after (with the key in the payload behind it) and the operation to the value of
 #: a record.
 Envelope = Callable[[tuple[int, int, int], bytes, bytes, ChangeKind], bytes]
@@ -52,6 +52,11 @@ class Columns(Protocol):
     def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
         """For records that are made at a time, in nanoseconds; ``clock``: with that time in ``ts_us`` and ``ts_ns``."""
         ...
+
+
+def by_row(fields: Sequence[list[bytes]], rows: int) -> Iterable[tuple[bytes, ...]]:
+    """The fields of each row; of a struct without fields, none for each."""
+    return zip(*fields, strict=True) if fields else repeat((), rows)
 
 
 def absent(row: Row, deleted_at: int | None, null_cell: bytes, null: bytes) -> bytes:

@@ -7,17 +7,27 @@ from a delta row. ``mode`` is ``overwrite`` when everything that was there is go
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
-from connector.changes import Row
-from connector.changes.change import TRUE, field_name
-from connector.changes.layout import ColumnPlace
-from connector.config.names import avro_name
+from connector.changes import TRUE, ColumnPlace, Row, field_name
+from connector.config import avro_name
 from connector.formats.record import Schema
 from connector.formats.schemas import STRING, array, required, schema, schema_of, struct
-from connector.values.binary import split_cells, split_fields
-from connector.values.rendering import Render, RenderingRules, render_uuid, renderer
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, freeze
+from connector.values import (
+    ListType,
+    MapType,
+    MultiCellType,
+    Render,
+    RenderingRules,
+    SetType,
+    UserType,
+    freeze,
+    is_multi_cell,
+    render_uuid,
+    renderer,
+    split_cells,
+    split_fields,
+)
 
 #: From the value cell and the cell of removed elements to the delta's ``elements``.
 Elements = Callable[[bytes | None, bytes | None], Any]
@@ -26,12 +36,17 @@ Elements = Callable[[bytes | None, bytes | None], Any]
 def delta_cell_schema(place: ColumnPlace, base: str) -> Schema:
     """The schema of the column's cell; ``base`` begins the names of the table's schemas."""
     prefix = avro_name(f"{base}.{place.name}")
-    elements = _elements_schema(place.column.type, base, prefix)
+    elements = _elements_schema(_multi_cell(place), base, prefix)
     delta = struct(f"{prefix}.Delta", [("mode", required(STRING)), ("elements", elements)])
     return struct(f"{prefix}.Cell", [("value", delta)])
 
 
-def _elements_schema(type_: CqlType, base: str, prefix: str) -> Schema:
+def _multi_cell(place: ColumnPlace) -> MultiCellType:
+    assert is_multi_cell(place.column.type)
+    return place.column.type
+
+
+def _elements_schema(type_: MultiCellType, base: str, prefix: str) -> Schema:
     if isinstance(type_, UserType):
         cells = [
             (name, struct(avro_name(f"{prefix}.{name}.Cell"), [("value", schema_of(field, base))]))
@@ -42,16 +57,17 @@ def _elements_schema(type_: CqlType, base: str, prefix: str) -> Schema:
         parts = (STRING, schema_of(type_.element, base))
     elif isinstance(type_, SetType):
         parts = (schema_of(type_.element, base), schema("boolean"))
-    else:
-        assert isinstance(type_, MapType)
+    elif isinstance(type_, MapType):
         parts = (schema_of(type_.key, base), schema_of(type_.value, base))
+    else:
+        assert_never(type_)
     entry = struct(f"{prefix}.Element", [("key", parts[0]), ("value", parts[1])], optional=False)
     return array(entry)
 
 
 def delta_cell(place: ColumnPlace, rules: RenderingRules) -> Callable[[Row], Any]:
     """From a delta row: None where the column is untouched."""
-    elements = _elements(place.column.type, rules)
+    elements = _elements(_multi_cell(place), rules)
     at, deleted_at, removed_at = place.value, place.deleted, place.deleted_elements
     assert at is not None
 
@@ -66,7 +82,7 @@ def delta_cell(place: ColumnPlace, rules: RenderingRules) -> Callable[[Row], Any
     return cell
 
 
-def _elements(type_: CqlType, rules: RenderingRules) -> Elements:
+def _elements(type_: MultiCellType, rules: RenderingRules) -> Elements:
     if isinstance(type_, UserType):
         return _field_elements(type_, rules)
     if isinstance(type_, SetType):
@@ -74,8 +90,9 @@ def _elements(type_: CqlType, rules: RenderingRules) -> Elements:
         return _keyed_elements(render, None)
     if isinstance(type_, ListType):
         return _keyed_elements(render_uuid, renderer(type_.element, rules))
-    assert isinstance(type_, MapType)
-    return _keyed_elements(renderer(type_.key, rules), renderer(type_.value, rules))
+    if isinstance(type_, MapType):
+        return _keyed_elements(renderer(type_.key, rules), renderer(type_.value, rules))
+    assert_never(type_)
 
 
 def _keyed_elements(render_key: Render, render_value: Render | None) -> Elements:

@@ -11,32 +11,29 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.changes import Change, LogLayout, TableDescription
-from connector.changes.change import poison
-from connector.config.connector_config import OutputConfig
-from connector.config.converters import ConverterConfig
+from connector.changes import Change, LogLayout, TableDescription, poison
+from connector.config import ConverterConfig, OutputConfig
 from connector.errors import CdcError, PoisonRow
-from connector.formats.advanced import advanced_plan
 from connector.formats.avro_converter import AvroConverter
-from connector.formats.columnwise import Columnwise, columnwise
+from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.heartbeat import heartbeat_record
 from connector.formats.json_converter import JsonConverter, to_json
-from connector.formats.legacy import legacy_plan
-from connector.formats.plan import TablePlan
+from connector.formats.output_formats import record_format
+from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
+from connector.formats.record_format import Columnwise
 from connector.formats.table_schemas import schema_record
 from connector.formats.transforms import build_transforms
-from smt import SmtRecordError
 
 log = logging.getLogger("scylla_cdc.formats")
 
-#: What making a record raises when a cell, or the record as a whole, is not what it should be.
-_BAD_RECORD = (ValueError, TypeError, OverflowError, KeyError, struct.error, SmtRecordError)
+#: What the shortcut raises at a cell that is not as cells usually are; anything else is a shape it was not made for.
+_UNUSUAL = (ValueError, TypeError, OverflowError, KeyError, struct.error)
 
 #: How many schemas that transforms brought up are remembered before the memory starts anew.
 _REMEMBERED_SCHEMAS = 1000
@@ -46,7 +43,7 @@ _REMEMBERED_SCHEMAS = 1000
 class _Bound:
     """A plan with the serialisers of its topic; ``columnwise`` is their shortcut, where there is one."""
 
-    plan: TablePlan
+    plan: RecordPlan
     serialize_key: Serialize
     serialize_value: Serialize
     columnwise: Columnwise | None = None
@@ -76,6 +73,7 @@ class Encoder:
         self.losses = self._transform.losses if self._transform is not None else ()
         self._skipped_operations = options.skipped_operations
         self._plain_kinds = frozenset("cud") - options.skipped_operations
+        self._data_plan = record_format(options.format).plan
         self._plans: dict[LogLayout, _Bound] = {}
         self._range_plans: dict[LogLayout, _Bound] = {}
         self._serializers: dict[tuple[str, str, int], tuple[Schema | None, Serialize]] = {}
@@ -110,9 +108,10 @@ class Encoder:
                     headers = done.headers
                 records += self._converted(self._decoded(plan, key, None, headers, "tombstone"))
             return records
-        except CdcError:
+        except (CdcError, MemoryError):
             raise
-        except _BAD_RECORD as error:
+        except Exception as error:
+            # Whatever it is, the row says where: a worker that died of it would die of it again.
             raise _explained(change, error) from error
 
     def encode_alike(self, changes: Sequence[Change]) -> list[list[Record]] | None:
@@ -127,7 +126,14 @@ class Encoder:
             if bound.columnwise is None:
                 return None
             made = bound.columnwise(changes, self._clock())
-        except _BAD_RECORD:
+        except PoisonRow:
+            return None
+        except CdcError:
+            raise
+        except _UNUSUAL:
+            return None
+        except Exception as error:
+            self._without_shortcut(layout, error)
             return None
         topic, tombstones = bound.plan.topic, self.options.tombstones
         records = [[Record(topic, key, value)] for key, value in made]
@@ -135,6 +141,17 @@ class Encoder:
             if tombstones and change.kind == "d":
                 its.append(Record(topic, its[0].key, None, [], "tombstone"))
         return records
+
+    def _without_shortcut(self, layout: LogLayout, error: Exception) -> None:
+        """The plan is the reference: what the shortcut cannot do is slower from now on, and never wrong."""
+        log.warning(
+            "%s: encoding its records one by one from now on, which is slower: %s: %s",
+            layout.description.full_name,
+            type(error).__name__,
+            error,
+        )
+        if (bound := self._plans.get(layout)) is not None:
+            self._plans[layout] = replace(bound, columnwise=None)
 
     def _encode_range(self, change: Change) -> list[Record]:
         if self.options.range_deletes == "skip":
@@ -149,17 +166,18 @@ class Encoder:
             if self._transform is not None:
                 return self._converted(self._decoded(plan, key, value, [], "range_delete"))
             return [Record(plan.topic, bound.serialize_key(key), bound.serialize_value(value), [], "range_delete")]
-        except CdcError:
+        except (CdcError, MemoryError):
             raise
-        except _BAD_RECORD as error:
+        except Exception as error:
+            # Whatever it is, the row says where: a worker that died of it would die of it again.
             raise _explained(change, error) from error
 
     def _skip_several(self, change: Change) -> None:
         table = change.table.full_name
         if not (self.skipped[table, "range_delete"] or self.skipped[table, "partition_delete"]):
             log.warning(
-                "%s: a delete of several rows got no record, and neither will others; they are counted "
-                "(cdc.range.deletes=topic writes them to a topic of their own)",
+                "%s: skipped a delete of several rows; further ones are skipped and counted "
+                "(cdc.range.deletes=topic writes them to a separate topic)",
                 table,
             )
         self.skipped[table, "range_delete" if change.kind == "range" else "partition_delete"] += 1
@@ -173,32 +191,36 @@ class Encoder:
         """The record for the schemas topic; transforms and converters leave it alone."""
         return schema_record(description, self.options)
 
-    def _data_plan(self, layout: LogLayout, options: OutputConfig) -> TablePlan:
-        return legacy_plan(layout, options) if options.format == "legacy" else advanced_plan(layout, options)
-
     def _bind(
         self,
         plans: dict[LogLayout, _Bound],
         layout: LogLayout,
-        make: Callable[[LogLayout, OutputConfig], TablePlan],
+        make: Callable[[LogLayout, OutputConfig], RecordPlan],
         shortcut: bool = False,
     ) -> _Bound:
         # A table's older layouts are of no use any more, except while a changed table's pages still mix.
         for known in [known for known in plans if known.description.full_name == layout.description.full_name][:-1]:
             del plans[known]
         plan = make(layout, self.options)
-        converters = self._key_converter, self._value_converter
         bound = _Bound(
             plan,
             self._key_converter.serializer(plan.topic, plan.key_schema),
             self._value_converter.serializer(plan.topic, plan.value_schema),
-            columnwise(layout, self.options, plan, *converters) if shortcut else None,
         )
         plans[layout] = bound
+        if shortcut:
+            try:
+                made = columnwise(layout, self.options, plan, self._key_converter, self._value_converter)
+            except CdcError:
+                raise
+            except Exception as error:
+                self._without_shortcut(layout, error)
+            else:
+                bound = plans[layout] = replace(bound, columnwise=made)
         return bound
 
     def _decoded(
-        self, plan: TablePlan, key: Any, value: Any, headers: list[tuple[str, Any]], kind: RecordKind
+        self, plan: RecordPlan, key: Any, value: Any, headers: list[tuple[str, Any]], kind: RecordKind
     ) -> DecodedRecord:
         schema = None if value is None else plan.value_schema
         return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind)

@@ -12,9 +12,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connector.formats.json_converter import to_json
-from connector.values.calendar import days_as_julian, gregorian_date, java_date
-from connector.values.floats import Float32, java_double, java_float
-from connector.values.types import CqlType, NativeType
+from connector.values import (
+    CqlType,
+    Float32,
+    NativeType,
+    days_as_julian,
+    gregorian_date,
+    java_date,
+    java_double,
+    java_float,
+)
 
 _WEEKDAYS: Final = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

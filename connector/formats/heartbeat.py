@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from connector.config.connector_config import OutputConfig
+from connector.config import OutputConfig
 from connector.formats.record import DecodedRecord, Schema
 from connector.formats.schemas import schema, struct
 

@@ -11,15 +11,11 @@ from collections.abc import Sequence
 import orjson
 
 from connector import __version__
-from connector.changes import LogLayout
-from connector.changes.change import ChangeKind
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, usual
+from connector.changes import ChangeKind, ColumnPlace, LogLayout
+from connector.config import OutputConfig
+from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, by_row, usual
 from connector.formats.json_converter import as_jackson, java_number, to_json
-from connector.values.floats import is_plain, java_double
-from connector.values.rendering import RenderingRules, column_renderer
-from connector.values.types import NativeType
+from connector.values import NativeType, RenderingRules, column_renderer, is_plain, java_double
 
 _unpack_double = struct.Struct(">d").unpack
 _NULL = b"null"
@@ -65,7 +61,7 @@ class JsonColumns:
 
     def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
         shape = b"{" + b",".join(_literal(place.name) + b":%b" for place in places) + b"}"
-        return lambda fields: [shape % cells for cells in zip(*fields)]
+        return lambda fields, rows: [shape % cells for cells in by_row(fields, rows)]
 
     def framed(self, structs: Sequence[bytes]) -> list[bytes]:
         head, tail = self._head, self._tail

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import orjson
 
-from connector.config.converters import ConverterConfig
+from connector.config import ConverterConfig
 from connector.formats.converter import Serialize
 from connector.formats.record import Schema
-from connector.values.floats import Float32, WideDouble, java_double, java_float
+from connector.values import Float32, WideDouble, java_double, java_float
 
 # What Jackson writes otherwise than orjson: characters beyond the basic plane as two escapes, and hex
 # digits A-F.

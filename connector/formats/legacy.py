@@ -1,27 +1,38 @@
 """The ``legacy`` format: the columns that an operation wrote, each in a cell ``{"value": …}``; null means untouched.
 
-In: a ``LogLayout`` and the output options. Out: a ``TablePlan``. Key columns stand bare. Columns of
+In: a ``LogLayout`` and the output options. Out: a ``RecordPlan``. Key columns stand bare. Columns of
 collection, tuple and user types are left out unless ``cdc.include.collections=delta``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
 
-from connector.changes import Change, LogLayout, Row
-from connector.changes.change import TRUE
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
-from connector.config.names import avro_name
+from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
+from connector.config import OutputConfig, avro_name
+from connector.formats.columns import Columns
 from connector.formats.deltas import delta_cell, delta_cell_schema
-from connector.formats.plan import Field, RowOf, TablePlan, row_field, rules_of, source_of, struct_of
+from connector.formats.plan import Field, RecordPlan, RowOf, row_field, rules_of, source_of, source_times, struct_of
 from connector.formats.record import Schema
+from connector.formats.record_format import Columnwise, RecordFormat, structs_of
 from connector.formats.schemas import envelope_schema, schema_of, struct
-from connector.values.rendering import Render, renderer
-from connector.values.types import CqlType, NativeType, VectorType, is_multi_cell
+from connector.values import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    Render,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    is_multi_cell,
+    renderer,
+)
 
 
-def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
+def legacy_plan(layout: LogLayout, options: OutputConfig) -> RecordPlan:
     """The plan of a table in the legacy format."""
     keyspace, table = layout.description.keyspace, layout.description.name
     base = options.names.schema_base(keyspace, table)
@@ -64,7 +75,7 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
         }
 
     row_fields = [(place.name, _field_schema(place, base)) for place in shown]
-    return TablePlan(
+    return RecordPlan(
         topic=options.names.data_topic(keyspace, table),
         key_schema=struct(f"{base}.Key", [(p.name, schema_of(p.column.type, "")) for p in key_places], optional=False),
         value_schema=envelope_schema(
@@ -104,7 +115,13 @@ def legacy_image(layout: LogLayout, options: OutputConfig) -> RowOf:
 
 def has_legacy_form(type_: CqlType) -> bool:
     """Whether the Java connector's legacy format knows the type; vectors are our addition."""
-    return isinstance(type_, NativeType | VectorType)
+    match type_:
+        case NativeType() | VectorType():
+            return True
+        case ListType() | SetType() | MapType() | TupleType() | UserType():
+            return False
+        case _:
+            assert_never(type_)
 
 
 def _field_schema(place: ColumnPlace, base: str) -> Schema:
@@ -130,3 +147,35 @@ def _cell(place: ColumnPlace, render: Render, strict: bool) -> Field:
         return {"value": None} if deleted_at is not None and row[deleted_at] == TRUE else None
 
     return cell
+
+
+def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
+    places = [place for place in layout.places if has_legacy_form(place.column.type)]
+    key_places = [place for place in places if place.column.is_key]
+    columns = [values.column(place, in_cell=not place.column.is_key) for place in places]
+    join, null = values.join(places, optional=True), values.null
+    key_columns = [keys.column(place, in_cell=False) for place in key_places]
+    key_join = keys.join(key_places, optional=False)
+    # Both sides write a key column alike if their converters are of one kind.
+    shared = [at for at, place in enumerate(places) if place.column.is_key] if type(keys) is type(values) else None
+    image_of, images = legacy_image(layout, options), structs_of(columns, join, null)
+
+    def records(changes: Sequence[Change], now: int) -> list[tuple[bytes, bytes]]:
+        rows = [change.row for change in changes]
+        fields = [column(rows) for column in columns]
+        key_fields = [column(rows) for column in key_columns] if shared is None else [fields[at] for at in shared]
+        found = [*map(image_of, changes)]
+        timed, untimed = (values.envelope(layout, options, now, clock) for clock in (True, False))
+        made = []
+        for change, image, before, row in zip(changes, found, images(found), join(fields, len(rows)), strict=True):
+            if change.kind == "d":
+                made.append(timed(source_times(change), row if image is None else before, null, "d"))
+            else:
+                envelope = timed if image is None else untimed
+                made.append(envelope(source_times(change), before, row, change.kind))
+        return list(zip(keys.framed(key_join(key_fields, len(rows))), made, strict=True))
+
+    return records
+
+
+LEGACY: Final = RecordFormat(legacy_plan, _columnwise)

@@ -1,6 +1,6 @@
 """What is decided once per version of a table: how a change becomes a key, a value and headers.
 
-In: a ``LogLayout`` and the output options. Out: a ``TablePlan``, whose callables are run per record;
+In: a ``LogLayout`` and the output options. Out: a ``RecordPlan``, whose callables are run per record;
 ``legacy`` and ``advanced`` build it. Here are the parts that both share: the ``source`` block, the end of
 the envelope, key columns.
 """
@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from connector import __version__
-from connector.changes import Change, LogLayout, Row
-from connector.changes.batch import timestamp_us
-from connector.changes.layout import ColumnPlace
-from connector.config.connector_config import OutputConfig
+from connector.changes import Change, ColumnPlace, LogLayout, Row
+from connector.config import OutputConfig
 from connector.formats.record import Schema
-from connector.values.rendering import Render, RenderingRules, render_uuid
+from connector.timeuuid import micros_of
+from connector.values import Render, RenderingRules, render_uuid
 
 #: From a row of the log to the value of one field.
 Field = Callable[[Row], Any]
@@ -28,7 +27,7 @@ Headers = list[tuple[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TablePlan:
+class RecordPlan:
     """``key`` and ``value`` give structs (or None for no key); ``value`` takes the time now in nanoseconds."""
 
     topic: str
@@ -69,7 +68,7 @@ def nanoseconds(ms: int) -> int:
 
 def source_times(change: Change) -> tuple[int, int, int]:
     """``ts_ms``, ``ts_us`` and ``ts_ns`` of the ``source`` block."""
-    us = timestamp_us(change.batch.time)
+    us = micros_of(change.batch.time)
     # Java divides towards zero: it shows before 1970 only.
     ms = us // 1000 if us >= 0 else -(-us // 1000)
     return ms, us, nanoseconds(ms)

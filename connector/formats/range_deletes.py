@@ -1,6 +1,6 @@
 """Range and partition deletes of clustered tables, as records of their own (our addition, ``cdc.range.deletes=topic``).
 
-In: a ``LogLayout`` and the output options. Out: a ``TablePlan`` for the topic ``<data
+In: a ``LogLayout`` and the output options. Out: a ``RecordPlan`` for the topic ``<data
 topic>.range-deletes``. Bounds are in storage order, as in the log: of a descending column the start is the
 greater value.
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from connector.changes import Change, LogLayout, Row
-from connector.changes.change import bound_places
-from connector.config.connector_config import OutputConfig
-from connector.formats.plan import TablePlan, row_field, rules_of, source_of, struct_of
+from connector.changes import Change, LogLayout, Row, bound_places
+from connector.config import OutputConfig
+from connector.formats.plan import RecordPlan, row_field, rules_of, source_of, struct_of
 from connector.formats.schemas import INT64, STRING, required, schema, schema_of, source_schema, struct
-from connector.values.rendering import renderer
+from connector.values import renderer
 
 _INCLUSIVE = (b"\x05", b"\x07")
 
 
-def range_delete_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
+def range_delete_plan(layout: LogLayout, options: OutputConfig) -> RecordPlan:
     """The plan of a table's range and partition deletes."""
     keyspace, table = layout.description.keyspace, layout.description.name
     base = options.names.schema_base(keyspace, table)
@@ -67,7 +66,7 @@ def range_delete_plan(layout: LogLayout, options: OutputConfig) -> TablePlan:
             ("inclusive", schema("boolean", False)),
         ],
     )
-    return TablePlan(
+    return RecordPlan(
         topic=options.names.range_deletes_topic(keyspace, table),
         key_schema=key_schema,
         value_schema=struct(

@@ -10,14 +10,21 @@ from typing import Any
 
 import orjson
 
-from connector.changes import UNTOUCHED, Batch, Change, LogLayout, Row, changes_of
-from connector.changes.change import bound_places
-from connector.changes.layout import ColumnPlace, deleted_elements_type
+from connector.changes import (
+    UNTOUCHED,
+    Batch,
+    Change,
+    ColumnPlace,
+    LogLayout,
+    Row,
+    bound_places,
+    changes_of,
+    deleted_elements_type,
+)
 from connector.errors import PoisonRow
 from connector.formats.deltas import delta_cell
 from connector.formats.json_converter import to_json
-from connector.values.rendering import RenderingRules, column_renderer, render_uuid, renderer
-from connector.values.types import NativeType, is_multi_cell, native
+from connector.values import NativeType, RenderingRules, column_renderer, is_multi_cell, native, render_uuid, renderer
 
 _RULES = RenderingRules(keep_empty=True)
 _LOG_TYPES = {

@@ -6,24 +6,15 @@ Schemas are plain dicts in the form, and with the order of members, that the Jav
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from connector.formats.record import Schema
-from connector.values.types import (
-    CqlType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-    VectorType,
-)
+from connector.values import ByNative, CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 
 DATE: Final = "org.apache.kafka.connect.data.Date"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
 
-_NATIVE: Final[dict[str, tuple[str, str | None]]] = {
+_NATIVE: Final[ByNative[tuple[str, str | None]]] = {
     "ascii": ("string", None),
     "bigint": ("int64", None),
     "blob": ("bytes", None),
@@ -97,9 +88,10 @@ def schema_of(type_: CqlType, base: str) -> Schema:
     if isinstance(type_, TupleType):
         name = f"{prefix}{type_token(type_)}"
         return struct(name, ((f"field_{at}", schema_of(part, base)) for at, part in enumerate(type_.elements)))
-    assert isinstance(type_, UserType)
-    name = f"{prefix}{type_token(type_)}"
-    return struct(name, ((field, schema_of(part, base)) for field, part in type_.fields))
+    if isinstance(type_, UserType):
+        name = f"{prefix}{type_token(type_)}"
+        return struct(name, ((field, schema_of(part, base)) for field, part in type_.fields))
+    assert_never(type_)
 
 
 def type_token(type_: CqlType) -> str:
@@ -116,8 +108,9 @@ def type_token(type_: CqlType) -> str:
         return "_".join(("Tuple", *(type_token(element) for element in type_.elements)))
     if isinstance(type_, UserType):
         return f"UDT_{type_.name.replace('.', '_').replace('-', '_')}"
-    assert isinstance(type_, VectorType)
-    return f"Vector_{type_token(type_.element)}_{type_.dimensions}"
+    if isinstance(type_, VectorType):
+        return f"Vector_{type_token(type_.element)}_{type_.dimensions}"
+    assert_never(type_)
 
 
 STRING: Final = schema("string")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connector.changes import TableDescription
-from connector.changes.description import content_hash
-from connector.config.connector_config import OutputConfig
+from connector.changes import TableDescription, content_hash
+from connector.config import OutputConfig
 from connector.formats.record import Record
 
 
@@ -32,12 +31,6 @@ def schema_document(description: TableDescription, options: OutputConfig) -> dic
     }
     names = {name: content.pop(name) for name in ("keyspace_name", "table_name", "table_id")}
     return {**names, "version": content_hash(names | content), **content}
-
-
-def schema_version(description: TableDescription, options: OutputConfig) -> str:
-    """The version that the table's record has."""
-    version: str = schema_document(description, options)["version"]
-    return version
 
 
 def schema_record(description: TableDescription, options: OutputConfig) -> Record:

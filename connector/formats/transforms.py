@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from connector.config.transforms import REGEX_ROUTER, PredicateSpec, TransformProblem, TransformSpec
+from connector.config import REGEX_ROUTER, PredicateSpec, TransformSpec
+from connector.errors import Problem
 from connector.formats.record import DecodedRecord
 from smt import Record as SmtRecord
 from smt import SmtOptionError, build_transform
@@ -59,12 +60,12 @@ def build_transforms(
     return Chain(tuple(steps), tuple(losses))
 
 
-def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[TransformProblem]:
+def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[Problem]:
     """What is wrong with the options of one of the ScyllaDB transforms: the ``transform_check`` of ``config.load``."""
     try:
         build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
     except SmtOptionError as error:
-        return [TransformProblem(found.option, found.problem, found.suggestion) for found in error.problems]
+        return [Problem(found.option, found.problem, suggestion=found.suggestion) for found in error.problems]
     return []
 
 

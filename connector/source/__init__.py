@@ -1,1 +1,65 @@
 """All that talks to ScyllaDB: connection, descriptions, stream sets, paged log reads. Knows no Kafka."""
+
+from __future__ import annotations
+
+from connector.source.background import Background, Failing, Purpose, Task, explained, instant
+from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt, read_keys, ring_tokens, token_ranges
+from connector.source.chores import ChoreDone, Chores
+from connector.source.connection import Connection, ServerClock
+from connector.source.descriptions import DescribedTable, describe_base, describe_table
+from connector.source.from_config import connection_settings, reading_settings
+from connector.source.horizon import Expired, expired
+from connector.source.late_changes import LateChanges
+from connector.source.log_reader import ReadEvent
+from connector.source.pages import Row
+from connector.source.phantom_rows import SecondLooks, scan
+from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
+from connector.source.reading import Postponed, Reading
+from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
+from connector.source.tables import Tables
+from connector.source.watch import STREAM_SETS, Watch
+
+__all__ = [
+    "PATIENCE_SECONDS",
+    "STREAM_SETS",
+    "Background",
+    "BaseQuery",
+    "ChangeReader",
+    "ChoreDone",
+    "Chores",
+    "Connection",
+    "ConnectionSettings",
+    "DescribedTable",
+    "Expired",
+    "Failing",
+    "LateChanges",
+    "Postponed",
+    "Purpose",
+    "ReadEvent",
+    "Reading",
+    "ReadingSettings",
+    "Row",
+    "SecondLooks",
+    "ServerClock",
+    "StreamSets",
+    "Tables",
+    "TabletStreams",
+    "Task",
+    "TokenRange",
+    "VnodeGenerations",
+    "Watch",
+    "base_query",
+    "connection_settings",
+    "dealt",
+    "describe_base",
+    "describe_table",
+    "expired",
+    "explained",
+    "instant",
+    "read_keys",
+    "reading_settings",
+    "ring_tokens",
+    "scan",
+    "token_ranges",
+]

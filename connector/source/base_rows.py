@@ -7,18 +7,19 @@ pages, the next one asked for while the last is worked on. What may be tried aga
 from __future__ import annotations
 
 import random
-import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from connector.changes.description import TableDescription
+from connector.changes import TableDescription
+from connector.cql_names import qualified, quote_identifier
 from connector.errors import RetriableSourceError
 from connector.source.connection import Connection
 from connector.source.pages import RawPage
-from connector.values.types import is_multi_cell, quote_identifier
+from connector.values import is_multi_cell
 
 FIRST_TOKEN, LAST_TOKEN = -(2**63), 2**63 - 1
 """No key has the first: a range begins behind its first token and ends with its last."""
@@ -31,13 +32,22 @@ TokenRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BaseQuery:
-    """What is selected, in order: ``columns``, then the write times of ``timed``."""
+    """What is selected, in order: ``columns`` (partition key, ``clustering`` columns, others), then the write times of
+    ``timed``. ``regular`` are the places of regular values and their times."""
 
     keyspace: str
     table: str
     partition_key: tuple[str, ...]
     columns: tuple[str, ...]
     timed: tuple[str, ...]
+    clustering: int
+    regular: tuple[int, ...]
+    has_statics: bool
+
+    @property
+    def deceivable(self) -> bool:
+        """A scan may show rows that do not exist (see `connector.source.phantom_rows`)."""
+        return bool(self.has_statics and self.clustering and self.timed)
 
     def by_token(self) -> str:
         token = f"token({', '.join(map(quote_identifier, self.partition_key))})"
@@ -49,7 +59,7 @@ class BaseQuery:
     def _select(self) -> str:
         names = [quote_identifier(name) for name in self.columns]
         names += [f"WRITETIME({quote_identifier(name)})" for name in self.timed]
-        return f"SELECT {', '.join(names)} FROM {quote_identifier(self.keyspace)}.{quote_identifier(self.table)}"
+        return f"SELECT {', '.join(names)} FROM {qualified(self.keyspace, self.table)}"
 
 
 def base_query(description: TableDescription, wanted: Iterable[str]) -> BaseQuery:
@@ -58,12 +68,17 @@ def base_query(description: TableDescription, wanted: Iterable[str]) -> BaseQuer
     clustering = sorted((c for c in description.columns if c.kind == "clustering"), key=lambda c: c.position)
     chosen = set(wanted)
     others = [column for column in description.columns if not column.is_key and column.name in chosen]
+    timed = [column for column in others if not is_multi_cell(column.type)]
+    selected = [*partition, *clustering, *others, *timed]
     return BaseQuery(
         description.keyspace,
         description.name,
         tuple(column.name for column in partition),
         tuple(column.name for column in (*partition, *clustering, *others)),
-        tuple(column.name for column in others if not is_multi_cell(column.type)),
+        tuple(column.name for column in timed),
+        clustering=len(clustering),
+        regular=tuple(at for at, column in enumerate(selected) if column.kind == "regular"),
+        has_statics=any(column.kind == "static" for column in description.columns),
     )
 
 
@@ -151,7 +166,7 @@ def _answered(
         except RetriableSourceError:
             if not left:
                 raise
-            threading.Event().wait(pause * random.uniform(0.8, 1.2))
+            time.sleep(pause * random.uniform(0.8, 1.2))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
             waiting = _ask(connection, bind, state)
     raise AssertionError("unreachable")

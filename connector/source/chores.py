@@ -1,4 +1,4 @@
-"""Chores: calls that wait for somebody, run beside the thread that owns all state.
+"""Chores: blocking calls, run outside the thread that owns all state.
 
 In: a blocking function and what to do with its answer. Out: through ``sink``, a `ChoreDone` whose `finish` the owner
 thread calls when it comes to it; so the answer is used by the owner alone.

@@ -24,7 +24,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BoundStatement
 
-from connector.errors import SourceError
+from connector.errors import RetriableSourceError, SourceError
 from connector.source.failures import translated
 from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
 from connector.source.routing import HoldersFirst
@@ -36,6 +36,9 @@ PageCallback = Callable[[RawPage, bytes | None], None]
 ErrorCallback = Callable[[SourceError], None]
 
 SKEW_WARNING_MS = 1_000
+
+# What a server needs to tell its time, generously: an answer that took longer would say little about it anyway.
+CLOCK_SECONDS = 5.0
 
 
 class ServerClock:
@@ -57,7 +60,7 @@ class ServerClock:
         skew = self.skew_ms
         if abs(skew) > SKEW_WARNING_MS and not self._warned:
             self._warned = True
-            log.warning("this machine's clock is %+.1f s off the servers'; theirs is used", -skew / 1000)
+            log.warning("this machine's clock is %+.1f s off the servers'; using the servers' clock", -skew / 1000)
 
     def forget(self, host: str) -> None:
         self._bases.pop(host, None)
@@ -88,13 +91,20 @@ class Connection:
     def open(self) -> None:
         """Connect. Raises AccessDenied, RetriableSourceError, …"""
         try:
-            session = self._cluster.connect()
+            # The driver would be content with the first node that it reaches. Nodes are asked one by one as soon as
+            # this returns, and over TLS, or from afar, the others are not there yet.
+            session = self._cluster.connect(wait_for_all_pools=True)
         except Exception as error:
             self._cluster.shutdown()
             self._cluster = _cluster(self.settings)
             raise translated(error, f"connecting to {_shown(self.settings)}") from None
         session.client_protocol_handler = RawProtocolHandler
         self._session = session
+
+    @property
+    def address(self) -> str:
+        """Where the cluster is, as it was configured."""
+        return _shown(self.settings)
 
     @property
     def session(self) -> Session:
@@ -113,6 +123,16 @@ class Connection:
 
     def host_count(self) -> int:
         return sum(1 for _ in self._cluster.metadata.all_hosts())
+
+    def raise_blindness(self) -> None:
+        """Raise what keeps the driver from seeing nodes that join, leave or move; it goes on with what it knew."""
+        control = self._cluster.control_connection._connection
+        if control is None or control.is_closed or control.is_defunct:
+            raise RetriableSourceError(f"no node of {_shown(self.settings)} answers the driver's queries about nodes")
+        policy: HoldersFirst = self._cluster.profile_manager.default.load_balancing_policy
+        trouble, policy.trouble = policy.trouble, None
+        if trouble is not None:
+            raise trouble
 
     # -- statements ------------------------------------------------------------------------------------------
 
@@ -169,15 +189,25 @@ class Connection:
         except Exception as error:
             failed(translated(error, "sending a query"))
             return
-        future.add_callbacks(
-            callback=lambda page: done(page if page is not None else _EMPTY, future._paging_state),
-            errback=lambda error: failed(translated(error, "reading")),
-        )
+
+        def arrived(page: RawPage | None) -> None:
+            # The driver ignores what callbacks raise: the read would never end.
+            try:
+                done(page if page is not None else _EMPTY, future._paging_state)
+            except Exception as error:
+                log.warning("a page could not be processed", exc_info=error)
+                failed(translated(error, "processing a page"))
+
+        def refused(error: BaseException) -> None:
+            failed(translated(error, f"reading from {self._asked(future, host)}"))
+
+        future.add_callbacks(arrived, refused)
 
     def rows(self, statement: Any, host: Any = None, timeout: float | None = None) -> list[dict[str, Any]]:
         """All rows, decoded; for metadata. Blocks."""
         rows: list[dict[str, Any]] = []
         state: bytes | None = None
+        future: Any = None
         while True:
             self.queries += 1
             try:
@@ -188,12 +218,17 @@ class Connection:
                 future.result()
                 page = future._final_result
             except Exception as error:
-                raise translated(error, "asking the server") from None
+                raise translated(error, f"asking {self._asked(future, host)}") from None
             if isinstance(page, RawPage):
                 rows.extend(page.decoded())
             state = future._paging_state
             if not state:
                 return rows
+
+    def _asked(self, future: Any, host: Any) -> str:
+        """Whom a question went to; of one that nobody took, whom it was meant for."""
+        whom = host or getattr(future, "coordinator_host", None)
+        return _shown(self.settings) if whom is None else str(whom.endpoint)
 
     def query(
         self, text: str, values: Sequence[Any] = (), consistency: str = "ONE", host: Any = None, fetch_size: int = 5_000
@@ -202,7 +237,8 @@ class Connection:
 
     def sample_clock(self, host: Any) -> None:
         """Ask one server for its time."""
-        answer = self.query("SELECT toTimestamp(now()) AS now FROM system.local WHERE key = 'local'", host=host)
+        question = "SELECT toTimestamp(now()) AS now FROM system.local WHERE key = 'local'"
+        answer = self.rows(self.statement(question, (), "ONE"), host=host, timeout=CLOCK_SECONDS)
         moment = answer[0]["now"]
         self.clock.sampled(str(host.endpoint), round(moment.timestamp() * 1000) if moment.tzinfo else _epoch_ms(moment))
 

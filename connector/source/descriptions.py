@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from connector.changes.description import (
+from connector.changes import (
     CdcOptions,
     Column,
     ColumnKind,
@@ -20,12 +20,12 @@ from connector.changes.description import (
     TableDescription,
     user_types_in,
 )
+from connector.cql_names import log_name
 from connector.errors import AccessDenied, CdcDisabled, FatalSourceError, SourceError, TableMissing
 from connector.source.connection import Connection
 from connector.source.log_reader import LogTable
-from connector.source.naming import log_name
-from connector.topology.slots import TableName
-from connector.values.types import UserType, parse_type
+from connector.table_name import TableName
+from connector.values import UserType, parse_type
 
 # A type may name another that comes later; chains longer than this are circular and ScyllaDB does not allow them.
 DEEPEST_NESTING = 64

@@ -5,11 +5,12 @@ In: any exception of the driver. Out: the branch of the exception tree that deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
 from typing import Any
 
 from cassandra import (
     AuthenticationFailed,
+    DriverException,
     InvalidRequest,
     OperationTimedOut,
     RateLimitReached,
@@ -24,6 +25,8 @@ from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, SyntaxException
 
 from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, SourceError, TableMissing
+
+log = logging.getLogger(__name__)
 
 MISSING_TABLE = ("unconfigured table", "no such table", "does not exist", "can't find a column family")
 
@@ -48,7 +51,9 @@ def translated(error: BaseException, doing: str) -> SourceError:
     """The exception for ``error``; ``doing`` says in a few words what failed."""
     if isinstance(error, SourceError):
         return error
-    cause: Any = _cause(error)
+    host, cause = _cause(error)
+    if host is not None and host not in doing:
+        doing = f"{doing} ({host})"
     text = f"{doing}: {_text(cause)}"
     if isinstance(cause, AuthenticationFailed):
         return AccessDenied(f"{doing}: login refused: {_text(cause)}")
@@ -64,20 +69,24 @@ def translated(error: BaseException, doing: str) -> SourceError:
         return FatalSourceError(text)
     if isinstance(cause, PASSING):
         return RetriableSourceError(text)
-    return FatalSourceError(text)
+    if isinstance(cause, DriverException):
+        return FatalSourceError(text)
+    # Not a word of the server, but something inside of the driver or of this program (a KeyError, say): it says nothing
+    # about the table or the server's version, and nothing may be concluded from it.
+    log.debug("%s: unexpected error", doing, exc_info=cause)
+    return SourceError(text)
 
 
-def _cause(error: BaseException) -> Any:
-    """Behind "no host available": the one error all hosts gave, or the first that waiting does not mend."""
+def _cause(error: BaseException) -> tuple[str | None, Any]:
+    """Behind "no host available": the one error all hosts gave, or the first that waiting does not mend; and whose."""
     if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
-        inner: Iterable[object] = error.errors.values()
-        errors = [each for each in inner if isinstance(each, BaseException)]
-        for each in errors:
+        errors = [(str(host), each) for host, each in error.errors.items() if isinstance(each, BaseException)]
+        for host, each in errors:
             if isinstance(each, (AuthenticationFailed, Unauthorized, InvalidRequest, SyntaxException)):
-                return each
+                return host, each
         if errors:
             return errors[0]
-    return error
+    return None, error
 
 
 def _text(error: BaseException) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from connector.config import ConnectionConfig, ReadingConfig
-from connector.config.tls import scylla_context
+from connector.config import ConnectionConfig, ReadingConfig, TlsMaterial, configured_context
 from connector.source.settings import ConnectionSettings, ReadingSettings
 
 
-def connection_settings(config: ConnectionConfig) -> ConnectionSettings:
+def connection_settings(config: ConnectionConfig, material: TlsMaterial | None = None) -> ConnectionSettings:
+    """``material``: the contents of the key stores, where they cannot be read here but were read elsewhere."""
     return ConnectionSettings(
         contact_points=tuple((point.host, point.port) for point in config.contact_points),
         user=config.user,
         password=config.password.reveal() if config.password else None,
-        tls=scylla_context(config.tls),
+        tls=material.context() if material else configured_context(config.tls),
         verify_host_name=config.tls.check_host,
         local_dc=config.local_dc,
         consistency=config.consistency_level,
@@ -31,5 +31,5 @@ def reading_settings(config: ReadingConfig) -> ReadingSettings:
         in_query={"auto": None, "group": True, "stream": False}[config.query_mode],
         retry_base_ms=config.backoff_base_ms,
         retry_max_ms=config.backoff_max_ms,
-        retry_jitter_percent=round(config.backoff_jitter * 100),
+        retry_jitter_percent=config.backoff_jitter_percent,
     )

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from connector.offsets_entry import OffsetsEntry
 from connector.source.descriptions import DescribedTable
-from connector.topology import MarkKey, OffsetsRecord, PositionKey, TableName, parse_key, parse_mark, parse_position
+from connector.table_name import TableName
+from connector.topology import MarkKey, PositionKey, parse_key, parse_mark, parse_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,15 @@ class Expired:
         seconds = (self.to_ms - self.from_ms) / 1000
         return (
             f"{self.table}, slot {self.slot}, {what}: up to {seconds:.0f} s of changes (from {self.from_ms} ms on) may "
-            "have expired before they were read: the connector stood still for longer than the log's ttl"
+            "have expired unread: the connector was stopped for longer than the log's TTL"
         )
 
 
-def expired(saved: Iterable[OffsetsRecord], tables: Mapping[TableName, DescribedTable], now_ms: int) -> list[Expired]:
+def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedTable], now_ms: int) -> list[Expired]:
     """Each saved place that lies behind its table's horizon, the newest record of each key counting."""
-    newest: dict[MarkKey | PositionKey, OffsetsRecord] = {}
+    newest: dict[MarkKey | PositionKey, OffsetsEntry] = {}
     for record in saved:
-        key = parse_key(record.key)
+        key = parse_key(record.key, record.place)
         if key is not None:
             newest[key] = record
     found = []
@@ -46,10 +48,10 @@ def expired(saved: Iterable[OffsetsRecord], tables: Mapping[TableName, Described
             continue
         horizon = now_ms - described.description.cdc.ttl * 1000
         if isinstance(key, MarkKey):
-            mark = parse_mark(record.value)
+            mark = parse_mark(record.value, record.place)
             stream, read_to, started = None, mark.read_to, mark.read_to > 0
         else:
-            stream, read_to, started = key.stream, parse_position(record.value).read_to, True
+            stream, read_to, started = key.stream, parse_position(record.value, record.place).read_to, True
         if started and read_to < horizon:
             found.append(Expired(key.table, record.slot, stream, read_to, horizon))
     return found

@@ -16,15 +16,16 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.cql_names import qualified
 from connector.errors import RetriableSourceError, SourceError
 from connector.source.connection import Connection
+from connector.source.failures import translated
 from connector.source.limits import TokenBucket
-from connector.source.naming import quoted
 from connector.source.pages import RawPage
 from connector.source.routing import aim, release
 from connector.source.settings import ReadingSettings
-from connector.topology.streams import token_of
-from connector.topology.times import lowest_uuid
+from connector.timeuuid import lowest_uuid
+from connector.topology import token_of
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class LogTable:
 
     @property
     def cql(self) -> str:
-        return f"{quoted(self.keyspace)}.{quoted(self.name)}"
+        return qualified(self.keyspace, self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,8 +190,8 @@ class LogReader:
     def _start(self, request: ReadRequest) -> None:
         try:
             statement = self._statement(request)
-        except SourceError as error:
-            self._sink(ReadFailed(request, error, 0))
+        except Exception as error:
+            self._sink(ReadFailed(request, translated(error, f"preparing a read of {request.table.cql}"), 0))
             return
         running = _Running(request, statement, asking=True)
         self._running[request] = running

@@ -10,10 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from struct import Struct
 from typing import Any, ClassVar
 
+from cassandra import DriverException
 from cassandra.cqltypes import BytesType
 from cassandra.protocol import ProtocolHandler, ResultMessage
+
+# Taken from the insides of the driver, here and in `connection.py` and `routing.py`. The test
+# `test_source_driver_insides.py` holds each to the version in `requirements.lock`: a new one fails there first.
+# - `ProtocolHandler.message_types_by_opcode[0x08]` is the result message, with the compiled parser where that is built.
+# - `recv_results_rows(f, version, user_types, result_metadata, encryption)` gets a seekable body that stands before the
+#   metadata. It calls `recv_results_metadata(f, user_types)`, uses the argument where that set no `column_metadata`,
+#   and leaves `parsed_rows`: a list of tuples; a cell of a column of `BytesType` is its bytes, or None for null.
+# - A column is (keyspace, table, name, type class). The metadata begins with flags and the number of columns.
+# - `result_metadata` is what the statement knew when the request was made, in one pair with the id that was sent.
+# - The driver keeps `column_metadata` and `result_metadata_id` of a message for its statement, from PREPARED as from a
+#   page; it hands `column_names` and `parsed_rows` to the row factory.
+# - `ResponseFuture._paging_state` is the page's own while callbacks run, `_final_result` what the row factory made.
+# - `BoundStatement.values` are the bytes that are sent; it takes attributes of ours (`stream_token`).
+# - `Metadata.token_map` (`ring`, `token_class`, `token_to_host_owner`), `Metadata._tablets.get_tablet_for_key`, and a
+#   tablet's `replicas` of (host id, shard).
 
 Row = tuple[bytes | None, ...]
 
@@ -57,25 +74,42 @@ def _signature(columns: tuple[str, ...], types: tuple[Any, ...]) -> tuple[tuple[
 
 
 _CompiledResult: Any = ProtocolHandler.message_types_by_opcode[ResultMessage.opcode]
+_FLAGS_AND_COUNT = Struct(">ii")
+
+
+class _Blobs(_CompiledResult):  # type: ignore[misc]
+    """The compiled parser of rows, told that every column is a blob. It never leaves this module: what the driver keeps
+    of a message, for this statement's next pages, is of the message that was received."""
+
+    parsed_rows: Any
+
+    def recv_results_metadata(self, f: Any, user_type_map: Any) -> None:
+        """Read already, so that the compiled parser takes the columns that it is given."""
 
 
 class _RawResult(_CompiledResult):  # type: ignore[misc]
-    """The compiled result parser, told that every column is a blob."""
+    """A result whose rows stay bytes; its metadata is what the server sent, if it sent any."""
 
     column_metadata: Any
     column_names: Any
+    column_types: Any
     parsed_rows: Any
-    true_types: tuple[Any, ...] = ()
 
-    def recv_results_metadata(self, f: Any, user_type_map: Any) -> None:
-        super().recv_results_metadata(f, user_type_map)
-        if self.column_metadata:
-            self.true_types = tuple(column[3] for column in self.column_metadata)
-            self.column_metadata = [(*column[:3], BytesType) for column in self.column_metadata]
-
-    def recv_results_rows(self, *arguments: Any) -> None:
-        super().recv_results_rows(*arguments)
-        self.parsed_rows = RawPage(tuple(self.column_names), self.true_types, self.parsed_rows)
+    def recv_results_rows(self, f: Any, version: int, user_types: Any, remembered: Any, encryption: Any) -> None:
+        start = f.tell()
+        _, count = _FLAGS_AND_COUNT.unpack(f.read(_FLAGS_AND_COUNT.size))
+        f.seek(start)
+        self.recv_results_metadata(f, user_types)
+        # A server that was asked to leave out what the driver remembers of the statement sends no metadata, unless the
+        # columns changed. What is remembered is what the request was made with, not what others learned meanwhile.
+        columns = self.column_metadata or remembered or ()
+        if len(columns) != count:
+            raise DriverException(f"rows of {count} columns came without their names, and {len(columns)} are known")
+        self.column_names = [column[2] for column in columns]
+        self.column_types = [column[3] for column in columns]
+        blobs = _Blobs(self.kind)
+        blobs.recv_results_rows(f, version, user_types, [(*column[:3], BytesType) for column in columns], encryption)
+        self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), blobs.parsed_rows)
 
 
 class RawProtocolHandler(ProtocolHandler):  # type: ignore[misc]

@@ -16,36 +16,46 @@ import json
 import logging
 import queue
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
 from connector.changes import Batch
-from connector.errors import CdcError, SourceError
+from connector.cql_names import LOG_SUFFIX
+from connector.errors import CdcError, FatalDeliveryError, RetriableSourceError, SourceError
+from connector.offsets_entry import OffsetsEntry
+from connector.source.background import Background, Failing
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.descriptions import describe_table
 from connector.source.horizon import expired
+from connector.source.late_changes import LateChanges
 from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
 from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source.tables import Tables
 from connector.source.watch import Watch
-from connector.topology import Mark, MarkKey, Planner, Read, TableName, mark_entry, micros_of
+from connector.table_name import TableName
+from connector.timeuuid import micros_of
+from connector.topology import (
+    Mark,
+    MarkKey,
+    Planner,
+    Position,
+    PositionKey,
+    Read,
+    check_entry,
+    mark_entry,
+    position_entry,
+)
 
 log = logging.getLogger(__name__)
 
+# A node that restarts, or a cluster that is upgraded node by node, is back by then. Who has to act wants to know.
+PATIENCE_SECONDS = 120.0
+
 # One process, one claim: all streams belong to one slot.
 SLOTS = 1
-
-
-@dataclass(frozen=True, slots=True)
-class SavedEntry:
-    """A record of the checkpoint, as `Planner.restore` takes it."""
-
-    slot: int
-    key: Mapping[str, Any]
-    value: Mapping[str, Any] | None
 
 
 class ChangeReader:
@@ -53,6 +63,9 @@ class ChangeReader:
 
     ``from_ms``: begin there (default: with the oldest that exists); ignored where the checkpoint knows better.
     ``until_ms``: end when everything before it was read. ``follow``: go on for ever. Without either: end at now.
+    ``patience``: so many seconds the watch for new streams, a read, or whatever else the reader needs, may fail
+    without an end; then `RetriableSourceError` says which and why. Meanwhile it is logged every half minute, and
+    what is known to be complete is read on. ``math.inf`` waits for ever.
     """
 
     def __init__(
@@ -65,6 +78,7 @@ class ChangeReader:
         from_ms: int | None = None,
         until_ms: int | None = None,
         follow: bool = False,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._settings = reading or ReadingSettings()
         self._names = [table if isinstance(table, TableName) else _table_name(table) for table in tables]
@@ -72,11 +86,15 @@ class ChangeReader:
         self._from_ms = from_ms
         self._until_ms = until_ms
         self._follow = follow
-        self._saved: dict[str, SavedEntry] = _parse(checkpoint)
+        self._patience = patience
+        self._background = Background()
+        self._saved: dict[str, OffsetsEntry] = _parse(checkpoint)
         self._events: queue.SimpleQueue[ReadEvent | ChoreDone] = queue.SimpleQueue()
         self._ready: deque[Batch] = deque()
+        # What was handed out since positions were noted, by stream: the time of its newest batch.
+        self._handed: dict[PositionKey, bytes] = {}
         self._opened = False
-        self.tables: dict[TableName, DescribedTable] = {}
+        self.tables = Tables([])
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -84,7 +102,7 @@ class ChangeReader:
         """Connect and describe the tables. Raises what is wrong with them."""
         self._connection.open()
         self._connection.sample_clock(self._connection.hosts()[0])
-        self.tables = {name: describe_table(self._connection, name) for name in self._names}
+        self.tables = Tables(describe_table(self._connection, name) for name in self._names)
         now = self._connection.clock.now_ms()
         if self._until_ms is None and not self._follow:
             self._until_ms = now
@@ -93,18 +111,27 @@ class ChangeReader:
             slots=SLOTS,
             owner="reader",
             confidence_ms=self._settings.confidence_ms,
+            grace_ms=self._settings.grace_ms,
         )
         self._chores = Chores(self._events.put)
-        self._watch = Watch(self._planner, self._connection, self._settings, self._chores, self._described)
-        self._reading = Reading(
-            self._planner, self._connection, self._settings, self._events.put, self, self._watch.describe
+        self._watch = Watch(
+            self._planner, self._connection, self._settings, self._chores, self.tables, self._background
         )
-        self._reading.tables.update(self.tables)
+        self._reading = Reading(
+            self._planner,
+            self._connection,
+            self._settings,
+            self._events.put,
+            self,
+            self.tables,
+            self._background,
+        )
+        self.late = LateChanges(self._planner, self._connection, self._chores, self.tables, self._reading, self)
         for gone in expired(self._saved.values(), self.tables, now):
             log.warning("%s", gone)
         self._planner.follow([], range(SLOTS))
         self._planner.restore(0, [*self._beginnings(), *self._saved.values()])
-        self._watch.start(self.tables.values())
+        self._watch.start()
         self._opened = True
 
     def close(self) -> None:
@@ -125,6 +152,10 @@ class ChangeReader:
     ) -> None:
         self.close()
 
+    def failing(self) -> list[Failing]:
+        """What does not work at the moment, the longest first; empty while all is well."""
+        return self._background.failing()
+
     @property
     def queries(self) -> int:
         """How many queries were sent so far."""
@@ -139,7 +170,9 @@ class ChangeReader:
         """The batches until the end, or until ``stopped`` says so (asked at least every 0.2 s)."""
         while not stopped():
             while self._ready:
-                yield self._ready.popleft()
+                batch = self._ready.popleft()
+                yield batch
+                self._handed[PositionKey(_table_of(batch), batch.stream_id)] = batch.time
             self._note()
             if self._done():
                 return
@@ -159,16 +192,20 @@ class ChangeReader:
         The batch that is being looked at counts only when the next is asked for, so that a crash repeats it rather than
         losing it.
         """
-        return json.dumps([{"key": dict(entry.key), "value": entry.value} for entry in self._saved.values()])
+        entries = dict(self._saved)
+        for place, time in self._handed.items():
+            # Within a stream batches come in order of time: all before this one is delivered as well.
+            entry = position_entry(0, place, Position(micros_of(time) // 1000, time))
+            entries[_saved_key(entry)] = entry
+        return json.dumps([{"key": dict(entry.key), "value": entry.value} for entry in entries.values()])
 
-    def _beginnings(self) -> list[SavedEntry]:
+    def _beginnings(self) -> list[OffsetsEntry]:
         """Marks that know no stream set say of every stream: from here, or from its opening if that is later."""
         if self._from_ms is None:
             return []
         started = {TableName(entry.key["keyspace_name"], entry.key["table_name"]) for entry in self._saved.values()}
-        mark = Mark(read_to=self._from_ms, stream_set=0, start=self._from_ms, owner="reader")
-        entries = [mark_entry(MarkKey(name, 0, SLOTS), mark) for name in self._names if name not in started]
-        return [SavedEntry(entry.slot, entry.key, entry.value) for entry in entries]
+        mark = Mark(read_to=self._from_ms, stream_set=0, start=self._from_ms, owner="reader", rechecked=self._from_ms)
+        return [mark_entry(MarkKey(name, 0, SLOTS), mark) for name in self._names if name not in started]
 
     # -- inside ----------------------------------------------------------------------------------------------
 
@@ -178,14 +215,19 @@ class ChangeReader:
         self._ready.extend(batch for batch in batches if until is None or micros_of(batch.time) < until * 1000)
         return len(batches)
 
-    def _described(self, table: TableName, found: DescribedTable | None) -> None:
-        self._reading.described(table, found)
-        if found is not None:
-            self.tables[table] = found
+    def give_up(self, read: Read, batch: Batch, reason: str) -> bool:
+        """Called by `LateChanges`: whoever reads on cannot take it any more."""
+        log.error("%s: not read: %s", read.table, reason)
+        return False
 
     def _step(self) -> None:
         self._watch.tick()
-        pause = self._reading.pump(self._connection.clock.now_ms())
+        self.tables.put_in_force()
+        self._background.tick()
+        self._lose_patience()
+        now = self._connection.clock.now_ms()
+        self.late.pump(now)
+        pause = self._reading.pump(now)
         try:
             event = self._events.get(timeout=min(pause, 0.2))
         except queue.Empty:
@@ -201,12 +243,13 @@ class ChangeReader:
         now = self._connection.clock.now_ms()
         commit = self._planner.commit_entries(now, move_marks=True)
         for entry in commit.entries:
-            key = json.dumps(entry.key, sort_keys=True)
+            key = _saved_key(entry)
             if entry.value is None:
                 self._saved.pop(key, None)
             else:
-                self._saved[key] = SavedEntry(entry.slot, entry.key, entry.value)
+                self._saved[key] = entry
         self._planner.committed()
+        self._handed.clear()
 
     def _done(self) -> bool:
         if self._until_ms is None:
@@ -218,6 +261,12 @@ class ChangeReader:
             return False
         groups = plan.lineage.groups(0)
         return 0 in plan.active and all(state.drained or state.read_to >= self._until_ms for state in groups)
+
+    def _lose_patience(self) -> None:
+        """A server that is away for long is told by an end: whoever follows would wait for changes in vain."""
+        for failing in self._background.failing():
+            if failing.lasting > self._patience and not failing.partial:
+                raise RetriableSourceError(f"gave up after {failing.lasting:.0f} s: {failing}")
 
     def _raise_failures(self) -> None:
         for name, plan in self._planner.tables.items():
@@ -231,14 +280,27 @@ def _table_name(text: str) -> TableName:
     keyspace, dot, name = text.partition(".")
     if not (keyspace and dot and name):
         raise CdcError(f"{text!r} is not a table: it must be keyspace.table")
+    if name.endswith(LOG_SUFFIX):
+        base = f"{keyspace}.{name.removesuffix(LOG_SUFFIX)}"
+        raise CdcError(f"{text} is a change log: name the table whose changes it holds, {base}")
     return TableName(keyspace, name)
 
 
-def _parse(checkpoint: str | None) -> dict[str, SavedEntry]:
+def _parse(checkpoint: str | None) -> dict[str, OffsetsEntry]:
     if checkpoint is None:
         return {}
     try:
-        entries = [SavedEntry(0, each["key"], each["value"]) for each in json.loads(checkpoint)]
-    except (ValueError, KeyError, TypeError):
+        entries = [OffsetsEntry(0, each["key"], each["value"]) for each in json.loads(checkpoint)]
+        for each in entries:
+            check_entry(each)
+    except (AttributeError, FatalDeliveryError, KeyError, RecursionError, TypeError, ValueError):
         raise CdcError("the checkpoint is not one that was made by ChangeReader.checkpoint()") from None
-    return {json.dumps(entry.key, sort_keys=True): entry for entry in entries}
+    return {_saved_key(entry): entry for entry in entries}
+
+
+def _table_of(batch: Batch) -> TableName:
+    return TableName(batch.layout.description.keyspace, batch.layout.description.name)
+
+
+def _saved_key(entry: OffsetsEntry) -> str:
+    return json.dumps(entry.key, sort_keys=True)

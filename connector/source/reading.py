@@ -1,6 +1,6 @@
 """The reading loop's middle: permissions of the planner become queries, pages become batches, batches go to a consumer.
 
-In: a `Planner`, descriptions of its tables, events of the `LogReader`. Out: calls of `Consumer.deliver` with complete
+In: the planner's reads, the `Tables`, events of the `LogReader`. Out: calls of `Consumer.deliver` with complete
 batches, in each stream's order, followed by the planner being told. Owned by one thread; never waits.
 """
 
@@ -14,17 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from connector.changes import Batch, BatchAssembler, LogLayout, layout_of
-from connector.errors import PoisonRow, RetriableSourceError, SourceError
+from connector.changes import Batch, BatchAssembler
+from connector.errors import CdcError, PoisonRow, RetriableSourceError, SourceError
+from connector.source.background import Background, Purpose
 from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable
 from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest
-from connector.source.pages import RawPage
 from connector.source.retries import Retries
 from connector.source.settings import ReadingSettings
+from connector.source.tables import Tables
 from connector.source.windows import WindowWidth
-from connector.topology import GroupState, Planner, Read, TableName
+from connector.table_name import TableName
+from connector.topology import GroupState, Read, ReadsPlan
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +38,22 @@ LARGEST_IN_LIST = 100
 # Least pause between two reads of one group: what idle reading costs against what it adds to latency.
 IDLE_PAUSE_MS = 300
 
+# A read that times out is over with the next one, which is narrower: trouble is a state when it lasts for longer.
+TROUBLE_SECONDS = 30.0
+
+READING = Purpose(
+    "reading", "some streams are not read", "their changes wait in the log until its TTL", grace=TROUBLE_SECONDS
+)
+
+# How often the groups that are read are counted.
+COUNTING_SECONDS = 0.5
+
 # How often reads look whether the description that they wait for has come.
 DESCRIBING_SECONDS = 0.05
+
+
+class Postponed(CdcError):
+    """Nothing of a read can be delivered at present: it is begun anew after a pause, and others go on."""
 
 
 class Consumer(Protocol):
@@ -48,8 +63,8 @@ class Consumer(Protocol):
         """Called with complete batches, in each stream's order. How many of them, from the first, now count as
         produced: at least one.
 
-        Raises PoisonRow if the first can never be delivered: its group is failed. Any other exception goes through to
-        the caller of `Reading.handle`, and none of the batches counts.
+        Raises Postponed, or PoisonRow if the first can never be delivered: its group is failed. Any other exception
+        goes through to the caller of `Reading.handle`, and none of the batches counts.
         """
 
 
@@ -78,40 +93,47 @@ class ReadingCounters:
 
 
 class Reading:
-    """All reads of one process. ``describe`` is called with a table whose description should be read again."""
+    """All reads of one process."""
 
     def __init__(
         self,
-        planner: Planner,
+        planner: ReadsPlan,
         connection: Connection,
         settings: ReadingSettings,
         sink: Callable[[ReadEvent], None],
         consumer: Consumer,
-        describe: Callable[[TableName], None],
+        tables: Tables,
+        background: Background,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
+        background.expect(READING)
+        self._background = background
         self._settings = settings
         self._consumer = consumer
-        self._describe = describe
+        self._tables = tables
         self._monotonic = monotonic
         self.log = LogReader(connection, settings, sink, monotonic)
         self.retries = Retries(settings)
         self.counters = ReadingCounters()
-        self.tables: dict[TableName, DescribedTable] = {}
-        self._shapes: dict[TableName, tuple[str, ...]] = {}
-        self._described_for: dict[TableName, tuple[str, ...]] = {}
-        self._awaiting: set[TableName] = set()
+        self._voids = planner.voids
+        # Groups whose last read failed.
+        self._troubled: dict[TableName, set[GroupState]] = {}
         self._widths: dict[GroupState, WindowWidth] = {}
         self._active: dict[Read, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
         self._order = itertools.count()
+        self._counted = (float("-inf"), 0)
 
     # -- starting reads --------------------------------------------------------------------------------------
 
     def pump(self, now_ms: int) -> float:
         """Ask the planner for work and start it; seconds until it is worth calling again."""
+        self.forget_void()
         now = self._monotonic()
+        for table in [table for table in self._troubled if self._planner.tables[table].failure is not None]:
+            for state in list(self._troubled[table]):
+                self._out_of_trouble(table, state, worked=False)
         while self._delayed and self._delayed[0][0] <= now:
             read = heapq.heappop(self._delayed)[2]
             if self._planner.is_current(read):
@@ -136,13 +158,17 @@ class Reading:
 
     @property
     def _groups(self) -> int:
-        planner = self._planner
-        return sum(len(plan.lineage.groups(slot)) for plan in planner.tables.values() for slot in plan.active)
+        """Those that are read over and over, counted every so often; closed ones stay for a while, to be looked at."""
+        now = self._monotonic()
+        if not self._counted[0] <= now < self._counted[0] + COUNTING_SECONDS:
+            plans = self._planner.tables.values()
+            states = (state for plan in plans for slot in plan.active for state in plan.lineage.groups(slot))
+            self._counted = (now, sum(not state.drained for state in states))
+        return self._counted[1]
 
     def _begin(self, read: Read, now: float) -> None:
         retrying = self.retries.groups.get(read.state)
-        if read.table in self._awaiting:
-            # A row must not be read with a description that is older than its columns.
+        if self._tables.stopped(read.table):
             heapq.heappush(self._delayed, (now + DESCRIBING_SECONDS, next(self._order), read))
         elif retrying is not None and retrying.not_before > now:
             heapq.heappush(self._delayed, (retrying.not_before, next(self._order), read))
@@ -159,7 +185,7 @@ class Reading:
             self.log.submit(
                 ReadRequest(
                     group=read,
-                    table=self.tables[read.table].log,
+                    table=self._tables[read.table].log,
                     streams=streams,
                     lower_ms=read.read_to,
                     upper_ms=upper,
@@ -177,7 +203,7 @@ class Reading:
     # -- answers ---------------------------------------------------------------------------------------------
 
     def handle(self, event: ReadEvent) -> None:
-        """Take in what the log reader says. Exceptions of the consumer go through; then call `interrupt_all`."""
+        """Take in what the log reader says. Exceptions of the consumer go through; take back what was produced."""
         active = self._active.get(cast(Read, event.request.group))
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
@@ -199,8 +225,9 @@ class Reading:
         page, read = event.page, active.read
         layout = None
         if page.rows:
-            layout = self._layout(active, page)
+            layout = self._tables.layout(read.table, page)
             if layout is None:
+                self._again(active)
                 return
         active.pages += 1
         active.rows += len(page.rows)
@@ -218,7 +245,11 @@ class Reading:
     def _deliver(self, active: _Active, batches: Sequence[Batch]) -> None:
         read = active.read
         while batches and self._planner.is_current(read):
-            count = self._consumer.deliver(read, batches)
+            try:
+                count = self._consumer.deliver(read, batches)
+            except Postponed as error:
+                self.postpone(read, error)
+                return
             self.counters.batches += count
             # After, never before: a commit that came in between would promise what was not produced.
             newest = {batch.stream_id: batch.time for batch in batches[:count]}
@@ -232,6 +263,8 @@ class Reading:
             return
         del self._active[read]
         self.retries.succeeded(read.state)
+        if self._troubled:
+            self._out_of_trouble(read.table, read.state)
         self._learn_width(active)
         self._planner.finish(read, active.upper_ms)
 
@@ -243,41 +276,13 @@ class Reading:
             if width.cap_ms is None:
                 del self._widths[state]
 
-    def _layout(self, active: _Active, page: RawPage) -> LogLayout | None:
-        """How to read the page's rows; None if the read was broken off to look at the table again first."""
-        table = active.read.table
-        described = self.tables[table]
-        shape = page.shape
-        if table in self._awaiting:
-            # Another read found the columns changed; this page may hold what only the new description knows.
-            self._again(active, shape)
-            return None
-        if self._shapes.setdefault(table, shape) != shape and self._described_for.get(table) != shape:
-            self._again(active, shape)
-            return None
-        try:
-            layout = layout_of(described.description, page.signature)
-        except RetriableSourceError as error:
-            self._described_for.pop(table, None)
-            self._again(active, shape)
-            log.debug("%s: %s", table, error)
-            return None
-        if layout.unknown and self._described_for.get(table) != shape:
-            self._again(active, shape)
-            return None
-        return layout
-
-    def _again(self, active: _Active, shape: tuple[str, ...]) -> None:
-        """The log's columns changed: read the description anew, then this read again from where it stood."""
+    def _again(self, active: _Active) -> None:
+        """The log's columns changed: this read is begun again from where it stood, once the table is described."""
         read = active.read
         log.info("the columns of %s changed", read.table)
-        self._shapes[read.table] = shape
-        self._described_for[read.table] = shape
         self._drop(active)
         self.retries.failed(read.state, RetriableSourceError("the table's columns changed"), self._monotonic())
         self._planner.interrupt(read)
-        self._awaiting.add(read.table)
-        self._describe(read.table)
 
     def _failed(self, active: _Active, error: SourceError) -> None:
         read = active.read
@@ -288,14 +293,9 @@ class Reading:
         if self.retries.hopeless(retrying):
             self._fail(active, str(error))
             return
-        log.log(
-            logging.WARNING if retrying.attempts in (1, 10) else logging.DEBUG,
-            "%s, slot %d: %s; attempt %d follows",
-            read.table,
-            read.slot,
-            error,
-            retrying.attempts + 1,
-        )
+        log.debug("%s, slot %d: %s; attempt %d follows", read.table, read.slot, error, retrying.attempts + 1)
+        self._troubled.setdefault(read.table, set()).add(read.state)
+        self._background.task(READING, read.table).failed(error)
         self._drop(active)
         self._planner.interrupt(read)
 
@@ -304,6 +304,18 @@ class Reading:
         log.error("%s, slot %d: FAILED: %s", read.table, read.slot, reason)
         self._drop(active)
         self._planner.fail(read, reason)
+        self._out_of_trouble(read.table, read.state, worked=False)
+
+    def _out_of_trouble(self, table: TableName, state: GroupState, worked: bool = True) -> None:
+        """A group is read again, or is not to be read any more."""
+        troubled = self._troubled.get(table, set())
+        troubled.discard(state)
+        if not troubled and self._troubled.pop(table, None) is not None:
+            task = self._background.task(READING, table)
+            if worked:
+                task.worked()
+            else:
+                task.dismiss()
 
     def _drop(self, active: _Active) -> None:
         self._active.pop(active.read, None)
@@ -313,11 +325,24 @@ class Reading:
 
     def forget_void(self) -> None:
         """After an abort, a release or a claim: drop the reads that the planner has taken back."""
+        if self._voids == self._planner.voids:
+            return
+        self._voids = self._planner.voids
         for active in list(self._active.values()):
             if not self._planner.is_current(active.read):
                 self._drop(active)
         self._delayed = [each for each in self._delayed if self._planner.is_current(each[2])]
         heapq.heapify(self._delayed)
+        for table, states in list(self._troubled.items()):
+            for state in [state for state in states if state.slot not in self._planner.tables[table].active]:
+                # Somebody else's now; it is no longer ours to try again.
+                self.retries.succeeded(state)
+                self._out_of_trouble(table, state, worked=False)
+
+    def postpone(self, read: Read, error: CdcError) -> None:
+        """Nothing of a read can be delivered at present: break it off, and begin it anew after a pause."""
+        self.retries.failed(read.state, error, self._monotonic())
+        self.interrupt(read)
 
     def interrupt(self, read: Read) -> None:
         """Break one read off; it will be planned again from where it stands."""
@@ -325,9 +350,3 @@ class Reading:
         if active is not None:
             self._drop(active)
         self._planner.interrupt(read)
-
-    def described(self, table: TableName, found: DescribedTable | None) -> None:
-        """A description was just read; None: nothing is new, or it could not be read."""
-        self._awaiting.discard(table)
-        if found is not None:
-            self.tables[table] = found

@@ -9,7 +9,7 @@ import random
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from connector.errors import AccessDenied, FatalSourceError, SourceError, TableMissing
+from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
 from connector.source.settings import ReadingSettings
 
 # A table that is gone may be a schema change that this coordinator has not seen yet; one that stays gone is gone.
@@ -23,7 +23,7 @@ class Retrying:
     """One group's trouble."""
 
     attempts: int
-    error: SourceError
+    error: CdcError
     since: float
     not_before: float
 
@@ -37,7 +37,7 @@ class Retries:
         self.groups: dict[Hashable, Retrying] = {}
         self.total = 0
 
-    def failed(self, group: Hashable, error: SourceError, now: float) -> Retrying:
+    def failed(self, group: Hashable, error: CdcError, now: float) -> Retrying:
         """Note a failure; ``not_before`` says when the next attempt may start."""
         self.total += 1
         known = self.groups.get(group)

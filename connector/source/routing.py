@@ -29,6 +29,9 @@ def release(statement: Any) -> None:
 class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
     """Around the policy that decides whom to ask at all."""
 
+    # What went wrong with finding holders, until somebody asks for it: it costs a detour, never an answer.
+    trouble: Exception | None = None
+
     def populate(self, cluster: Any, hosts: Collection[Any]) -> None:
         self._metadata = cluster.metadata
         super().populate(cluster, hosts)
@@ -37,8 +40,13 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
         plan = list(self._child_policy.make_query_plan(working_keyspace, query))
         token = getattr(query, "stream_token", None)
         if token is not None and len(plan) > 1:
-            holders = self._holders(plan, query.keyspace, query.table, token)
-            plan.sort(key=lambda host: host not in holders)
+            try:
+                holders = self._holders(plan, query.keyspace, query.table, token)
+            except Exception as error:
+                # The driver's picture of ring and tablets changes while it is looked at.
+                self.trouble = error
+            else:
+                plan.sort(key=lambda host: host not in holders)
         return iter(plan)
 
     def _holders(self, plan: Sequence[Any], keyspace: str, table: str, token: int) -> Collection[Any]:

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from connector.errors import AccessDenied, FatalSourceError, RetriableSourceError, TableMissing, UnsupportedServer
+from connector.errors import RetriableSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
-from connector.topology.sets import StreamSet, tablet_set, vnode_set
-from connector.topology.slots import TableName
+from connector.table_name import TableName
+from connector.topology import StreamSet, tablet_set, vnode_set
 
 CURRENT = 0
 
@@ -26,6 +26,10 @@ class StreamSets(Protocol):
 
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
         """The sets of some of the timestamps that were just listed, from the same node."""
+
+    @property
+    def asked(self) -> str:
+        """Whom the last question went to, for people."""
 
 
 class VnodeGenerations:
@@ -42,9 +46,7 @@ class VnodeGenerations:
                 "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'",
                 consistency=self._consistency,
             )
-        except AccessDenied:
-            raise
-        except FatalSourceError as error:
+        except TableMissing as error:
             raise UnsupportedServer(
                 f"the server has no system_distributed.cdc_generation_timestamps (ScyllaDB 4.4 has): {error}"
             ) from None
@@ -57,6 +59,10 @@ class VnodeGenerations:
                 self._known[timestamp] = self._set(timestamp)
             sets[timestamp] = self._known[timestamp]
         return sets
+
+    @property
+    def asked(self) -> str:
+        return "the cluster"
 
     @property
     def _consistency(self) -> str:
@@ -101,6 +107,10 @@ class TabletStreams:
 
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
         return {timestamp: self._set(timestamp) for timestamp in timestamps}
+
+    @property
+    def asked(self) -> str:
+        return "no node" if self._host is None else str(self._host.endpoint)
 
     def _set(self, timestamp: int) -> StreamSet:
         rows = self._connection.query(

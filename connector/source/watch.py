@@ -1,23 +1,33 @@
-"""Watching the server: stream sets, descriptions of tables, the server's clock, each asked for at its own pace.
+"""Watching the server: stream sets, descriptions of tables, the servers' clocks, each asked for at its own pace.
 
-In: a `Planner` and its tables. Out: `TablePlan.observe` for each answer, ``described`` for each description, samples
-for the `ServerClock`. Questions wait in chore threads; everything that changes state runs in the owner thread.
+In: the planner's sets, the `Tables` and what they ask. Out: the planner observes each answer, the tables learn each
+description, the `ServerClock` its samples; what fails is tried again with growing pauses, and told by `Background`.
+Questions wait in chore threads; everything that changes state runs in the owner thread.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connector.errors import CdcError, FatalSourceError, RetriableSourceError, UnsupportedServer
+from connector.errors import (
+    CdcDisabled,
+    FatalSourceError,
+    RetriableSourceError,
+    TableMissing,
+    UnsupportedServer,
+)
+from connector.source.background import LONGEST_PAUSE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
 from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
-from connector.topology import Observed, Planner, StreamSet, TableName, TablePlan, View
+from connector.source.tables import Tables
+from connector.table_name import TableName
+from connector.topology import Observed, SetsPlan, StreamSet, View
 
 log = logging.getLogger(__name__)
 
@@ -27,19 +37,65 @@ GONE_ATTEMPTS = 5
 UNSUPPORTED_ATTEMPTS = 3
 GONE_SECONDS = 5.0
 
+# So often the next node is asked at once: it may know what the first did not.
+OTHER_NODES = 3
+
+STREAM_SETS = Purpose(
+    "stream sets",
+    "new stream sets are not seen",
+    "changes after a split or a new generation may be waiting",
+    steady=True,
+)
+DESCRIPTION = Purpose(
+    "description",
+    "changes of the table's columns are not seen",
+    "rows with new columns are not read before they are",
+    holds=False,
+    steady=True,
+)
+CLOCK = Purpose(
+    "clock",
+    "the servers' time is not updated",
+    "it is extrapolated from the last answers; a clock that falls behind goes unnoticed",
+    holds=False,
+    steady=True,
+)
+CLOCK_OF_ONE = Purpose(
+    "clock",
+    "this server's time is not updated",
+    "it is extrapolated from its last answer; a clock that falls behind goes unnoticed",
+    holds=False,
+    partial=True,
+    steady=True,
+)
+NODES = Purpose(
+    "nodes",
+    "nodes that join, leave or move are not seen",
+    "reads go to the previously known nodes",
+    holds=False,
+    steady=True,
+)
+
 
 @dataclass(slots=True)
 class Poll:
     """One place where stream sets are listed, and the tables that it serves."""
 
     sets: StreamSets
-    plans: list[TablePlan]
+    tables: list[TableName]
+    task: Task
     due: float = 0.0
     running: bool = False
     started_ms: int = 0
-    attempts: int = 0
-    error: str | None = None
     listed: tuple[int, ...] = field(default=())
+
+    @property
+    def error(self) -> str | None:
+        return self.task.error
+
+    @property
+    def attempts(self) -> int:
+        return self.task.attempts
 
 
 class Watch:
@@ -47,54 +103,69 @@ class Watch:
 
     def __init__(
         self,
-        planner: Planner,
+        planner: SetsPlan,
         connection: Connection,
         settings: ReadingSettings,
         chores: Chores,
-        described: Callable[[TableName, DescribedTable | None], None],
+        tables: Tables,
+        background: Background,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
         self._connection = connection
         self._settings = settings
         self._chores = chores
-        self._described = described
+        self._tables = tables
+        self._background = background
         self._monotonic = monotonic
         self.polls: list[Poll] = []
         self._describing: set[TableName] = set()
+        self._describe_again: dict[TableName, float] = {}
+        background.expect(STREAM_SETS, DESCRIPTION)
+        self._clock = background.task(CLOCK)
+        self._clocks: dict[str, Task] = {}
+        self._nodes = background.task(NODES)
         self._clock_due = 0.0
         self._clock_turn = 0
+        self._sampling = False
         self._describe_due = monotonic() + DESCRIBE_SECONDS
-        self._known: dict[TableName, DescribedTable] = {}
         self._missing: dict[TableName, tuple[int, float]] = {}
 
-    def start(self, tables: Iterable[DescribedTable]) -> None:
+    def start(self) -> None:
         """Begin to poll; all vnode tables share one answer."""
-        vnodes: list[TablePlan] = []
-        for table in tables:
-            self._known[table.table] = table
-            plan = self._planner.tables[table.table]
-            if table.tablets:
-                self.polls.append(Poll(TabletStreams(self._connection, table.table), [plan]))
+        vnodes: list[TableName] = []
+        for table, described in self._tables.items():
+            if described.tablets:
+                self._poll(TabletStreams(self._connection, table), [table])
             else:
-                vnodes.append(plan)
+                vnodes.append(table)
         if vnodes:
-            self.polls.append(Poll(VnodeGenerations(self._connection), vnodes))
+            self._poll(VnodeGenerations(self._connection), vnodes)
+
+    def _poll(self, sets: StreamSets, tables: list[TableName]) -> None:
+        about = str(tables[0]) + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
+        self.polls.append(Poll(sets, tables, self._background.task(STREAM_SETS, about)))
 
     def tick(self) -> None:
         """Start what is due."""
         now = self._monotonic()
         for poll in self.polls:
-            if not poll.running and poll.due <= now:
+            if all(self._planner.tables[table].failure is not None for table in poll.tables):
+                poll.task.dismiss()
+            elif not poll.running and poll.due <= now:
                 self._ask(poll, now)
-        if self._clock_due <= now:
-            self._clock_due = now + CLOCK_SECONDS
-            self._chores.submit(self._sample_clock, lambda _, error: None)
+        if self._clock_due <= now and not self._sampling:
+            self._look_at_clocks(now)
+        for table in self._tables.asked:
+            self._background.task(DESCRIPTION, table).holds = True
+            self._start_describing(table)
+        for table in [table for table, due in self._describe_again.items() if due <= now]:
+            self._start_describing(table)
         if self._describe_due <= now:
             # A column that nobody writes does not show in pages; landing wants to hear of it all the same.
             self._describe_due = now + DESCRIBE_SECONDS
-            for table in self._known:
-                self.describe(table)
+            for table in self._tables:
+                self._start_describing(table)
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
@@ -103,6 +174,7 @@ class Watch:
         poll.due = now + self._settings.poll_seconds
         # The answer vouches for the time before the question was sent, not for when it came.
         poll.started_ms = self._connection.clock.now_ms()
+        poll.task.asked(self._connection.address)
         self._chores.submit(poll.sets.listed, lambda listed, error: self._listed(poll, listed, error))
 
     def _listed(self, poll: Poll, listed: tuple[int, ...], error: BaseException | None) -> None:
@@ -111,7 +183,7 @@ class Watch:
             return
         poll.listed = listed
         now = self._connection.clock.now_ms()
-        wanted = sorted({timestamp for plan in poll.plans for timestamp in plan.wanted(listed, now)})
+        wanted = sorted({at for table in poll.tables for at in self._planner.wanted(table, listed, now)})
         if not wanted:
             self._observe(poll, {})
         else:
@@ -126,71 +198,134 @@ class Watch:
     def _observe(self, poll: Poll, sets: dict[int, StreamSet]) -> None:
         poll.running = False
         now = self._connection.clock.now_ms()
-        for plan in poll.plans:
-            wanted = plan.wanted(poll.listed, now)
+        for table in poll.tables:
+            plan, wanted = self._planner.tables[table], self._planner.wanted(table, poll.listed, now)
             if any(timestamp not in sets for timestamp in wanted):
                 poll.due = self._monotonic()  # slots were restored meanwhile, more is wanted: ask once more
                 return
             before = plan.newest
-            seen = plan.observe(View(poll.listed, {at: sets[at] for at in wanted}), poll.started_ms)
+            view = View(poll.listed, {at: sets[at] for at in wanted})
+            seen = self._planner.observe(table, view, poll.started_ms)
             if seen is Observed.EMPTY:
-                poll.error = "no stream set is listed"
+                poll.task.failed(f"{poll.sets.asked} lists no stream set of {table}")
                 # None yet, or none any more: a table that was dropped has no streams either, and no reads that fail.
-                self.describe(plan.table)
+                self._start_describing(table)
+                return
+            if seen is Observed.STALE:
+                late = f"{poll.sets.asked} does not list the newest stream set of {table} that was seen"
+                self._poll_failed(poll, RetriableSourceError(late))
                 return
             if plan.newest is not before and before is not None and plan.newest is not None:
-                log.info("%s: new stream set at %d", plan.table, plan.newest.timestamp)
-        poll.error = None
-        poll.attempts = 0
+                log.info("%s: new stream set at %d", table, plan.newest.timestamp)
+        poll.task.worked()
 
     def _poll_failed(self, poll: Poll, error: BaseException) -> None:
         poll.running = False
-        poll.attempts += 1
-        poll.error = str(error)
-        log.log(logging.WARNING if poll.attempts in (1, 10) else logging.DEBUG, "asking for stream sets: %s", error)
-        if isinstance(error, UnsupportedServer) and poll.attempts >= UNSUPPORTED_ATTEMPTS:
+        poll.task.failed(error)
+        attempts = poll.task.attempts
+        if isinstance(error, UnsupportedServer) and attempts >= UNSUPPORTED_ATTEMPTS:
             # Not if any node ever answered: the others are older, and about to be upgraded.
-            for plan in poll.plans:
-                if plan.polled_at is None:
-                    plan.fail_table(str(error))
-        elif isinstance(error, RetriableSourceError | UnsupportedServer) and poll.attempts <= 3:
-            poll.due = self._monotonic()  # another node may know
+            for table in poll.tables:
+                if self._planner.tables[table].polled_at is None:
+                    self._planner.fail_table(table, str(error))
+        if attempts <= OTHER_NODES:
+            poll.due = self._monotonic()
+        else:
+            pace = self._settings.poll_seconds
+            poll.due = self._monotonic() + max(pace, poll.task.pause(pace / (1 << OTHER_NODES), LONGEST_PAUSE))
 
-    # -- descriptions and the clock --------------------------------------------------------------------------
+    # -- descriptions ----------------------------------------------------------------------------------------
 
-    def describe(self, table: TableName) -> None:
-        """Read a table's description anew; ``described`` is called with it, or with None where nothing is new."""
-        if table in self._describing:
+    def _start_describing(self, table: TableName) -> None:
+        if table in self._describing or self._planner.tables[table].failure is not None:
             return
+        self._describe_again.pop(table, None)
         self._describing.add(table)
+        self._tables.asking(table)
+        self._background.task(DESCRIPTION, table).asked(self._connection.address)
         self._chores.submit(
             lambda: describe_table(self._connection, table), lambda found, error: self._found(table, found, error)
         )
 
     def _found(self, table: TableName, found: DescribedTable | None, error: BaseException | None) -> None:
         self._describing.discard(table)
-        if error is not None and not isinstance(error, CdcError):
-            raise error
-        if isinstance(error, FatalSourceError):
-            self._gone(table, error)
-        else:
+        task = self._background.task(DESCRIPTION, table)
+        if table in self._tables.asked:
+            self._start_describing(table)  # asked for meanwhile: this answer is too old
+        elif error is None and found is not None:
+            task.worked()
+            task.holds = DESCRIPTION.holds
             self._missing.pop(table, None)
-        changed = found is not None and found != self._known.get(table)
-        if found is not None:
-            self._known[table] = found
-        self._described(table, found if changed else None)
+            self._tables.found(found)
+        else:
+            task.failed(error or "no answer")
+            pause = task.pause()
+            if isinstance(error, TableMissing | CdcDisabled):
+                pause = max(pause, self._settings.poll_seconds)
+                self._gone(table, error)
+            else:
+                self._missing.pop(table, None)
+            self._describe_again[table] = self._monotonic() + pause
+            if self._planner.tables[table].failure is not None:
+                self._describe_again.pop(table)
+                task.dismiss()
 
     def _gone(self, table: TableName, error: FatalSourceError) -> None:
         """A table that is missing may be a schema change on its way; one that stays missing is gone."""
         attempts, since = self._missing.get(table, (0, self._monotonic()))
         self._missing[table] = (attempts + 1, since)
-        if attempts == 0:
-            log.warning("%s", error)
         if attempts + 1 >= GONE_ATTEMPTS and self._monotonic() - since >= GONE_SECONDS:
-            self._planner.tables[table].fail_table(str(error))
+            log.error("%s: FAILED: %s", table, error)
+            self._planner.fail_table(table, str(error))
 
-    def _sample_clock(self) -> None:
+    # -- clocks and nodes ------------------------------------------------------------------------------------
+
+    def _look_at_clocks(self, now: float) -> None:
+        self._sampling = True
+        self._clock_due = now + CLOCK_SECONDS
+        self._clock.asked(self._connection.address)
+        present = {str(host.endpoint) for host in self._connection.hosts()}
+        for host in self._clocks.keys() - present:
+            self._clocks.pop(host).dismiss()
+        for host in present - self._clocks.keys():
+            self._clocks[host] = self._background.task(CLOCK_OF_ONE, host)
+        self._chores.submit(self._sample_clocks, self._sampled)
+        try:
+            self._connection.raise_blindness()
+        except Exception as error:
+            self._nodes.failed(error)
+        else:
+            self._nodes.worked()
+
+    def _sample_clocks(self) -> dict[str, Exception | None]:
+        """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
         hosts = self._connection.hosts()
-        if hosts:
-            self._clock_turn = (self._clock_turn + 1) % len(hosts)
-            self._connection.sample_clock(hosts[self._clock_turn])
+        if not hosts:
+            raise RetriableSourceError("no node is known to be up")
+        self._clock_turn = (self._clock_turn + 1) % len(hosts)
+        asked: dict[str, Exception | None] = {}
+        for host in (*hosts[self._clock_turn :], *hosts[: self._clock_turn]):
+            try:
+                self._connection.sample_clock(host)
+            except Exception as error:
+                asked[str(host.endpoint)] = error
+            else:
+                asked[str(host.endpoint)] = None
+                break
+        return asked
+
+    def _sampled(self, asked: dict[str, Exception | None] | None, error: BaseException | None) -> None:
+        self._sampling = False
+        answers = list((asked or {}).items())
+        last = answers[-1][1] if answers else error
+        if last is None:
+            self._clock.worked()
+            for host, refused in answers:
+                task = self._background.task(CLOCK_OF_ONE, host)
+                if refused is None:
+                    task.worked()
+                elif host in self._clocks:
+                    task.failed(refused)
+        else:
+            self._clock.failed(last)
+            self._clock_due = min(self._clock_due, self._monotonic() + self._clock.pause(1.0))

@@ -1,18 +1,18 @@
-"""Stream ids, stream sets, who follows whom; the planner that says what may be read when. Pure: no clock, no I/O.
+"""Stream ids, stream sets, their succession; the planner that decides what may be read when. Pure: no clock, no I/O.
 
 In: what nodes say about stream sets, what the offsets topic says about slots, progress, the time. Out:
-permissions to read, and the entries that a transaction must contain. One `Planner` per worker, one `TablePlan`
-per table (``planner.tables``), owned by one thread; all times are ms since 1970 by one clock. How and why is told
-in ``docs/reading.md``.
+permissions to read, and the entries that a transaction must contain. One `Planner` per worker is the only way to
+change anything; `roles.py` says who may change what. Owned by one thread; all times are ms since 1970 by one clock.
+How and why is told in ``docs/reading.md``.
 
 A worker's life with it::
 
     planner = Planner(tables, slots=P, owner=client_id, confidence_ms=…, lookback_ms=…)
 
     # every few hundred ms, per table (vnode tables share one answer); started = when the poll was sent
-    wanted = plan.wanted(timestamps, now)             # which of the listed sets to fetch
+    wanted = planner.wanted(table, timestamps, now)   # which of the listed sets to fetch
     sets = {t: tablet_set(t, ids) for t in wanted}    # or vnode_set(t, {range_end: ids})
-    plan.observe(View(timestamps, sets), started)
+    planner.observe(table, View(timestamps, sets), started)
 
     planner.follow(records, caught_up)                # what other workers committed, as it becomes visible
     planner.restore(slot, records)                    # a slot that we were assigned, read to its end
@@ -32,17 +32,20 @@ A worker's life with it::
     planner.release(slots)                            # revoked or lost, after committed() or aborted()
 """
 
+from __future__ import annotations
+
+from connector.topology.commits import Commit
 from connector.topology.groups import Gate, GroupState, Read
 from connector.topology.held import Held, Reason
 from connector.topology.ledger import Ledger, SlotLedger, start_of
 from connector.topology.lineage import Observed, View
+from connector.topology.looks import Heir, beyond
 from connector.topology.offsets import (
-    Entry,
     Mark,
     MarkKey,
-    OffsetsRecord,
     Position,
     PositionKey,
+    check_entry,
     mark_entry,
     noted_slots,
     parse_key,
@@ -50,47 +53,51 @@ from connector.topology.offsets import (
     parse_position,
     position_entry,
 )
-from connector.topology.planner import Commit, Planner
+from connector.topology.planner import Planner
+from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan
 from connector.topology.sets import StreamGroup, StreamSet, tablet_set, vnode_set
-from connector.topology.slots import TableName, home_slot, slot_of
+from connector.topology.slots import home_slot, slot_of
 from connector.topology.standing import nothing_left, older_than, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, make_stream, token_of
 from connector.topology.table_plan import TablePlan
-from connector.topology.times import lowest_uuid, micros_of, millis_of, time_key, uuid_bytes, uuid_text
+from connector.topology.table_state import TableState
 from connector.topology.transitions import Transition, transition
 
 __all__ = [
     "MAX_TOKEN",
     "MIN_TOKEN",
     "Commit",
-    "Entry",
+    "CommitsPlan",
     "Gate",
     "GroupState",
+    "Heir",
     "Held",
     "Ledger",
+    "LooksPlan",
     "Mark",
     "MarkKey",
     "Observed",
-    "OffsetsRecord",
     "Planner",
     "Position",
     "PositionKey",
     "Read",
+    "ReadsPlan",
     "Reason",
+    "SetsPlan",
     "SlotLedger",
+    "SlotsPlan",
     "StreamGroup",
     "StreamId",
     "StreamSet",
-    "TableName",
     "TablePlan",
+    "TableState",
     "Transition",
     "View",
+    "beyond",
+    "check_entry",
     "home_slot",
-    "lowest_uuid",
     "make_stream",
     "mark_entry",
-    "micros_of",
-    "millis_of",
     "noted_slots",
     "nothing_left",
     "older_than",
@@ -101,11 +108,8 @@ __all__ = [
     "slot_of",
     "start_of",
     "tablet_set",
-    "time_key",
     "token_of",
     "transition",
-    "uuid_bytes",
-    "uuid_text",
     "visible_to",
     "vnode_set",
 ]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
 from connector.topology.ledger import Ledger, SlotLedger
-from connector.topology.offsets import OffsetsRecord
-from connector.topology.slots import TableName
 
 
 class SlotBook:
@@ -21,10 +21,10 @@ class SlotBook:
         self.owner = owner
         self.own: dict[int, SlotLedger] = {}
         self._followed = [SlotLedger(slots) for _ in range(slots)]
-        self._pending: dict[int, list[OffsetsRecord]] = {}
+        self._pending: dict[int, list[OffsetsEntry]] = {}
         self._caught_up: set[int] = set()
 
-    def restore(self, slot: int, records: Iterable[OffsetsRecord]) -> None:
+    def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
         ledger = self.own[slot] = SlotLedger(self.slots)
         for record in records:
             ledger.apply(record)
@@ -32,7 +32,7 @@ class SlotBook:
     def release(self, slot: int) -> None:
         self.own.pop(slot, None)
 
-    def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> set[int]:
+    def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> set[int]:
         """Take in what became visible; the slots of which something new may be used.
 
         Records of a slot that is not read to its end wait until it is. In a compacted topic an early mark can stand

@@ -1,23 +1,19 @@
 """Claims: the mark with which a worker takes over one table in one slot, and how far back that makes it look.
 
-A `TablePlan` with what is committed about its slots goes in; the mark, or None while it cannot be known, comes out.
+A `TableState` with what is committed about its slots goes in; the mark, or None while it cannot be known, comes out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connector.topology.offsets import Mark
-
-if TYPE_CHECKING:
-    from connector.topology.table_plan import TablePlan
+from connector.topology.table_state import TableState
 
 # Before a table has its first mark, whoever writes that computes the start by its own clock: sets older than
 # our own idea of the lookback are fetched for this much longer.
 LOOKBACK_MARGIN_MS = 86_400_000
 
 
-def first_mark(plan: TablePlan, slot: int, now: int) -> Mark | None:
+def first_mark(plan: TableState, slot: int, now: int) -> Mark | None:
     """The mark that claims ``slot``: what was restored, under our name, or the very first one. None: not yet.
 
     One worker alone decides where a table starts, the owner of its home slot. Were every owner to compute "now minus
@@ -28,7 +24,7 @@ def first_mark(plan: TablePlan, slot: int, now: int) -> Mark | None:
     assert ledger is not None
     if ledger.mark is not None:
         mark = ledger.mark
-        return Mark(mark.read_to, mark.stream_set, mark.start, owner)
+        return Mark(mark.read_to, mark.stream_set, mark.start, owner, mark.rechecked)
     if newest is None:
         return None
     if slot == plan.home:
@@ -36,10 +32,10 @@ def first_mark(plan: TablePlan, slot: int, now: int) -> Mark | None:
     else:
         home = plan.mark_of(plan.home)
         start = None if home is None else home.start
-    return None if start is None else Mark(start, newest.timestamp, start, owner)
+    return None if start is None else Mark(start, newest.timestamp, start, owner, start)
 
 
-def table_start(plan: TablePlan, now: int) -> int | None:
+def table_start(plan: TableState, now: int) -> int | None:
     """Where the table starts, for the owner of its home slot to say.
 
     A mark in any slot tells that it was started before, and only all slots together can tell that it was not: without
@@ -53,11 +49,11 @@ def table_start(plan: TablePlan, now: int) -> int | None:
     return now - plan.lookback_ms if plan.lookback_ms > 0 else plan.lineage.oldest_listed
 
 
-def horizon(plan: TablePlan, now: int) -> int | None:
+def horizon(plan: TableState, now: int) -> int | None:
     """Nothing before this ms is needed any more, neither rows nor who followed whom; None: that is not known.
 
     Below every mark's set as well: a stream that looks as if it had been opened in the first set we know, while a
-    mark's writer had long read it, would be read again from there.
+    mark's writer had long read it, would be read again from there. And below every end that a look is owed beyond.
     """
     if not plan.book.all_known:
         return None
@@ -65,7 +61,7 @@ def horizon(plan: TablePlan, now: int) -> int | None:
     marks = [ledger.mark for ledger in ledgers if ledger.mark is not None]
     if not marks:
         return now - plan.lookback_ms - LOOKBACK_MARGIN_MS if plan.lookback_ms > 0 else None
-    bounds = [min(mark.read_to, mark.stream_set) for mark in marks]
+    bounds = [min(mark.read_to, mark.stream_set, mark.rechecked) for mark in marks]
     bounds += [at.read_to for ledger in ledgers for at in ledger.positions.values()]
     if len(marks) < plan.book.slots:
         bounds.append(min(mark.start for mark in marks))

@@ -1,6 +1,6 @@
 """What a transaction must say about one table: positions, tombstones and marks, and in which order.
 
-A `TablePlan` goes in, `Staged` comes out: the entries to produce, and what to remember once they are
+A `TableState` goes in, `Staged` comes out: the entries to produce, and what to remember once they are
 committed.
 
 A start is right for a stream if everything before it was delivered and nothing at or after it. The start that
@@ -12,28 +12,26 @@ nothing again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from connector.topology import claims
+from connector.offsets_entry import OffsetsEntry
+from connector.topology import claims, looks
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
-from connector.topology.offsets import Entry, Mark, MarkKey, Position, PositionKey, mark_entry, position_entry
-
-if TYPE_CHECKING:
-    from connector.topology.table_plan import TablePlan
+from connector.topology.offsets import Mark, MarkKey, PositionKey, mark_entry, position_entry
+from connector.topology.table_state import Staged, TableState
 
 
-@dataclass(slots=True)
-class Staged:
-    """The part of a commit that concerns one table."""
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What to produce at the end of a transaction, in this order, and the slots that the commit has to
+    name."""
 
-    positions: list[tuple[int, GroupState | None, bytes, Position | None]] = field(default_factory=list)
-    marks: dict[int, Mark] = field(default_factory=dict)
-    claimed: set[int] = field(default_factory=set)
+    entries: tuple[OffsetsEntry, ...]
+    slots: frozenset[int]
 
 
-def stage(plan: TablePlan, now: int, move_marks: bool) -> Staged:
+def stage(plan: TableState, now: int, move_marks: bool) -> Staged:
     """Everything to commit about ``plan``'s table. ``move_marks``: also where nothing but the time has
     passed."""
     staged = Staged()
@@ -55,7 +53,7 @@ def stage(plan: TablePlan, now: int, move_marks: bool) -> Staged:
     return staged
 
 
-def entries(plan: TablePlan, staged: Staged) -> tuple[list[Entry], list[Entry]]:
+def entries(plan: TableState, staged: Staged) -> tuple[list[OffsetsEntry], list[OffsetsEntry]]:
     """Positions and tombstones, and marks: in the transaction all of the former precede all of the latter.
 
     A follower may see any prefix. Were a mark before the position of a stream that stands below it, the
@@ -70,7 +68,7 @@ def entries(plan: TablePlan, staged: Staged) -> tuple[list[Entry], list[Entry]]:
     return positions, marks
 
 
-def settle(plan: TablePlan, staged: Staged) -> None:
+def settle(plan: TableState, staged: Staged) -> None:
     """The commit is known to have happened: our own ledgers say the same as the topic now."""
     for slot, state, stream, position in staged.positions:
         ledger = plan.own_ledger(slot)
@@ -97,7 +95,7 @@ def settle(plan: TablePlan, staged: Staged) -> None:
                     state.delivered = {s: ms for s, ms in state.delivered.items() if ms >= mark.read_to}
 
 
-def _stage_group(plan: TablePlan, state: GroupState, staged: Staged) -> None:
+def _stage_group(plan: TableState, state: GroupState, staged: Staged) -> None:
     """Under an unmoved mark: a position for every stream that delivered, or that lets others pass."""
     ledger = plan.own_ledger(state.slot)
     if ledger is None or ledger.mark is None:
@@ -105,12 +103,12 @@ def _stage_group(plan: TablePlan, state: GroupState, staged: Staged) -> None:
     fresh = plan.fresh.get(state, ())
     passed = plan.passed(state) if state in plan.announced else None
     for stream in state.group.streams if passed is not None else fresh:
-        position = state.position(stream)
+        position = state.late.get(stream) or state.position(stream)
         if stream in fresh or (passed is not None and _start(ledger, state, stream) < passed):
             staged.positions.append((state.slot, state, stream, position))
 
 
-def _stage_mark(plan: TablePlan, slot: int, ledger: Ledger, staged: Staged) -> None:
+def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged) -> None:
     """Under a mark that moves: also a position for every stream that the new mark would put wrong, and
     tombstones."""
     old = ledger.mark
@@ -118,7 +116,8 @@ def _stage_mark(plan: TablePlan, slot: int, ledger: Ledger, staged: Staged) -> N
     states = plan.lineage.groups(slot)
     # `stream_set` never goes down, or streams of the sets above it would start at their opening again, rows
     # delivered or not; `readable` has made sure that we know all of them.
-    moved = Mark(_next_mark(plan, states, old), plan.newest.timestamp, old.start, plan.book.owner)
+    rechecked = looks.rechecked(plan, slot, old.rechecked)
+    moved = Mark(_next_mark(plan, states, old), plan.newest.timestamp, old.start, plan.book.owner, rechecked)
     alone = Ledger()
     alone.mark = moved
     for state in states:
@@ -132,21 +131,26 @@ def _stage_mark(plan: TablePlan, slot: int, ledger: Ledger, staged: Staged) -> N
         staged.marks[slot] = moved
 
 
-def _stage_under(plan: TablePlan, state: GroupState, alone: Ledger, ledger: Ledger, staged: Staged) -> None:
+def _stage_under(plan: TableState, state: GroupState, alone: Ledger, ledger: Ledger, staged: Staged) -> None:
     usual = start_of(alone, b"", state.opened, state.close, state.opened_known)
     assert usual is not None
     passed = plan.passed(state) if state in plan.announced else None
     hidden = passed is not None and usual.read_to < passed
+    assert alone.mark is not None
+    # What was delivered beyond the close has to be known until nobody looks there any more.
+    late = {} if state.close is None or state.close <= alone.mark.rechecked else state.late
     if state.level < usual.read_to or hidden:
         streams = list(state.group.streams)
-    elif state.apart or state.delivered or state.recorded:
-        streams = [s for s in state.group.streams if s in state.apart or s in state.delivered or s in state.recorded]
+    elif late or state.apart or state.delivered or state.recorded:
+        noted = {*late, *state.apart, *state.delivered, *state.recorded}
+        streams = [stream for stream in state.group.streams if stream in noted]
     else:
         return
     for stream in streams:
-        position = state.position(stream)
+        position = late.get(stream) or state.position(stream)
         wrong = (
-            position.after is not None
+            stream in late
+            or position.after is not None
             or position.read_to < usual.read_to
             or state.delivered.get(stream, usual.read_to - 1) >= usual.read_to
             or (passed is not None and usual.read_to < passed <= position.read_to)
@@ -158,7 +162,7 @@ def _stage_under(plan: TablePlan, state: GroupState, alone: Ledger, ledger: Ledg
             staged.positions.append((state.slot, state, stream, None))
 
 
-def _next_mark(plan: TablePlan, states: list[GroupState], old: Mark) -> int:
+def _next_mark(plan: TableState, states: list[GroupState], old: Mark) -> int:
     """How far the mark of a slot may move: as far as its slowest stream, but for a few that are far behind.
 
     Those get positions instead, so that one group that is FAILED or waits does not make all others start from its

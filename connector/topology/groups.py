@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from connector.table_name import TableName
+from connector.timeuuid import millis_of
 from connector.topology.offsets import Position
 from connector.topology.sets import StreamGroup
-from connector.topology.slots import TableName
-from connector.topology.times import millis_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +27,7 @@ class Read:
     """One permission to read: ``streams`` from ``read_to`` (or, where ``after`` is given, behind it) up to
     ``limit``, exclusive.
 
+    ``late``: beyond the close, see `looks.py`.
     Hand rows of it on only while `TablePlan.is_current` says so: after an abort, a revocation or a new claim
     its pages belong to nobody any more.
     """
@@ -38,14 +39,19 @@ class Read:
     read_to: int
     after: bytes | None
     limit: int
-    epoch: int
+    late: bool = False
 
     @property
     def range_end(self) -> int:
         return self.state.group.range_end
 
 
-Saved = tuple[int, dict[bytes, Position], dict[bytes, int]]
+Saved = tuple[int, dict[bytes, Position], dict[bytes, int], dict[bytes, Position], bool]
+
+
+def is_beyond(position: Position, close: int) -> bool:
+    """Something at or after ``close`` is delivered, or known not to be there."""
+    return position.read_to > close or (position.read_to == close and position.after is not None)
 
 
 class GroupState:
@@ -53,12 +59,14 @@ class GroupState:
 
     ``level`` is the position of all streams that are not in ``apart``. ``delivered`` keeps, per stream, the
     ms of the last delivered row where the committed mark does not cover it. ``recorded`` are the streams with
-    a position in the topic.
+    a position in the topic. Beyond the close: ``late`` are the streams of which more was delivered than what lies
+    before it, ``looked`` says that nothing more is expected, ``look_at`` when to look again; ``heirs`` took over from
+    the group, ``holds`` counts the looks that it has to stand still for.
     """
 
     __slots__ = (
-        "apart", "close", "delivered", "failure", "gates", "group", "level", "opened", "opened_known",
-        "queued", "reading", "recorded", "slot", "waiters", "watched",
+        "apart", "close", "delivered", "failure", "gates", "group", "heirs", "holds", "late", "level", "look_at",
+        "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters", "watched",
     )  # fmt: skip
 
     def __init__(self, group: StreamGroup, slot: int, opened: int, opened_known: bool) -> None:
@@ -77,6 +85,11 @@ class GroupState:
         self.reading: Read | None = None
         self.failure: str | None = None
         self.queued = False
+        self.heirs: list[GroupState] = []
+        self.holds = 0
+        self.late: dict[bytes, Position] = {}
+        self.looked = False
+        self.look_at = 0
 
     @property
     def read_to(self) -> int:
@@ -92,6 +105,12 @@ class GroupState:
 
     def position(self, stream: bytes) -> Position:
         return self.apart.get(stream) or Position(self.level)
+
+    @property
+    def reaches(self) -> int:
+        """Nothing of the group at or after this ms is delivered."""
+        ends = [(self.level, None), *self.apart.values(), *self.late.values()]
+        return max(max(read_to, 0 if after is None else millis_of(after) + 1) for read_to, after in ends)
 
     def next_read(self, cap: int) -> tuple[tuple[bytes, ...], Position, int]:
         """Which streams to read next, from where, up to where.
@@ -123,6 +142,11 @@ class GroupState:
         self.apart[stream] = Position(ms if ms > read_to else read_to, time)
         self.delivered[stream] = ms
 
+    def delivered_late(self, stream: bytes, time: bytes) -> None:
+        """As `delivered_row`, beyond the close."""
+        assert self.close is not None
+        self.late[stream] = Position(self.close, time)
+
     def read_ended(self, streams: tuple[bytes, ...], read_to: int) -> None:
         """All rows of ``streams`` before ``read_to`` are produced. Never moves a stream back that is further inside."""
         ahead = {
@@ -143,11 +167,17 @@ class GroupState:
         self.cap_at_close()
 
     def cap_at_close(self) -> None:
-        """Nothing is ever written to a stream at or after its close: positions beyond mean the same as the
-        close."""
+        """What is written to a stream at or after its close is the business of looks: to everybody else, positions
+        beyond mean the same as the close. What was read there while the close was not known is not read again by a
+        look."""
         close = self.close
         if close is None:
             return
+        if self.level > close or self.apart:
+            for stream in self.group.streams:
+                at = self.position(stream)
+                if is_beyond(at, close):
+                    self.late.setdefault(stream, at)
         self.level = min(self.level, close)
         for stream, position in self.apart.items():
             if position.read_to >= close:
@@ -174,14 +204,14 @@ class GroupState:
             self.apart.clear()
 
     def save(self) -> Saved:
-        return self.level, dict(self.apart), dict(self.delivered)
+        return self.level, dict(self.apart), dict(self.delivered), dict(self.late), self.looked
 
     def stood_at(self, saved: Saved) -> int:
         """What `read_to` was then."""
-        level, apart, _ = saved
+        level, apart, *_ = saved
         at = [position.read_to for position in apart.values()]
         return min(at if len(at) == len(self.group.streams) else [level, *at])
 
     def put_back(self, saved: Saved) -> None:
-        level, apart, delivered = saved
-        self.level, self.apart, self.delivered = level, dict(apart), dict(delivered)
+        level, apart, delivered, late, self.looked = saved
+        self.level, self.apart, self.delivered, self.late = level, dict(apart), dict(delivered), dict(late)

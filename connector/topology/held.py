@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from connector.table_name import TableName
 from connector.topology import claims
-from connector.topology.slots import TableName
-
-if TYPE_CHECKING:
-    from connector.topology.table_plan import TablePlan
+from connector.topology.table_state import TableState
 
 
 class Reason(Enum):
     """Why something is held back. The value is the wording of `status`."""
 
     NO_SETS = "no stream set is known yet"
-    NO_POLL = "no recent answer about stream sets"
+    NO_POLL = "no recent answer to a poll of the stream sets"
     NOT_CLAIMED = "the claim of the slot is not committed yet"
-    HOME_SLOT = "the worker of the table's home slot has not said yet where the table starts"
-    OLDER_VIEW = "the nodes asked so far do not show the newest stream set that was already read"
-    OLDER_START = "the table was started further back than this worker's lookback reaches; restart the worker"
+    HOME_SLOT = "the worker of the table's home slot has not committed the table's start yet"
+    OLDER_VIEW = "the nodes polled so far do not return the newest stream set that was already read"
+    OLDER_START = "the table was started further back than this worker's lookback; restart the worker"
     PREDECESSOR = "an earlier stream of the same keys is not delivered yet"
     FAILED = "failed"
 
@@ -48,7 +45,7 @@ class Held:
     note: str | None = None
 
 
-def held(plan: TablePlan, now: int) -> Iterator[Held]:
+def held(plan: TableState, now: int) -> Iterator[Held]:
     """Everything of the table that this worker should read and does not."""
     table = plan.table
     if plan.failure is not None:
@@ -75,7 +72,7 @@ def held(plan: TablePlan, now: int) -> Iterator[Held]:
             yield from _held_groups(plan, slot)
 
 
-def _held_groups(plan: TablePlan, slot: int) -> Iterator[Held]:
+def _held_groups(plan: TableState, slot: int) -> Iterator[Held]:
     for state in plan.lineage.groups(slot):
         if state.failure is not None:
             yield Held(

@@ -6,16 +6,16 @@ than was delivered.
 
 from __future__ import annotations
 
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
 from connector.topology.offsets import (
     Mark,
     MarkKey,
-    OffsetsRecord,
     Position,
     parse_key,
     parse_mark,
     parse_position,
 )
-from connector.topology.slots import TableName
 
 
 class Ledger:
@@ -43,9 +43,9 @@ class SlotLedger:
             ledger = self.tables[table] = Ledger()
         return ledger
 
-    def apply(self, record: OffsetsRecord) -> TableName | None:
+    def apply(self, record: OffsetsEntry) -> TableName | None:
         """Take one entry in; the table it was about, if it was one of ours."""
-        key = parse_key(record.key)
+        key = parse_key(record.key, record.place)
         if key is None:
             return None
         ledger = self.table(key.table)
@@ -53,11 +53,11 @@ class SlotLedger:
             # Marks for another number of slots speak about other streams.
             if key.slots != self.slots:
                 return None
-            ledger.mark = None if record.value is None else parse_mark(record.value)
+            ledger.mark = None if record.value is None else parse_mark(record.value, record.place)
         elif record.value is None:
             ledger.positions.pop(key.stream, None)
         else:
-            ledger.positions[key.stream] = parse_position(record.value)
+            ledger.positions[key.stream] = parse_position(record.value, record.place)
         return key.table
 
 

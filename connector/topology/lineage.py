@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from connector.table_name import TableName
 from connector.topology.groups import Gate, GroupState
 from connector.topology.sets import StreamGroup, StreamSet
-from connector.topology.slots import TableName, slot_of
+from connector.topology.slots import slot_of
 from connector.topology.transitions import transition
 
 
@@ -101,7 +102,10 @@ class Lineage:
         added = [self._add(group, new.timestamp, opened_known=True) for group in change.opened]
         for group, sources in change.waits:
             waited_for = tuple(before[source.streams[0]] for source in sources)
-            self._shut(self._open[group.streams[0]], Gate(new.timestamp, waited_for))
+            heir = self._open[group.streams[0]]
+            self._shut(heir, Gate(new.timestamp, waited_for))
+            for source in waited_for:
+                source.heirs.append(heir)
         self.newest = new
         return added
 

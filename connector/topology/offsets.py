@@ -1,4 +1,4 @@
-"""Marks and positions: what the offsets topic says about tables and streams, and how it is spelled there.
+"""Marks and positions: the content of the offsets topic for tables and streams, and its encoding.
 
 Decoded records (a mapping for the key's second member, one for the value, None for a tombstone) go in, frozen
 values come out, and back. The connector's name in front of the key, and the JSON text, belong to
@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from connector.errors import FatalDeliveryError
-from connector.topology.slots import TableName
-from connector.topology.times import uuid_bytes, uuid_text
+from connector.offsets_entry import OffsetsEntry, is_owner
+from connector.table_name import TableName
+from connector.timeuuid import LAST_MS, uuid_bytes, uuid_text
+
+#: More than any topic has partitions: a number without bound would be counted up to.
+_MOST_SLOTS = 1_000_000
 
 
 class Position(NamedTuple):
@@ -30,13 +34,20 @@ class Mark:
     """What holds for all streams of one table in one slot that have no position of their own.
 
     ``stream_set`` is the newest set that the writer of the mark took into account, ``start`` where the table
-    began, ``owner`` the process that wrote it.
+    began, ``owner`` the process that wrote it. Streams that ended at ``rechecked`` or before need no further look
+    beyond their end.
     """
 
     read_to: int
     stream_set: int
     start: int
     owner: str
+    rechecked: int = -1
+
+    def __post_init__(self) -> None:
+        if self.rechecked < 0:
+            # Versions that did not look beyond the ends of streams owe no look for what they had read.
+            object.__setattr__(self, "rechecked", min(self.read_to, self.stream_set))
 
 
 class MarkKey(NamedTuple):
@@ -50,29 +61,7 @@ class PositionKey(NamedTuple):
     stream: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One record for the offsets topic; ``slot`` is its partition, ``value`` None a tombstone."""
-
-    slot: int
-    key: Mapping[str, Any]
-    value: Mapping[str, Any] | None
-
-
-class OffsetsRecord(Protocol):
-    """What `Planner.restore` and `Planner.follow` take: any object with a decoded key and value."""
-
-    @property
-    def slot(self) -> int: ...
-
-    @property
-    def key(self) -> Mapping[str, Any]: ...
-
-    @property
-    def value(self) -> Mapping[str, Any] | None: ...
-
-
-def mark_entry(key: MarkKey, mark: Mark | None) -> Entry:
+def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
     members = {
         "keyspace_name": key.table.keyspace,
         "table_name": key.table.name,
@@ -80,64 +69,99 @@ def mark_entry(key: MarkKey, mark: Mark | None) -> Entry:
         "slots": key.slots,
     }
     if mark is None:
-        return Entry(key.slot, members, None)
+        return OffsetsEntry(key.slot, members, None)
     value = {
         "read_to": mark.read_to,
         "stream_set": mark.stream_set,
         "start": mark.start,
         "owner": mark.owner,
+        "rechecked": mark.rechecked,
     }
-    return Entry(key.slot, members, value)
+    return OffsetsEntry(key.slot, members, value)
 
 
-def position_entry(slot: int, key: PositionKey, position: Position | None) -> Entry:
+def position_entry(slot: int, key: PositionKey, position: Position | None) -> OffsetsEntry:
     members = {
         "keyspace_name": key.table.keyspace,
         "table_name": key.table.name,
         "stream_id": key.stream.hex(),
     }
     if position is None:
-        return Entry(slot, members, None)
+        return OffsetsEntry(slot, members, None)
     value: dict[str, Any] = {"read_to": position.read_to}
     if position.after is not None:
         value["after"] = uuid_text(position.after)
-    return Entry(slot, members, value)
+    return OffsetsEntry(slot, members, value)
 
 
-def _unreadable(kind: str, members: Mapping[str, Any], error: Exception) -> FatalDeliveryError:
-    return FatalDeliveryError(f"the offsets topic holds a {kind} that cannot be read: {dict(members)} ({error})")
+def _unreadable(kind: str, place: str, members: Mapping[str, Any], error: Exception) -> FatalDeliveryError:
+    why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return FatalDeliveryError(
+        f"{place}: a {kind} of this connector cannot be read: {dict(members)} ({why}); something else wrote it: "
+        "write a tombstone for its key, or move the table to a known time (`scylla-cdc offsets reset`)"
+    )
 
 
-def parse_key(key: Mapping[str, Any]) -> MarkKey | PositionKey | None:
+def _whole(value: Any, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{value!r} is not a number from {low} to {high}")
+    return value
+
+
+def _time(value: Any) -> int:
+    return _whole(value, -1, LAST_MS)
+
+
+def _table(key: Mapping[str, Any]) -> TableName:
+    keyspace, name = key["keyspace_name"], key["table_name"]
+    if not (isinstance(keyspace, str) and isinstance(name, str)):
+        raise TypeError("names are texts")
+    return TableName(keyspace, name)
+
+
+def parse_key(key: Mapping[str, Any], place: str = "the offsets topic") -> MarkKey | PositionKey | None:
     """The key of a mark or a position; None for a kind of record that this version does not know."""
     try:
         if "stream_id" in key:
-            table = TableName(str(key["keyspace_name"]), str(key["table_name"]))
-            return PositionKey(table, bytes.fromhex(key["stream_id"]))
+            return PositionKey(_table(key), bytes.fromhex(key["stream_id"]))
         if "slots" in key:
-            table = TableName(str(key["keyspace_name"]), str(key["table_name"]))
-            return MarkKey(table, int(key["slot"]), int(key["slots"]))
+            slots = _whole(key["slots"], 1, _MOST_SLOTS)
+            return MarkKey(_table(key), _whole(key["slot"], 0, slots - 1), slots)
     except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable("key", key, error) from None
+        raise _unreadable("key", place, key, error) from None
     return None
 
 
-def parse_mark(value: Mapping[str, Any]) -> Mark:
+def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Mark:
     try:
-        return Mark(int(value["read_to"]), int(value["stream_set"]), int(value["start"]), str(value["owner"]))
+        read_to, stream_set, start = (_time(value[name]) for name in ("read_to", "stream_set", "start"))
+        owner = value["owner"]
+        if not is_owner(owner):
+            raise ValueError("owner is not the name of a process")
+        return Mark(read_to, stream_set, start, owner, _time(value.get("rechecked", -1)))
     except (KeyError, TypeError, ValueError) as error:
-        raise _unreadable("mark", value, error) from None
+        raise _unreadable("mark", place, value, error) from None
 
 
-def parse_position(value: Mapping[str, Any]) -> Position:
+def parse_position(value: Mapping[str, Any], place: str = "the offsets topic") -> Position:
     try:
         after = value.get("after")
-        return Position(int(value["read_to"]), None if after is None else uuid_bytes(after))
+        return Position(_time(value["read_to"]), None if after is None else uuid_bytes(after))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unreadable("position", value, error) from None
+        raise _unreadable("position", place, value, error) from None
 
 
-def noted_slots(records: Iterable[OffsetsRecord]) -> int | None:
+def check_entry(entry: OffsetsEntry) -> None:
+    """Raises ``FatalDeliveryError`` for an entry that cannot be read."""
+    key = parse_key(entry.key, entry.place)
+    if entry.value is not None:
+        if isinstance(key, MarkKey):
+            parse_mark(entry.value, entry.place)
+        elif key is not None:
+            parse_position(entry.value, entry.place)
+
+
+def noted_slots(records: Iterable[OffsetsEntry]) -> int | None:
     """The number of slots that existing marks were written for, or None without marks.
 
     It rules over the setting and over the topic's partitions: with another number streams would belong to
@@ -145,7 +169,7 @@ def noted_slots(records: Iterable[OffsetsRecord]) -> int | None:
     """
     alive: dict[MarkKey, bool] = {}
     for record in records:
-        key = parse_key(record.key)
+        key = parse_key(record.key, record.place)
         if isinstance(key, MarkKey):
             alive[key] = record.value is not None
     noted = sorted({key.slots for key in alive if alive[key]})

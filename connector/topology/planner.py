@@ -2,41 +2,34 @@
 
 In: slots restored, followed, released; the time. Out: reads, fair between tables; and, per transaction, the
 ordered entries for the offsets topic. The steps and their order are told in the room's docstring
-(`connector.topology`).
+(`connector.topology`); which of them belong to whom, in `roles.py`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from connector.topology import claims
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
+from connector.topology import claims, looks
 from connector.topology.book import SlotBook
-from connector.topology.commits import entries
+from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read
 from connector.topology.held import Held, held
-from connector.topology.offsets import Entry, OffsetsRecord
+from connector.topology.lineage import Observed, View
+from connector.topology.looks import Heir
 from connector.topology.sets import StreamGroup
-from connector.topology.slots import TableName
 from connector.topology.table_plan import TablePlan
+from connector.topology.table_state import TableState
 
 # Reads that one table may get before it is another one's turn.
 PORTION = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What to produce at the end of a transaction, in this order, and the slots that the commit has to
-    name."""
-
-    entries: tuple[Entry, ...]
-    slots: frozenset[int]
-
-
 class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
-    `noted_slots`)."""
+    `noted_slots`). ``voids`` counts how often reads were taken back."""
 
     plan_class = TablePlan
 
@@ -48,38 +41,62 @@ class Planner:
         owner: str,
         confidence_ms: int,
         lookback_ms: int = 0,
+        grace_ms: int | None = None,
     ) -> None:
         self.book = SlotBook(slots, owner)
+        self.voids = 0
         self._turn = 0
-        self.tables = {table: self.plan_class(table, self.book, confidence_ms, lookback_ms) for table in tables}
+        self._plans = {
+            table: self.plan_class(table, self.book, confidence_ms, lookback_ms, grace_ms) for table in tables
+        }
+
+    @property
+    def tables(self) -> Mapping[TableName, TableState]:
+        """Each table's plan, to look at; it is changed through this class alone."""
+        return self._plans
+
+    # -- stream sets -----------------------------------------------------------------------------------------
+
+    def wanted(self, table: TableName, listed: Iterable[int], now: int) -> tuple[int, ...]:
+        """Of the timestamps that a node lists, those whose sets `observe` needs."""
+        return self._plans[table].wanted(listed, now)
+
+    def observe(self, table: TableName, view: View, polled_at: int) -> Observed:
+        """Take in the answer to a poll that *started* at ``polled_at``."""
+        return self._plans[table].observe(view, polled_at)
+
+    def fail_table(self, table: TableName, reason: str) -> None:
+        """Nothing of the table is read any more."""
+        self._plans[table].fail_table(reason)
 
     # -- slots -----------------------------------------------------------------------------------------------
 
-    def restore(self, slot: int, records: Iterable[OffsetsRecord]) -> None:
+    def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
         """A newly assigned slot: everything committed in its partition, oldest first. Its claim becomes part
         of the next commit; nothing of it is read before that commit has succeeded."""
         self.release([slot])
         self.book.restore(slot, records)
 
-    def follow(self, records: Iterable[OffsetsRecord], caught_up: Collection[int]) -> None:
+    def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> None:
         """What became visible in any slots, in each partition's order, from its beginning.
 
         ``caught_up`` are the slots that have been read to their end (an end-of-partition event, not a high watermark
         that was noted before); records of others wait. Own slots may be included, they are used after a release.
         """
         changed = self.book.follow(records, caught_up)
-        for plan in self.tables.values():
+        for plan in self._plans.values():
             plan.followed(changed)
 
     def release(self, slots: Iterable[int]) -> None:
         """Slots that were revoked or lost, after the open transaction was committed or aborted (and
         `committed` or `aborted` called). After an unknown outcome or a fatal producer error: `forget`."""
         gone = [slot for slot in slots if slot in self.book.own]
+        self.voids += 1
         if not gone:
             return
         for slot in gone:
             self.book.release(slot)
-        for plan in self.tables.values():
+        for plan in self._plans.values():
             plan.release(gone)
 
     def forget(self) -> list[int]:
@@ -99,7 +116,7 @@ class Planner:
         """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
         or `fail`."""
         waiting: list[tuple[int, int, TablePlan]] = []
-        plans = list(self.tables.values())
+        plans = list(self._plans.values())
         self._turn += 1
         for number, plan in enumerate(plans):
             oldest = plan.oldest()
@@ -117,20 +134,42 @@ class Planner:
                 heapq.heappush(waiting, (oldest, turn + len(plans), plan))
         return reads
 
+    def looks(self, now: int, count: int) -> list[Read]:
+        """Up to ``count`` reads beyond the ends of closed streams; each stands until `finish_look`, `interrupt` or
+        `fail`."""
+        reads: list[Read] = []
+        for plan in self._plans.values():
+            reads += looks.begin(plan, now, count - len(reads))
+        return reads
+
+    def hold(self, read: Read) -> list[Heir] | None:
+        """Let those stand still that may deliver later rows of what a look found; None: not all are this worker's."""
+        self.voids += 1
+        return looks.hold(self._plans[read.table], read)
+
+    def finish_look(self, read: Read, found: bool, now: int) -> bool:
+        return looks.finish(self._plans[read.table], read, found, now)
+
+    def look_later(self, read: Read, at: int) -> None:
+        """A look that came to nothing is begun anew, not before ``at``."""
+        read.state.look_at = at
+        self.interrupt(read)
+
     def is_current(self, read: Read) -> bool:
-        return self.tables[read.table].is_current(read)
+        """The read still stands; pages of one that does not are dropped."""
+        return self._plans[read.table].is_current(read)
 
     def advance(self, read: Read, stream: bytes, time: bytes) -> bool:
-        return self.tables[read.table].advance(read, stream, time)
+        return self._plans[read.table].advance(read, stream, time)
 
     def finish(self, read: Read, read_to: int | None = None) -> bool:
-        return self.tables[read.table].finish(read, read_to)
+        return self._plans[read.table].finish(read, read_to)
 
     def interrupt(self, read: Read) -> None:
-        self.tables[read.table].interrupt(read)
+        self._plans[read.table].interrupt(read)
 
     def fail(self, read: Read, reason: str) -> None:
-        self.tables[read.table].fail(read, reason)
+        self._plans[read.table].fail(read, reason)
 
     # -- transactions ----------------------------------------------------------------------------------------
 
@@ -139,7 +178,7 @@ class Planner:
         delivered."""
         return any(
             plan.announced or any(claims.first_mark(plan, slot, now) is not None for slot in plan.claimable())
-            for plan in self.tables.values()
+            for plan in self._plans.values()
         )
 
     def commit_entries(self, now: int, move_marks: bool = False) -> Commit:
@@ -149,10 +188,10 @@ class Planner:
         (every 5 s) the marks follow the time; without, only what changed is written. Empty entries: nothing
         to say, and if no record was produced either, there is nothing to commit: call `committed`.
         """
-        positions: list[Entry] = []
-        marks: list[Entry] = []
+        positions: list[OffsetsEntry] = []
+        marks: list[OffsetsEntry] = []
         touched: set[int] = set()
-        for plan in self.tables.values():
+        for plan in self._plans.values():
             touched.update(state.slot for state in plan.fresh)
             first, last = entries(plan, plan.stage(now, move_marks))
             positions += first
@@ -162,20 +201,21 @@ class Planner:
         return Commit((*positions, *marks), frozenset(touched))
 
     def committed(self) -> None:
-        for plan in self.tables.values():
+        for plan in self._plans.values():
             plan.committed()
 
     def aborted(self) -> None:
-        for plan in self.tables.values():
+        self.voids += 1
+        for plan in self._plans.values():
             plan.aborted()
 
     # -- looking at it ---------------------------------------------------------------------------------------
 
     def held(self, now: int) -> Iterator[Held]:
         """Everything that this worker should read and does not, with the reasons."""
-        for plan in self.tables.values():
+        for plan in self._plans.values():
             yield from held(plan, now)
 
     def finished(self) -> list[tuple[TableName, StreamGroup]]:
         """Groups that were forgotten since the last call: closed, delivered, committed."""
-        return [(table, group) for table, plan in self.tables.items() for group in plan.finished()]
+        return [(table, group) for table, plan in self._plans.items() for group in plan.finished()]

@@ -6,18 +6,9 @@ ids, so every worker computes the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from zlib import crc32
 
-
-class TableName(NamedTuple):
-    """A base table; its ``str`` is what slots are computed from."""
-
-    keyspace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.keyspace}.{self.name}"
+from connector.table_name import TableName
 
 
 def slot_of(table: TableName, range_end: int, slots: int) -> int:

@@ -1,24 +1,21 @@
-"""Where a table stands, for `status`, lag and the warnings about expiry: a `TablePlan` in, plain values out."""
+"""A table's progress, for `status`, lag and the warnings about expiry: a `TableState` in, plain values out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connector.topology.groups import GroupState
 from connector.topology.offsets import Position
-
-if TYPE_CHECKING:
-    from connector.topology.table_plan import TablePlan
+from connector.topology.table_state import TableState
 
 
-def visible_to(plan: TablePlan) -> int | None:
+def visible_to(plan: TableState) -> int | None:
     """Everything before this ms in the claimed slots can be read in Kafka; None: nothing is being read."""
     states = [*_undrained(plan), *(state for state in plan.fresh if state.drained)]
     return min(map(plan.visible_to, states), default=None)
 
 
-def older_than(plan: TablePlan, ms: int) -> Iterator[tuple[bytes, Position]]:
+def older_than(plan: TableState, ms: int) -> Iterator[tuple[bytes, Position]]:
     """Own streams that stand before ``ms``: with now - ttl, those whose next rows may have expired unread."""
     for state in _undrained(plan):
         if state.read_to < ms:
@@ -28,7 +25,7 @@ def older_than(plan: TablePlan, ms: int) -> Iterator[tuple[bytes, Position]]:
                     yield stream, position
 
 
-def nothing_left(plan: TablePlan) -> bool:
+def nothing_left(plan: TableState) -> bool:
     """There is something to read in the claimed slots, and all of it is FAILED or waits for what is."""
     if plan.failure is not None:
         return bool(plan.active)
@@ -36,7 +33,7 @@ def nothing_left(plan: TablePlan) -> bool:
     return bool(states) and all(state.failure is not None or _hopeless(plan, state) for state in states)
 
 
-def _hopeless(plan: TablePlan, state: GroupState) -> bool:
+def _hopeless(plan: TableState, state: GroupState) -> bool:
     """Behind a failure, at any distance: a child of a child of a failed stream waits for ever as well."""
     seen: set[int] = set()
     while id(state) not in seen:
@@ -50,6 +47,6 @@ def _hopeless(plan: TablePlan, state: GroupState) -> bool:
     return False
 
 
-def _undrained(plan: TablePlan) -> Iterator[GroupState]:
+def _undrained(plan: TableState) -> Iterator[GroupState]:
     for slot in sorted(plan.active):
         yield from (state for state in plan.lineage.groups(slot) if not state.drained)

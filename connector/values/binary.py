@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from connector.values.scalars import (
     NATIVE_CODECS,
@@ -25,6 +25,7 @@ from connector.values.scalars import (
     malformed,
 )
 from connector.values.types import (
+    ByNative,
     CqlType,
     ListType,
     MapType,
@@ -54,15 +55,27 @@ _NULL_LENGTH: Final = _pack_int32(-1)
 
 # The sizes that the server itself counts as fixed inside a vector; smallint, tinyint, date, time and
 # counter are not among them: servers write a length before each of those elements.
-_FIXED_SIZES: Final = {
-    "boolean": 1,
-    "int": 4,
-    "float": 4,
+_FIXED_SIZES: Final[ByNative[int | None]] = {
+    "ascii": None,
     "bigint": 8,
+    "blob": None,
+    "boolean": 1,
+    "counter": None,
+    "date": None,
+    "decimal": None,
     "double": 8,
+    "duration": None,
+    "float": 4,
+    "inet": None,
+    "int": 4,
+    "smallint": None,
+    "text": None,
+    "time": None,
     "timestamp": 8,
-    "uuid": 16,
     "timeuuid": 16,
+    "tinyint": None,
+    "uuid": 16,
+    "varint": None,
 }
 
 
@@ -79,11 +92,13 @@ def decode(type_: CqlType, raw: bytes) -> Any:
 def fixed_size(type_: CqlType) -> int | None:
     """The size of every value of the type as a vector's element; None if elements carry their length."""
     if isinstance(type_, NativeType):
-        return _FIXED_SIZES.get(type_.name)
+        return _FIXED_SIZES[type_.name]
     if isinstance(type_, VectorType):
         size = fixed_size(type_.element)
         return None if size is None else size * type_.dimensions
-    return None
+    if isinstance(type_, ListType | SetType | MapType | TupleType | UserType):
+        return None
+    assert_never(type_)
 
 
 @lru_cache(maxsize=4096)
@@ -101,7 +116,7 @@ def encoder(type_: CqlType) -> Encode:
         return _tuple_encoder(type_.cql(), [encoder(field) for _, field in type_.fields])
     if isinstance(type_, VectorType):
         return _vector_encoder(type_)
-    raise ValueError(f"{type_!r} is not a CQL type")
+    assert_never(type_)
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +134,7 @@ def decoder(type_: CqlType) -> Decode:
         return _tuple_decoder(type_.cql(), [decoder(field) for _, field in type_.fields])
     if isinstance(type_, VectorType):
         return _vector_decoder(type_)
-    raise ValueError(f"{type_!r} is not a CQL type")
+    assert_never(type_)
 
 
 def split_cells(raw: bytes, per_entry: int = 1) -> list[bytes | None]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
+from connector.timeuuid import time_key
 from connector.values.binary import decoder, split_cells, split_fields, split_vector
 from connector.values.scalars import malformed
 from connector.values.types import (
@@ -52,20 +53,25 @@ def order_key(type_: CqlType) -> OrderKey:
         return _fields_key(type_.cql(), [order_key(field) for _, field in type_.fields])
     if isinstance(type_, VectorType):
         return _vector_key(type_)
-    raise ValueError(f"{type_!r} is not a CQL type")
+    assert_never(type_)
 
 
 def _native_key(type_: NativeType) -> OrderKey:
-    name = type_.name
-    if name in ("text", "ascii", "blob", "inet", "date", "boolean", "duration"):
-        return bytes
-    if name in ("tinyint", "smallint", "int", "bigint", "counter", "timestamp", "time", "varint", "decimal"):
-        return _number_key(type_)
-    if name == "timeuuid":
-        return timeuuid_key
-    if name == "uuid":
-        return uuid_key
-    return _floating_key(name, ">f" if name == "float" else ">d")
+    match type_.name:
+        case "text" | "ascii" | "blob" | "inet" | "date" | "boolean" | "duration":
+            return bytes
+        case "tinyint" | "smallint" | "int" | "bigint" | "counter" | "timestamp" | "time" | "varint" | "decimal":
+            return _number_key(type_)
+        case "timeuuid":
+            return timeuuid_key
+        case "uuid":
+            return uuid_key
+        case "float":
+            return _floating_key("float", ">f")
+        case "double":
+            return _floating_key("double", ">d")
+        case _:
+            assert_never(type_.name)
 
 
 def _number_key(type_: NativeType) -> OrderKey:
@@ -100,9 +106,9 @@ def timeuuid_key(raw: bytes) -> Any:
     """Time first, then the low eight bytes compared as signed bytes."""
     if len(raw) != 16:
         if not raw:
-            return b""
+            return -1
         raise malformed("timeuuid", raw)
-    return bytes((raw[6] & 0x0F,)) + raw[7:8] + raw[4:6] + raw[:4] + raw[8:].translate(_FLIP_SIGNS)
+    return time_key(raw)
 
 
 def uuid_key(raw: bytes) -> Any:
@@ -134,8 +140,7 @@ def _fields_key(spelled: str, keys: list[OrderKey]) -> OrderKey:
     count = len(keys)
 
     def key(raw: bytes) -> Any:
-        if not raw:
-            return _EMPTY
+        # Fields that are not there compare as null ones do, so that no bytes at all are a tuple of nulls.
         fields = split_fields(raw, count, spelled)
         return tuple(_nullable(field, field_key) for field, field_key in zip(fields, keys, strict=True))
 

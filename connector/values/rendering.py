@@ -1,4 +1,4 @@
-"""CQL values as records carry them: the value of the Connect type that stands for the CQL type.
+"""CQL values as in records: the value of the Connect type that corresponds to the CQL type.
 
 In: a ``CqlType`` and ``RenderingRules``. Out: a callable from a raw cell to the record's value: ints,
 floats, bools, str, bytes; lists for lists, sets, vectors; ``{"key", "value"}`` structs for map entries;
@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
+from connector.values.big_numbers import decimal_of
 from connector.values.binary import decoder, split_cells, split_fields, split_vector
 from connector.values.calendar import java_days
 from connector.values.floats import Float32, WideDouble, is_plain
 from connector.values.ordering import timeuuid_key
-from connector.values.scalars import decode_decimal, decode_duration, decode_varint, malformed
+from connector.values.scalars import NATIVE_CODECS, decode_decimal, decode_duration, decode_varint, malformed
 from connector.values.types import (
+    ByNative,
     CqlType,
     ListType,
     MapType,
@@ -75,7 +76,9 @@ def column_renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Re
     render = renderer(type_, rules)
     if isinstance(type_, UserType):
         return render
-    return lambda raw: render(raw) or None
+    if isinstance(type_, SetType | MapType):
+        return lambda raw: render(raw) or None
+    assert_never(type_)
 
 
 def _list_column(type_: ListType, rules: RenderingRules) -> Render:
@@ -113,16 +116,16 @@ def _renderer(type_: CqlType, rules: RenderingRules) -> Render:
         return _struct(type_.cql(), list(type_.fields), rules, null_if_empty=not (rules.keep_empty or rules.compared))
     if isinstance(type_, VectorType):
         return _vector(type_, rules)
-    raise ValueError(f"{type_!r} is not a CQL type")
+    assert_never(type_)
 
 
 def _native(type_: NativeType, rules: RenderingRules) -> Render:
-    if type_.name == "inet":
-        return render_inet_as_java if rules.strict else render_inet
+    if type_.name == "inet" and rules.strict:
+        return render_inet_as_java
     if type_.name == "date" and rules.strict:
         decode = decoder(type_)
         return lambda raw: java_days(decode(raw)) if raw else None
-    return _SPECIAL.get(type_.name) or decoder(type_)
+    return _NATIVE[type_.name]
 
 
 def render_uuid(raw: bytes) -> Any:
@@ -156,8 +159,7 @@ def render_varint(raw: bytes) -> Any:
     value = decode_varint(raw)
     if value is None:
         return None
-    # Python refuses to write ints of more than 4300 digits; a Decimal it writes.
-    return str(value) if len(raw) < 1024 else str(Decimal(value))
+    return str(value) if len(raw) < 1024 else str(decimal_of(value))
 
 
 def render_decimal(raw: bytes) -> Any:
@@ -203,12 +205,25 @@ def render_double(raw: bytes) -> Any:
     return value if value is None or is_plain(value) else WideDouble(value)
 
 
-_SPECIAL: Final[dict[str, Render]] = {
+_NATIVE: Final[ByNative[Render]] = {
+    "ascii": NATIVE_CODECS["ascii"][1],
+    "bigint": NATIVE_CODECS["bigint"][1],
+    "blob": NATIVE_CODECS["blob"][1],
+    "boolean": NATIVE_CODECS["boolean"][1],
+    "counter": NATIVE_CODECS["counter"][1],
+    "date": NATIVE_CODECS["date"][1],
     "decimal": render_decimal,
     "double": render_double,
     "duration": render_duration,
     "float": render_float,
+    "inet": render_inet,
+    "int": NATIVE_CODECS["int"][1],
+    "smallint": NATIVE_CODECS["smallint"][1],
+    "text": NATIVE_CODECS["text"][1],
+    "time": NATIVE_CODECS["time"][1],
+    "timestamp": NATIVE_CODECS["timestamp"][1],
     "timeuuid": render_uuid,
+    "tinyint": NATIVE_CODECS["tinyint"][1],
     "uuid": render_uuid,
     "varint": render_varint,
 }

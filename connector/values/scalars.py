@@ -14,6 +14,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from connector.values.big_numbers import scaled, whole_number
+from connector.values.types import ByNative
+
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 
@@ -119,8 +122,7 @@ def encode_decimal(value: Any) -> bytes:
     assert isinstance(exponent, int)
     if not -0x8000_0000 <= -exponent <= 0x7FFF_FFFF:
         raise ValueError(f"the scale of {value} does not fit 32 bits")
-    # Not int(str): Python refuses to convert more than 4300 digits that way.
-    unscaled = int(Decimal((sign, digits, 0)))
+    unscaled = whole_number("".join(map(str, digits))) * (-1 if sign else 1)
     return (-exponent).to_bytes(4, "big", signed=True) + encode_varint(unscaled)
 
 
@@ -130,11 +132,7 @@ def decode_decimal(raw: bytes) -> Any:
             return None
         raise malformed("decimal", raw)
     scale = int.from_bytes(raw[:4], "big", signed=True)
-    unscaled = Decimal(int.from_bytes(raw[4:], "big", signed=True))
-    if not scale:
-        return unscaled
-    sign, digits, _ = unscaled.as_tuple()
-    return Decimal((sign, digits, -scale))
+    return scaled(int.from_bytes(raw[4:], "big", signed=True), scale)
 
 
 def encode_date(value: Any) -> bytes:
@@ -243,7 +241,7 @@ def _unzigzag(value: int) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-NATIVE_CODECS: Final[dict[str, tuple[Encode, Decode]]] = {
+NATIVE_CODECS: Final[ByNative[tuple[Encode, Decode]]] = {
     "ascii": (encode_ascii, decode_ascii),
     "bigint": _fixed("bigint", ">q"),
     "blob": (encode_blob, decode_blob),

@@ -10,42 +10,49 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Generic, Literal, TypedDict, TypeGuard, TypeVar, assert_never, get_args
+
+from connector.cql_names import quote_identifier
 
 # fmt: off
-NATIVE_NAMES: Final = frozenset((
+NativeName = Literal[
     "ascii", "bigint", "blob", "boolean", "counter", "date", "decimal", "double", "duration",
     "float", "inet", "int", "smallint", "text", "time", "timestamp", "timeuuid", "tinyint", "uuid",
     "varint",
-))
-
-# Cassandra's and ScyllaDB's reserved words: they may not stand unquoted as a name.
-_RESERVED: Final = frozenset((
-    "add", "allow", "alter", "and", "apply", "asc", "authorize", "batch", "begin", "by",
-    "columnfamily", "create", "default", "delete", "desc", "describe", "drop", "entries", "execute",
-    "from", "full", "grant", "if", "in", "index", "infinity", "insert", "into", "is", "keyspace",
-    "limit", "materialized", "mbean", "mbeans", "modify", "nan", "norecursive", "not", "null", "of",
-    "on", "or", "order", "primary", "rename", "replace", "revoke", "schema", "select", "set",
-    "table", "to", "token", "truncate", "unlogged", "unset", "update", "use", "using", "view",
-    "where", "with",
-))
+]
 # fmt: on
-_PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+NATIVE_NAMES: Final[frozenset[NativeName]] = frozenset(get_args(NativeName))
+
+T = TypeVar("T")
 
 
-def quote_identifier(name: str) -> str:
-    """``name`` as CQL must spell it: bare where that means the same, else in double quotes.
+class ByNative(TypedDict, Generic[T]):
+    """One thing for each native type: a type checker names every table that lacks one."""
 
-    >>> quote_identifier("v"), quote_identifier("Order"), quote_identifier("from")
-    ('v', '"Order"', '"from"')
-    """
-    if _PLAIN_NAME.match(name) and name not in _RESERVED:
-        return name
-    return '"' + name.replace('"', '""') + '"'
+    ascii: T
+    bigint: T
+    blob: T
+    boolean: T
+    counter: T
+    date: T
+    decimal: T
+    double: T
+    duration: T
+    float: T
+    inet: T
+    int: T
+    smallint: T
+    text: T
+    time: T
+    timestamp: T
+    timeuuid: T
+    tinyint: T
+    uuid: T
+    varint: T
 
 
-class CqlType:
-    """A CQL type. ``frozen`` is true where the server stores the value as one cell although it has parts."""
+class _Spelled:
+    """What all types share. ``frozen`` is true where the server stores the value as one cell although it has parts."""
 
     __slots__ = ()
 
@@ -64,17 +71,17 @@ class CqlType:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeType(CqlType):
+class NativeType(_Spelled):
     """A type without parts, by its name in lower case (``varchar`` is ``text``)."""
 
-    name: str
+    name: NativeName
 
     def _bare_cql(self) -> str:
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
-class ListType(CqlType):
+class ListType(_Spelled):
     element: CqlType
     frozen: bool = False
 
@@ -83,7 +90,7 @@ class ListType(CqlType):
 
 
 @dataclass(frozen=True, slots=True)
-class SetType(CqlType):
+class SetType(_Spelled):
     element: CqlType
     frozen: bool = False
 
@@ -92,7 +99,7 @@ class SetType(CqlType):
 
 
 @dataclass(frozen=True, slots=True)
-class MapType(CqlType):
+class MapType(_Spelled):
     key: CqlType
     value: CqlType
     frozen: bool = False
@@ -102,7 +109,7 @@ class MapType(CqlType):
 
 
 @dataclass(frozen=True, slots=True)
-class TupleType(CqlType):
+class TupleType(_Spelled):
     """A tuple: always one cell, hence always frozen."""
 
     elements: tuple[CqlType, ...]
@@ -116,7 +123,7 @@ class TupleType(CqlType):
 
 
 @dataclass(frozen=True, slots=True)
-class UserType(CqlType):
+class UserType(_Spelled):
     keyspace: str
     name: str
     fields: tuple[tuple[str, CqlType], ...]
@@ -127,12 +134,18 @@ class UserType(CqlType):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorType(CqlType):
+class VectorType(_Spelled):
     element: CqlType
     dimensions: int
 
     def _bare_cql(self) -> str:
         return f"vector<{self.element.cql()}, {self.dimensions}>"
+
+
+#: A closed union: whoever takes a type apart ends in ``assert_never``, and a type checker names the places to extend.
+CqlType = NativeType | ListType | SetType | MapType | TupleType | UserType | VectorType
+#: Those that a column may hold cell by cell.
+MultiCellType = ListType | SetType | MapType | UserType
 
 
 def native(name: str) -> NativeType:
@@ -142,17 +155,24 @@ def native(name: str) -> NativeType:
     NativeType(name='text')
     """
     lowered = "text" if name.lower() == "varchar" else name.lower()
-    if lowered not in NATIVE_NAMES:
+    found = _NATIVES.get(lowered)
+    if found is None:
         raise ValueError(f"{name!r} is not a native CQL type")
-    return _NATIVES[lowered]
+    return found
 
 
-_NATIVES: Final = {name: NativeType(name) for name in NATIVE_NAMES}
+_NATIVES: Final[dict[str, NativeType]] = {name: NativeType(name) for name in NATIVE_NAMES}
 
 
-def is_multi_cell(type_: CqlType) -> bool:
+def is_multi_cell(type_: CqlType) -> TypeGuard[MultiCellType]:
     """Whether a column of this type is stored cell by cell: a collection or user type that is not frozen."""
-    return isinstance(type_, (ListType, SetType, MapType, UserType)) and not type_.frozen
+    match type_:
+        case ListType() | SetType() | MapType() | UserType():
+            return not type_.frozen
+        case NativeType() | TupleType() | VectorType():
+            return False
+        case _:
+            assert_never(type_)
 
 
 def freeze(type_: CqlType) -> CqlType:
@@ -167,9 +187,13 @@ def freeze(type_: CqlType) -> CqlType:
         return replace(type_, fields=tuple((name, freeze(field)) for name, field in type_.fields), frozen=True)
     if isinstance(type_, VectorType):
         return replace(type_, element=freeze(type_.element))
-    return type_
+    if isinstance(type_, NativeType):
+        return type_
+    assert_never(type_)
 
 
+#: Codecs of a type call those of its parts: far deeper than anybody nests types, far from the end of Python's stack.
+_DEEPEST: Final = 64
 _TOKEN: Final = re.compile(r"""\s*(?:(?P<quoted>"(?:[^"]|"")*")|(?P<word>[A-Za-z0-9_]+)|(?P<mark>[<>,.]))""")
 
 
@@ -180,8 +204,12 @@ def parse_type(text: str, user_types: Mapping[str, UserType] | None = None) -> C
     'map<text, frozen<list<int>>>'
     """
     parser = _Parser(text, user_types or {})
-    parsed = parser.type()
-    parser.end()
+    try:
+        parsed = parser.type()
+        parser.end()
+    except RecursionError:
+        # Of user types that hold each other, too many in a row.
+        raise ValueError(f"cannot read the CQL type {text[:80]!r}: it is nested too deeply") from None
     return parsed
 
 
@@ -199,9 +227,11 @@ class _Parser:
             self.tokens.append((match.lastgroup, match.group(match.lastgroup)))
             at = match.end()
         self.at = 0
+        self.depth = 0
 
     def error(self, why: str) -> ValueError:
-        return ValueError(f"cannot read the CQL type {self.text!r}: {why}")
+        shown = self.text if len(self.text) <= 300 else f"{self.text[:300]}…"
+        return ValueError(f"cannot read the CQL type {shown!r}: {why}")
 
     def next(self) -> tuple[str, str]:
         if self.at >= len(self.tokens):
@@ -244,6 +274,9 @@ class _Parser:
 
     def parametrised(self, word: str) -> CqlType:
         parsed: CqlType
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error("it is nested too deeply")
         if word == "frozen":
             parsed = freeze(self.type())
         elif word == "list":
@@ -263,10 +296,11 @@ class _Parser:
             element = freeze(self.type())
             self.expect(",")
             kind, number = self.next()
-            if kind != "word" or not number.isdecimal() or int(number) < 1:
+            if kind != "word" or not re.fullmatch("[0-9]{1,6}", number) or int(number) < 1:
                 raise self.error(f"{number!r} is not a number of dimensions")
             parsed = VectorType(element, int(number))
         else:
             raise self.error(f"{word!r} takes no parameters")
         self.expect(">")
+        self.depth -= 1
         return parsed

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connector.config import Configuration
-from connector.config.keystores import KeystoreError
-from connector.delivery.registry import SchemaRegistry
-from connector.delivery.topics import check_topics
+from connector.config import Configuration, KeystoreError
+from connector.delivery import SchemaRegistry, check_topics
 from connector.errors import (
     AccessDenied,
     CdcError,
@@ -28,12 +27,18 @@ from connector.errors import (
     SourceError,
     UnsupportedServer,
 )
-from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable, describe_table
-from connector.source.from_config import connection_settings
-from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
-from connector.topology import TableName
-from connector.worker.settings import kafka_clients, slot_table, topic_specs
+from connector.source import (
+    Connection,
+    DescribedTable,
+    StreamSets,
+    TabletStreams,
+    VnodeGenerations,
+    connection_settings,
+    describe_table,
+    instant,
+)
+from connector.table_name import TableName
+from connector.worker.settings import kafka_clients, topic_specs
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +73,16 @@ def live_problems(configuration: Configuration) -> Sequence[Problem]:
 
 def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
     """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
-    pause = FIRST_PAUSE
+    pause, since = FIRST_PAUSE, instant(time.time())
     while not stop.is_set():
         found = check(configuration)
         if found.problems or not found.unreachable:
             for warning in found.warnings:
                 log.warning("%s", warning)
             return found.problems
-        waiting.waiting_for = "; ".join(problem.problem for problem in found.unreachable)
-        log.warning("waiting for servers: %s; trying again in %.1f s", waiting.waiting_for, pause)
+        unreachable = "; ".join(problem.problem for problem in found.unreachable)
+        waiting.waiting_for = f"{unreachable} (since {since})"
+        log.warning("waiting for servers: %s; retrying in %.1f s", waiting.waiting_for, pause)
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
     return []
@@ -102,9 +108,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         return []
     try:
         connection.open()
-        described = [
-            _check_table(connection, name, found) for name in slot_table(configuration.connector.reading.tables)
-        ]
+        described = [_check_table(connection, name, found) for name in configuration.connector.reading.tables]
         tables = [table for table in described if table is not None]
         _check_streams(connection, tables, found)
         return tables

@@ -1,59 +1,87 @@
-"""Claiming: from "the group gave us these slots" to "their committed state is restored".
+"""Claiming: from "the group gave us these slots" to "the planner has their committed state".
 
-In: slots gained and gone. Out: restored slots, handed to ``restored`` in the owner thread, with the answer to whatever
-else must be asked anew before a claim (``beside``). Restoring waits for the
-broker, so it runs as a chore; a slot that goes away meanwhile is simply not heard of again.
+In: slots gained and gone. Out: the planner restores them, and the tables know what became of them and of their schema
+records in the meantime. Restoring waits for servers, so it runs as a chore; a slot that goes away meanwhile is simply
+not heard of again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from connector.delivery.clients import KafkaClients
-from connector.delivery.restore import RestoredSlot, restore
-from connector.errors import RetriableDeliveryError, RetriableSourceError
-from connector.source.chores import Chores
+from connector.config import Configuration
+from connector.delivery import KafkaClients, RestoredSlot, restore
+from connector.errors import FatalSourceError
+from connector.source import (
+    Background,
+    Chores,
+    Connection,
+    DescribedTable,
+    Expired,
+    Purpose,
+    Tables,
+    describe_table,
+    expired,
+)
+from connector.table_name import TableName
+from connector.topology import SlotsPlan
+from connector.worker.pipeline import Pipeline
+from connector.worker.schemas import last_versions
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 10.0
+CLAIMS = Purpose("claims", "slots assigned to this worker are not restored", "their streams are not read")
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """What a chore found: the slots, the versions in the schemas topic, and *then* what the tables are.
+
+    A worker that was slow to get its slots would otherwise write the description it started with behind a newer one
+    of somebody else, and a table's last record is taken for what it is now.
+    """
+
+    slots: dict[int, RestoredSlot]
+    versions: dict[str, str]
+    described: list[DescribedTable]
 
 
 class Claiming:
-    """Which slots are on their way. Owned by one thread; only `restore` itself runs elsewhere."""
+    """Which slots are on their way. Owned by one thread; only `_read` runs elsewhere."""
 
     def __init__(
         self,
+        configuration: Configuration,
         clients: KafkaClients,
+        connection: Connection,
+        planner: SlotsPlan,
+        tables: Tables,
+        pipeline: Pipeline,
         chores: Chores,
-        *,
-        connector: str,
-        topic: str,
-        group: str,
-        topics: Callable[[], Iterable[str]],
-        restored: Callable[[Mapping[int, RestoredSlot], Any], None],
-        beside: Callable[[], Any] = lambda: None,
+        background: Background,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._configuration = configuration
         self._clients = clients
+        self._connection = connection
+        self._planner = planner
+        self._tables = tables
+        self._pipeline = pipeline
         self._chores = chores
-        self._connector = connector
-        self._topic = topic
-        self._group = group
-        self._topics = topics
-        self._restored = restored
-        self._beside = beside
         self._monotonic = monotonic
         self._tickets: dict[int, int] = {}
         self._ticket = 0
         self._again: list[tuple[float, frozenset[int]]] = []
-        self._pause = FIRST_PAUSE
-        self.error: str | None = None
+        self._task = background.task(CLAIMS)
+        self.expired: dict[tuple[TableName, int, bytes | None], Expired] = {}
+
+    @property
+    def error(self) -> str | None:
+        return self._task.error
 
     @property
     def pending(self) -> frozenset[int]:
@@ -68,24 +96,17 @@ class Claiming:
         ticket = self._ticket
         for slot in wanted:
             self._tickets[slot] = ticket
-        read = partial(
-            restore,
-            self._clients,
-            connector=self._connector,
-            topic=self._topic,
-            group=self._group,
-            slots=wanted,
-            topics=self._topics,
-            cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
-        )
+        self._task.asked(self._clients.address)
         self._chores.submit(
-            lambda: (read(), self._beside()), lambda answer, error: self._done(ticket, wanted, answer, error)
+            lambda: self._read(wanted, ticket), lambda found, error: self._done(ticket, wanted, found, error)
         )
 
     def forget(self, slots: Iterable[int]) -> None:
         """Slots that are ours no more."""
         for slot in slots:
             self._tickets.pop(slot, None)
+        if not self._tickets:
+            self._task.dismiss()
 
     def tick(self) -> None:
         """Try again what failed."""
@@ -95,26 +116,48 @@ class Claiming:
         for slots in due:
             self.begin(slot for slot in slots if slot in self._tickets)
 
-    def _done(
-        self,
-        ticket: int,
-        slots: frozenset[int],
-        answer: tuple[dict[int, RestoredSlot], Any] | None,
-        error: BaseException | None,
-    ) -> None:
+    def _read(self, wanted: frozenset[int], ticket: int) -> _Restored:
+        connector, group = self._configuration.connector, self._configuration.group
+        slots = restore(
+            self._clients,
+            connector=connector.name,
+            topic=connector.delivery.offset_topic,
+            group=group,
+            slots=wanted,
+            topics=lambda: self._pipeline.topics,
+            cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
+        )
+        versions = last_versions(self._clients, connector.output.schema_topic, group)
+        described = []
+        for table in self._tables:
+            with contextlib.suppress(FatalSourceError):  # its reads will tell
+                described.append(describe_table(self._connection, table))
+        return _Restored(slots, versions, described)
+
+    def _done(self, ticket: int, slots: frozenset[int], found: _Restored | None, error: BaseException | None) -> None:
         still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)
         if not still:
             return
-        if answer is None:
-            if not isinstance(error, RetriableDeliveryError | RetriableSourceError):
-                raise error or AssertionError("a chore without an answer")
-            self.error = str(error)
-            log.warning("restoring slots: %s; trying again in %.1f s", error, self._pause)
-            self._again.append((self._monotonic() + self._pause, still))
-            self._pause = min(LONGEST_PAUSE, self._pause * 2)
+        if found is None:
+            # Whatever it is: slots that are ours and that nobody restores would stand still for ever.
+            self._task.failed(error or "no answer")
+            self._again.append((self._monotonic() + self._task.pause(), still))
             return
-        self.error = None
-        self._pause = FIRST_PAUSE
+        self._task.worked()
         self.forget(still)
-        found, beside = answer
-        self._restored({slot: found[slot] for slot in still}, beside)
+        self._tables.recorded_versions(found.versions)
+        for table in found.described:
+            self._tables.seen(table)
+        now = self._connection.clock.now_ms()
+        for slot in sorted(still):
+            entries = found.slots[slot].entries
+            self._planner.restore(slot, entries)
+            for gone in expired(entries, self._tables, now):
+                self._report_expired(gone)
+
+    def _report_expired(self, gone: Expired) -> None:
+        """Once for each stream: a slot that comes back, or a restore that is repeated, is no news."""
+        where = (gone.table, gone.slot, gone.stream)
+        if where not in self.expired:
+            self.expired[where] = gone
+            log.warning("%s", gone)

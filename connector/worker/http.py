@@ -1,4 +1,4 @@
-"""`/metrics`, `/health` and `/status` over HTTP, for whoever watches a `run`.
+"""`/metrics`, `/health` and `/status` over HTTP, for the monitoring of a `run`.
 
 In: a function that gives the status. Out: a server thread on the loopback (or a given address).
 """
@@ -6,16 +6,22 @@ In: a function that gives the status. Out: a server thread on the loopback (or a
 from __future__ import annotations
 
 import json
+import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
 
 from connector.errors import CdcError
+from connector.secrets import scrubbed
 from connector.worker.metrics import metrics_page
+from connector.worker.state import State
+from connector.worker.status_document import Health, ServiceStatus
 
-Status = Callable[[], dict[str, Any]]
+log = logging.getLogger(__name__)
+
+Status = Callable[[], ServiceStatus]
 
 
 class StatusServer:
@@ -44,19 +50,38 @@ class StatusServer:
         self._server.server_close()
 
 
+def health_of(status: ServiceStatus) -> Health:
+    """What is worth an operator's look."""
+    late: dict[str, Counter[str]] = {}
+    for worker in status.workers:
+        for name, table in worker.tables.items():
+            if table.late_changes:
+                late.setdefault(name, Counter()).update(table.late_changes)
+    return Health(state=status.state, waiting_for=status.waiting_for, failing=status.failing, late_changes={**late})
+
+
 class _Handler(BaseHTTPRequestHandler):
     status: Status
 
     def do_GET(self) -> None:
+        try:
+            self._get()
+        except ConnectionError:
+            pass  # whoever asked has gone
+        except Exception as error:
+            log.warning("request %s failed", self.path, exc_info=error)
+            self._answer(500, "text/plain", f"{type(error).__name__}: {error}\n".encode())
+
+    def _get(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._answer(200, "text/plain; version=0.0.4; charset=utf-8", metrics_page(self.status))
         elif path in ("/health", "/status"):
             status = self.status()
             # 503 is what orchestrators understand: running, but somebody should look.
-            code = 200 if path == "/status" or status["state"] == "RUNNING" else 503
-            body = status if path == "/status" else {"state": status["state"], "waiting_for": status["waiting_for"]}
-            self._answer(code, "application/json", json.dumps(body).encode())
+            code = 200 if path == "/status" or status.state is State.RUNNING else 503
+            body = status if path == "/status" else health_of(status)
+            self._answer(code, "application/json", json.dumps(scrubbed(body.document())).encode())
         else:
             self._answer(404, "text/plain", b"/metrics, /health or /status\n")
 

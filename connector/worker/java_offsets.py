@@ -7,7 +7,6 @@ cannot tell how far inside it they are.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 import uuid
@@ -16,31 +15,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery.clients import READ_COMMITTED, KafkaClients
-from connector.delivery.topic_reader import read_topic
-from connector.delivery.topics import ensure_topics, topic_partitions
+from connector.delivery import READ_COMMITTED, KafkaClients, ensure_topics, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError
-from connector.source.connection import Connection
-from connector.source.descriptions import describe_table
-from connector.source.from_config import connection_settings
-from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
+from connector.offsets_entry import OffsetsEntry
+from connector.source import (
+    Connection,
+    StreamSets,
+    TabletStreams,
+    VnodeGenerations,
+    connection_settings,
+    describe_table,
+)
+from connector.table_name import TableName
+from connector.timeuuid import millis_of, time_key
 from connector.topology import (
-    Entry,
     Mark,
     MarkKey,
     Position,
     PositionKey,
     StreamId,
     StreamSet,
-    TableName,
     mark_entry,
-    millis_of,
     position_entry,
     slot_of,
-    time_key,
 )
 from connector.worker.positions import Positions
-from connector.worker.settings import kafka_clients, offsets_spec, slot_table
+from connector.worker.settings import kafka_clients, offsets_spec
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +94,13 @@ def import_offsets(configuration: Configuration, topic: str, java_name: str) -> 
     positions.refuse_while_running()
     report = ImportReport(java_name)
     offsets = list(java_offsets(_last_values(clients, configuration, topic), java_name, report.problems))
-    wanted = set(slot_table(configuration.connector.reading.tables))
+    wanted = set(configuration.connector.reading.tables)
     offsets = [offset for offset in offsets if offset.table in wanted]
     if not offsets:
-        raise CdcError(f"topic {topic} holds no offsets of connector {java_name} for the tables of this one")
+        raise CdcError(f"topic {topic} has no offsets of connector {java_name} for the tables of this one")
     owner = f"{configuration.connector.name}-import-{secrets.token_hex(4)}"
     slots = positions.slots()
-    entries: list[Entry] = []
+    entries: list[OffsetsEntry] = []
     connection = Connection(connection_settings(configuration.connector.connection))
     connection.open()
     try:
@@ -120,13 +120,13 @@ def java_offsets(values: Mapping[bytes, bytes | None], java_name: str, problems:
     """The offsets among the records of a Connect offsets topic."""
     for raw_key, raw_value in values.items():
         try:
-            name, where = json.loads(raw_key)
+            name, where = parse_json(raw_key)
         except (ValueError, TypeError):
             continue
         if name != java_name or raw_value is None or not isinstance(where, dict) or "vnode_id" not in where:
             continue
         try:
-            value = json.loads(raw_value)
+            value = parse_json(raw_value)
             change_stream = value.get("change_id_stream_id")
             change_time = value.get("change_id_time")
             yield JavaOffset(
@@ -138,7 +138,7 @@ def java_offsets(values: Mapping[bytes, bytes | None], java_name: str, problems:
                 bytes.fromhex(change_stream.removeprefix("0x")) if change_stream else None,
                 uuid.UUID(change_time).bytes if change_time else None,
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError) as error:
             problems.append(f"{raw_key.decode(errors='replace')}: {error}")
 
 
@@ -188,7 +188,7 @@ def _entries(
     slots: int,
     owner: str,
     report: ImportReport,
-) -> list[Entry]:
+) -> list[OffsetsEntry]:
     placed: dict[bytes, tuple[int, Position]] = {}
     for offset in offsets:
         streams = _streams_of(offset, sets, report)

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, made from the workers' status reports when somebody asks.
+"""Metrics in Prometheus' text format, made from the workers' status reports on each request.
 
 In: the supervisor's status. Out: the page for `/metrics`. The names are documented in ``docs/operations.md``.
 """
@@ -6,74 +6,86 @@ In: the supervisor's status. Out: the page for `/metrics`. The names are documen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from connector.worker.status_document import RunningWorker, ServiceStatus, TableStatus, WorkerStatus
+
 PREFIX = "scylla_cdc_"
 
-# name, help, where in a table's status; counters of one worker restart with it, as Prometheus expects.
-TABLE_COUNTERS = (
-    ("records", "Records delivered, those of aborted transactions included.", "records"),
-    ("dead_letters", "Batches that became dead letters.", "dead_letters"),
+# name, help, the figure; counters of one worker restart with it, as Prometheus expects.
+Figure = tuple[str, str, Callable[[TableStatus], int]]
+TABLE_COUNTERS: tuple[Figure, ...] = (
+    ("records", "Records delivered, those of aborted transactions included.", lambda table: table.records),
+    ("dead_letters", "Batches that became dead letters.", lambda table: table.dead_letters),
 )
-TABLE_GAUGES = (
-    ("failed_groups", "Groups of streams that have failed and are not read.", "failed_groups"),
-    ("held_groups", "Groups and slots that wait for something.", "held_count"),
+TABLE_GAUGES: tuple[Figure, ...] = (
+    ("failed_groups", "Groups of streams that have failed and are not read.", lambda table: table.failed_groups),
+    ("held_groups", "Groups and slots that wait for something.", lambda table: table.held_count),
 )
-WORKER_COUNTERS = (
-    ("rows", "Log rows read.", "reading", "rows"),
-    ("queries", "Queries sent to ScyllaDB.", "reading", "queries"),
-    ("read_errors", "Reads that failed and were tried again.", "reading", "retries"),
-    ("transactions", "Transactions committed.", "delivery", "commits"),
-    ("aborted_transactions", "Transactions aborted.", "delivery", "aborts"),
-    ("rebalances", "Changes of the slots that the worker owns.", "delivery", "rebalances"),
+WORKER_COUNTERS: tuple[tuple[str, str, Callable[[WorkerStatus], int]], ...] = (
+    ("rows", "Log rows read.", lambda worker: worker.reading.rows),
+    ("queries", "Queries sent to ScyllaDB.", lambda worker: worker.reading.queries),
+    ("read_errors", "Reads that failed and were tried again.", lambda worker: worker.reading.retries),
+    ("transactions", "Transactions committed.", lambda worker: worker.delivery.commits),
+    ("aborted_transactions", "Transactions aborted.", lambda worker: worker.delivery.aborts),
+    ("rebalances", "Changes of the slots that the worker owns.", lambda worker: worker.delivery.rebalances),
 )
 
 
 class StatusCollector(Collector):
     """Turns a status into metrics at each scrape."""
 
-    def __init__(self, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, status: Callable[[], ServiceStatus]) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
         status = self._status()
-        yield _gauge("workers", "Worker processes running.", [((), status["workers_running"])])
-        yield _counter("worker_restarts", "Worker processes that ended.", [((), status["restarts"])])
-        workers = status["workers"]
+        yield _gauge("workers", "Worker processes running.", [((), status.workers_running)])
+        yield _counter("worker_restarts", "Worker processes that ended.", [((), status.restarts)])
+        workers = status.workers
         label = ["worker"]
-        for name, text, room, member in WORKER_COUNTERS:
-            yield _counter(name, text, [((str(w["index"]),), w[room][member]) for w in workers], label)
-        yield _gauge(
-            "slots", "Slots that the worker owns.", [((str(w["index"]),), len(w["slots"])) for w in workers], label
-        )
-        skew = [((str(w["index"]),), w["clock_skew_ms"] / 1000) for w in workers]
+        for name, text, figure in WORKER_COUNTERS:
+            yield _counter(name, text, [((str(w.index),), figure(w)) for w in workers], label)
+        yield _gauge("slots", "Slots that the worker owns.", [((str(w.index),), len(w.slots)) for w in workers], label)
+        skew = [((str(w.index),), w.clock_skew_ms / 1000) for w in workers]
         yield _gauge("clock_skew_seconds", "Servers' time minus this machine's.", skew, label)
+        labels = ["worker", "task"]
+        failing = [
+            ((str(worker.index), kind), seconds)
+            for worker in workers
+            for kind, seconds in worker.background_seconds.items()
+        ]
+        text = "For how long work beside the reading has been failing; 0 while it works."
+        yield _gauge("background_failing_seconds", text, failing, labels)
+        ages = [((str(w.index),), w.last_report_age_seconds) for w in workers]
+        yield _gauge("report_age_seconds", "Time since the worker last said how it is.", ages, label)
         yield from _tables(workers)
 
 
-def _tables(workers: list[dict[str, Any]]) -> Iterator[Metric]:
+def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
     labels = ["worker", "table"]
     rows = [
-        ((str(worker["index"]), name), table)
+        ((str(worker.index), name), table)
         for worker in workers
-        for name, table in worker["tables"].items()
-        if "records" in table
+        for name, table in worker.tables.items()
+        if table.has_figures
     ]
-    lags = [(key, table["lag_ms"] / 1000) for key, table in rows if table["lag_ms"] is not None]
+    lags = [(key, table.lag_ms / 1000) for key, table in rows if table.lag_ms is not None]
     yield _gauge("lag_seconds", "How far the table's slowest stream is behind the servers' time.", lags, labels)
-    for name, text, member in TABLE_COUNTERS:
-        yield _counter(name, text, [(key, table[member]) for key, table in rows], labels)
-    for name, text, member in TABLE_GAUGES:
-        yield _gauge(name, text, [(key, table[member]) for key, table in rows], labels)
-    skipped = [((*key, kind), count) for key, table in rows for kind, count in sorted(table["skipped"].items())]
+    for name, text, figure in TABLE_COUNTERS:
+        yield _counter(name, text, [(key, figure(table)) for key, table in rows], labels)
+    for name, text, figure in TABLE_GAUGES:
+        yield _gauge(name, text, [(key, figure(table)) for key, table in rows], labels)
+    late = [((*key, what), count) for key, table in rows for what, count in sorted(table.late_changes.items())]
+    yield _counter("late_changes", "Batches that came into streams after their end.", late, [*labels, "outcome"])
+    skipped = [((*key, kind), count) for key, table in rows for kind, count in sorted(table.skipped.items())]
     yield _counter("skipped", "Changes without a record, by configuration.", skipped, [*labels, "kind"])
 
 
-def metrics_page(status: Callable[[], dict[str, Any]]) -> bytes:
+def metrics_page(status: Callable[[], ServiceStatus]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StatusCollector(status))
     return generate_latest(registry)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from connector.config import Configuration
+from connector.secrets import known
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +15,5 @@ class WorkerOrder:
     index: int
     log_format: str = "human"
     debug: bool = False
+    # What the filter of the new process has to know: references were resolved here.
+    secrets: Mapping[str, str] = field(default_factory=known, repr=False)

@@ -1,4 +1,4 @@
-"""From a batch to the records that stand for it, or to the dead letter that does.
+"""From a batch to its records, or to its dead letter.
 
 In: complete batches. Out: records for Kafka. What can never become a record is a dead letter (`errors.tolerance=all`)
 or a `PoisonRow` that fails its group; in neither case is it tried for ever or dropped.
@@ -16,12 +16,9 @@ from itertools import chain, islice
 
 from connector.changes import Batch, changes_of
 from connector.config import Configuration
-from connector.delivery.dead_letters import DeadLetter, dead_letter_record
-from connector.delivery.records import KafkaRecord, record_size
-from connector.delivery.topics import TopicFacts
+from connector.delivery import DeadLetter, KafkaRecord, TopicFacts, dead_letter_record, record_size
 from connector.errors import ConfigurationError, PoisonRow
-from connector.formats.encoder import Encoder
-from connector.formats.record import Record
+from connector.formats import Encoder, Record
 
 log = logging.getLogger(__name__)
 
@@ -170,12 +167,22 @@ class Pipeline:
     def _tolerates_poison(self) -> bool:
         return self._tolerant and self._dead_letter_topic not in self.failed_topics
 
+    def late_letters(self, batch: Batch, reason: str) -> list[KafkaRecord]:
+        """What is kept of a batch that came too late for its place: nothing without a dead-letter topic."""
+        if not self._dead_letter_topic or self._dead_letter_topic in self.failed_topics:
+            log.error("%s: not delivered: %s", batch.layout.description.full_name, reason)
+            return []
+        return self._letters(batch, PoisonRow(reason))
+
     def _dead_letter(self, batch: Batch, poison: PoisonRow) -> list[KafkaRecord]:
         if not self._tolerant:
             raise poison
+        return self._letters(batch, poison)
+
+    def _letters(self, batch: Batch, poison: PoisonRow) -> list[KafkaRecord]:
         table, topic = batch.layout.description.full_name, self._dead_letter_topic
         if topic in self.failed_topics:
-            raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the letter was: {poison}")
+            raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the dead letter was: {poison}")
         self.dead_letters[table] += 1
         self.last_dead_letter = str(poison)
         log.warning("%s: dead letter: %s", table, poison)

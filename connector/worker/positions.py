@@ -15,20 +15,27 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from connector.config import Configuration
-from connector.delivery.clients import KafkaClients
-from connector.delivery.failures import translated
-from connector.delivery.producer import TransactionalProducer
-from connector.delivery.records import OffsetsEntry, compact_json, encode_offsets_key
-from connector.delivery.restore import RestoredSlot, present_members, read_committed, restore
-from connector.delivery.topics import topic_partitions
+from connector.delivery import (
+    KafkaClients,
+    RestoredSlot,
+    TransactionalProducer,
+    compact_json,
+    encode_offsets_key,
+    present_members,
+    read_committed,
+    restore,
+    topic_partitions,
+    translated,
+)
 from connector.errors import CdcError, RetriableDeliveryError
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
+from connector.timeuuid import LAST_MS
 from connector.topology import (
-    Entry,
     Mark,
     MarkKey,
     Position,
     PositionKey,
-    TableName,
     mark_entry,
     noted_slots,
     parse_key,
@@ -87,9 +94,9 @@ class Positions:
         try:
             return present_members(self._clients, group, time.monotonic() + CALL_SECONDS)
         except KafkaException as caught:
-            raise translated(caught.args[0], f"looking at group {group}") from None
+            raise translated(caught.args[0], f"describing group {group}") from None
         except TimeoutError:
-            raise RetriableDeliveryError(f"looking at group {group}: the broker did not answer in time") from None
+            raise RetriableDeliveryError(f"describing group {group}: the broker did not answer in time") from None
 
     # -- moving ----------------------------------------------------------------------------------------------
 
@@ -98,31 +105,35 @@ class Positions:
 
         A mark that knows no stream set says exactly this of all of them; positions of streams are removed.
         """
+        if not 0 <= to_ms <= LAST_MS:
+            raise CdcError(f"{to_ms} ms is no time that a log can have: 0 to {LAST_MS} ms since 1970 are")
         self.refuse_while_running()
         restored = self._restored()
         slots = self._slots(restored)
         wanted = set(tables)
         owner = f"{self._name}-reset-{secrets.token_hex(4)}"
-        entries: list[Entry] = []
-        for stored in _stored(restored.values()):
-            if stored.table in wanted and stored.stream is not None:
-                entries.append(position_entry(stored.slot, PositionKey(stored.table, stored.stream), None))
+        entries: list[OffsetsEntry] = []
+        for found in restored.values():
+            for entry in found.entries:
+                # By the key alone: a value that cannot be read is what this command is there for.
+                key = parse_key(entry.key, entry.place)
+                if isinstance(key, PositionKey) and key.table in wanted:
+                    entries.append(position_entry(found.slot, key, None))
         for table in sorted(wanted):
             for slot in range(slots):
-                mark = Mark(read_to=to_ms, stream_set=0, start=to_ms, owner=owner)
+                mark = Mark(read_to=to_ms, stream_set=0, start=to_ms, owner=owner, rechecked=to_ms)
                 entries.append(mark_entry(MarkKey(table, slot, slots), mark))
         self.write(entries, owner)
 
-    def write(self, entries: Iterable[Entry], owner: str) -> None:
+    def write(self, entries: Iterable[OffsetsEntry], owner: str) -> None:
         """In one transaction, or not at all."""
         producer = TransactionalProducer(self._clients, owner, transaction_timeout_ms=15_000)
         try:
             producer.start(time.monotonic() + PATIENCE)
             producer.begin()
             for entry in entries:
-                stored = OffsetsEntry(entry.slot, entry.key, entry.value)
-                value = None if stored.value is None else compact_json(stored.value)
-                producer.produce_to(self.topic, stored.slot, encode_offsets_key(self._name, stored.key), value)
+                value = None if entry.value is None else compact_json(entry.value)
+                producer.produce_to(self.topic, entry.slot, encode_offsets_key(self._name, entry.key), value)
             producer.flush(time.monotonic() + PATIENCE)
             producer.commit()
         finally:
@@ -162,13 +173,12 @@ class Positions:
 
 def _stored(slots: Iterable[RestoredSlot]) -> Iterable[StoredPosition]:
     for slot in slots:
-        for entry in slot.newest().values():
-            if entry.value is None:
-                continue
-            key = parse_key(entry.key)
+        for entry in slot.entries:
+            assert entry.value is not None
+            key = parse_key(entry.key, entry.place)
             if isinstance(key, MarkKey):
-                mark = parse_mark(entry.value)
+                mark = parse_mark(entry.value, entry.place)
                 yield StoredPosition(key.table, key.slot, None, mark.read_to, dict(entry.value))
             elif isinstance(key, PositionKey):
-                position: Position = parse_position(entry.value)
+                position: Position = parse_position(entry.value, entry.place)
                 yield StoredPosition(key.table, slot.slot, key.stream, position.read_to, dict(entry.value))

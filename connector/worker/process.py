@@ -9,32 +9,30 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
 
 from connector.config import Configuration
-from connector.delivery.clients import KafkaClients
-from connector.delivery.registry import SchemaRegistry
-from connector.delivery.topics import TopicFacts, ensure_topics
+from connector.delivery import KafkaClients, SchemaRegistry, TopicFacts, ensure_topics
 from connector.errors import (
     CdcError,
     ConfigurationError,
+    FatalDeliveryError,
     FatalSourceError,
     RetriableDeliveryError,
     RetriableSourceError,
 )
-from connector.formats.encoder import Encoder
-from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable, describe_table
-from connector.source.from_config import connection_settings, reading_settings
-from connector.topology import TableName
-from connector.worker.schemas import SchemasTopic, last_versions
-from connector.worker.settings import identity, kafka_clients, offsets_spec, slot_table, topic_specs
+from connector.formats import Encoder
+from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
+from connector.table_name import TableName
+from connector.worker.schemas import last_versions
+from connector.worker.settings import identity, kafka_clients, offsets_spec, topic_specs
 from connector.worker.slots import slots_in_force
-from connector.worker.status import snapshot
+from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
+from connector.worker.wiring import build_worker
 from connector.worker.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -62,9 +60,14 @@ def run_worker(configuration: Configuration, index: int, stop: threading.Event, 
         report({"event": "configuration", "problems": [str(problem) for problem in error.problems]})
         log.error("%s", error)
         return 2
-    status_topic = StatusTopic(worker.clients, configuration, worker.who)
+    status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     try:
-        return _turn(worker, stop, report, status_topic)
+        _turn(worker, stop, report, status_topic)
+        return 0
+    except FatalDeliveryError as error:
+        report({"event": "end", "cause": type(error).__name__, "error": str(error)})
+        log.error("%s", error)
+        return 1
     finally:
         with contextlib.suppress(CdcError):
             worker.stop()
@@ -72,7 +75,8 @@ def run_worker(configuration: Configuration, index: int, stop: threading.Event, 
         log.info("worker %d ended", index)
 
 
-def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: StatusTopic) -> int:
+def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: StatusTopic) -> None:
+    snapshots = Snapshots(worker)
     worker.start()
     due = 0.0
     while not stop.is_set():
@@ -80,20 +84,9 @@ def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: S
         now = time.monotonic()
         if now >= due:
             due = now + REPORT_SECONDS
-            status = snapshot(worker)
+            status = snapshots.take().document()
             report({"event": "status", "status": status})
             status_topic.publish(status)
-        if worker.transactions.fatal is not None:
-            report(
-                {
-                    "event": "end",
-                    "cause": type(worker.transactions.fatal).__name__,
-                    "error": str(worker.transactions.fatal),
-                }
-            )
-            log.error("%s", worker.transactions.fatal)
-            return 1
-    return 0
 
 
 # -- getting ready ---------------------------------------------------------------------------------------------
@@ -105,8 +98,8 @@ def _prepare(configuration: Configuration, index: int, stop: threading.Event, re
     connection = Connection(connection_settings(configuration.connector.connection))
     _patiently("connecting to ScyllaDB", connection.open, stop, report)
     _patiently("asking ScyllaDB for its time", lambda: connection.sample_clock(connection.hosts()[0]), stop, report)
-    names = slot_table(configuration.connector.reading.tables)
-    tables, missing = _patiently("describing tables", lambda: _described(connection, names), stop, report)
+    names = configuration.connector.reading.tables
+    tables = _patiently("describing tables", lambda: _described(connection, names), stop, report)
     topics = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report)
     offsets = configuration.connector.delivery.offset_topic
     slots = _patiently(
@@ -125,10 +118,12 @@ def _prepare(configuration: Configuration, index: int, stop: threading.Event, re
     )
     encoder = Encoder(configuration.connector.output, *_registries(configuration))
     schema_topic = configuration.connector.output.schema_topic
-    versions = _patiently(
-        "reading the schemas topic", lambda: last_versions(clients, schema_topic, configuration.group), stop, report
+    tables.recorded_versions(
+        _patiently(
+            "reading the schemas topic", lambda: last_versions(clients, schema_topic, configuration.group), stop, report
+        )
     )
-    worker = Worker(
+    return build_worker(
         configuration,
         who,
         connection=connection,
@@ -136,28 +131,21 @@ def _prepare(configuration: Configuration, index: int, stop: threading.Event, re
         tables=tables,
         topics=topics,
         encoder=encoder,
-        schemas=SchemasTopic(encoder, versions),
         slots=slots,
-        reading=reading_settings(configuration.connector.reading),
     )
-    for name, error in missing.items():
-        log.error("%s: FAILED: %s", name, error)
-        worker.failed_tables[name] = str(error)
-    return worker
 
 
-def _described(
-    connection: Connection, names: list[TableName]
-) -> tuple[dict[TableName, DescribedTable], dict[TableName, FatalSourceError]]:
+def _described(connection: Connection, names: Iterable[TableName]) -> Tables:
     """Tables that are there, and why the others are not: one that is missing must not stop the rest."""
-    tables: dict[TableName, DescribedTable] = {}
-    missing: dict[TableName, FatalSourceError] = {}
+    described: list[DescribedTable] = []
+    missing: dict[TableName, str] = {}
     for name in names:
         try:
-            tables[name] = describe_table(connection, name)
+            described.append(describe_table(connection, name))
         except FatalSourceError as error:
-            missing[name] = error
-    return tables, missing
+            log.error("%s: FAILED: %s", name, error)
+            missing[name] = str(error)
+    return Tables(described, missing)
 
 
 def _topics(clients: KafkaClients, configuration: Configuration) -> dict[str, TopicFacts]:
@@ -176,10 +164,14 @@ def _registries(configuration: Configuration) -> tuple[SchemaRegistry | None, Sc
 def _patiently(doing: str, call: Callable[[], T], stop: threading.Event, report: Report) -> T:
     """Repeat ``call`` while servers are away, visibly; raises `Stopped` when told to stop meanwhile."""
 
+    since = instant(time.time())
+
     def say(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        report({"event": "waiting", "doing": doing, "error": str(error), "attempts": state.attempt_number})
-        log.warning("%s: %s; trying again in %.1f s", doing, error, state.upcoming_sleep)
+        report(
+            {"event": "waiting", "doing": doing, "error": f"{error} (since {since})", "attempts": state.attempt_number}
+        )
+        log.warning("%s: %s; since %s, retrying in %.1f s", doing, error, since, state.upcoming_sleep)
 
     def pause(seconds: float) -> None:
         stop.wait(seconds)

@@ -5,135 +5,141 @@ In: a configuration. Out: one document; it needs no worker to answer, so it work
 
 from __future__ import annotations
 
-import json
+import logging
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from pydantic import ValidationError
 
 from connector.config import Configuration
-from connector.delivery.clients import READ_COMMITTED, KafkaClients
-from connector.delivery.topic_reader import read_topic
-from connector.delivery.topics import topic_partitions
+from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError, RetriableDeliveryError
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
+from connector.worker.state import State
+from connector.worker.status_document import ReportedWorker, StatusReport, TableReport, TableStatus, WorkerStatus
+
+log = logging.getLogger(__name__)
 
 # A worker publishes every few seconds: one that has not for this long is not running any more, whatever it last said.
 STALE_MS = 15_000
 
 
-def status_report(configuration: Configuration) -> dict[str, Any]:
-    """State of the connector, its tables and its workers; `warnings` names what somebody should look at."""
+def status_report(configuration: Configuration) -> StatusReport:
+    """State of the connector, its tables and its workers."""
     clients = kafka_clients(configuration)
     now = int(time.time() * 1000)
-    workers = list(_workers(clients, configuration, now))
-    present = [worker for worker in workers if not worker["stale"]]
-    tables = {str(table): _table(str(table), present) for table in configuration.connector.reading.tables}
+    workers = tuple(_workers(clients, configuration, now))
+    present = [worker for worker in workers if not worker.stale]
     committed: dict[str, int] = {}
+    unread: list[str] = []
     try:
         for stored in Positions(configuration).stored():
             name = str(stored.table)
             committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
     except RetriableDeliveryError:
         raise
-    except CdcError:
-        pass  # never ran: there is no offsets topic yet
-    for name, table in tables.items():
-        table["committed_ms"] = committed.get(name)
-        if table["lag_ms"] is None and name in committed:
-            table["lag_ms"] = max(0, now - committed[name])
-    return {
-        "connector": configuration.connector.name,
-        "state": _state(present, tables.values()),
-        "tables": tables,
-        "workers": workers,
-        "warnings": _warnings(configuration, present),
-    }
+    except CdcError as error:
+        # Mostly that it never ran: there is no offsets topic yet.
+        unread = [f"committed positions are not shown: {error}"]
+    names = [str(table) for table in configuration.connector.reading.tables]
+    tables = {name: _table(name, present, committed.get(name), now) for name in names}
+    states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
+    return StatusReport(
+        connector=configuration.connector.name,
+        state=max(states) if present else State.STOPPED,
+        tables=tables,
+        workers=workers,
+        warnings=(*_warnings(configuration, present), *(unread if present else [])),
+    )
 
 
-def _workers(clients: KafkaClients, configuration: Configuration, now: int) -> Iterable[dict[str, Any]]:
+def _workers(clients: KafkaClients, configuration: Configuration, now: int) -> Iterable[ReportedWorker]:
     for status in _last_words(clients, configuration):
-        age = now - status["time_ms"]
-        yield {**status, "age_ms": age, "stale": age > STALE_MS}
+        age = now - status.time_ms
+        yield ReportedWorker.model_validate({**status.document(), "age_ms": age, "stale": age > STALE_MS})
 
 
-def _table(name: str, workers: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all workers together say of a table."""
+def _table(name: str, workers: list[ReportedWorker], committed: int | None, now: int) -> TableReport:
+    """What all workers together say of a table, and the offsets topic."""
     parts = [
-        worker["tables"][name]
+        worker.tables[name]
         for worker in workers
-        if name in worker["tables"] and (worker["slots"] or worker["tables"][name]["state"] == "FAILED")
+        if name in worker.tables and (worker.slots or worker.tables[name].state is State.FAILED)
     ]
-    positions = [part["position_ms"] for part in parts if part.get("position_ms") is not None]
-    lags = [part["lag_ms"] for part in parts if part.get("lag_ms") is not None]
-    states = {part["state"] for part in parts}
-    skipped: dict[str, int] = {}
+    lag = max((part.lag_ms for part in parts if part.lag_ms is not None), default=None)
+    if lag is None and committed is not None:
+        lag = max(0, now - committed)
+    return TableReport(
+        state=max((part.state for part in parts), default=State.STOPPED),
+        position_ms=min((part.position_ms for part in parts if part.position_ms is not None), default=None),
+        lag_ms=lag,
+        records=sum(part.records for part in parts),
+        dead_letters=sum(part.dead_letters for part in parts),
+        late_changes=_summed(parts, lambda part: part.late_changes),
+        skipped=_summed(parts, lambda part: part.skipped),
+        failed_groups=sum(part.failed_groups for part in parts),
+        held=tuple(held for part in parts for held in part.held),
+        failing=tuple(dict.fromkeys(text for part in parts for text in part.failing)),
+        error=next((part.error for part in parts if part.error), None),
+        committed_ms=committed,
+    )
+
+
+def _summed(parts: list[TableStatus], counts: Callable[[TableStatus], dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
     for part in parts:
-        for kind, count in part.get("skipped", {}).items():
-            skipped[kind] = skipped.get(kind, 0) + count
-    return {
-        "state": next((state for state in ("FAILED", "WAITING", "RUNNING") if state in states), "STOPPED"),
-        "position_ms": min(positions, default=None),
-        "lag_ms": max(lags, default=None),
-        "records": sum(part.get("records", 0) for part in parts),
-        "dead_letters": sum(part.get("dead_letters", 0) for part in parts),
-        "skipped": skipped,
-        "failed_groups": sum(part.get("failed_groups", 0) for part in parts),
-        "held": [held for part in parts for held in part.get("held", [])],
-        "error": next((part["error"] for part in parts if part.get("error")), None),
-    }
+        total.update(counts(part))
+    return dict(total)
 
 
-def _state(workers: list[dict[str, Any]], tables: Iterable[dict[str, Any]]) -> str:
-    if not workers:
-        return "STOPPED"
-    states = {worker["state"] for worker in workers} | {table["state"] for table in tables}
-    return next((state for state in ("FAILED", "WAITING", "RUNNING") if state in states), "STOPPED")
-
-
-def _warnings(configuration: Configuration, workers: list[dict[str, Any]]) -> list[str]:
+def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> list[str]:
     if not workers:
         return []
     warnings = []
-    fingerprints = {worker["fingerprint"] for worker in workers}
+    fingerprints = {worker.fingerprint for worker in workers}
     if len(fingerprints) > 1:
         warnings.append(f"workers run with {len(fingerprints)} different configurations")
     if configuration.fingerprint() not in fingerprints:
         warnings.append("no worker runs with the configuration of these files")
-    slot_count = max(worker["slot_count"] for worker in workers)
-    owned = {slot for worker in workers for slot in worker["slots"]}
+    slot_count = max(worker.slot_count for worker in workers)
+    owned = {slot for worker in workers for slot in worker.slots}
     nobody = sorted(set(range(slot_count)) - owned)
     if nobody:
-        warnings.append(f"slots {', '.join(map(str, nobody))} are owned by nobody")
+        warnings.append(f"slots {', '.join(map(str, nobody))} have no owner")
     for worker in workers:
-        missing = {str(table) for table in configuration.connector.reading.tables} - set(worker["tables_configured"])
-        if missing and worker["slots"]:
+        missing = {str(table) for table in configuration.connector.reading.tables} - set(worker.tables_configured)
+        if missing and worker.slots:
             warnings.append(
-                f"worker {worker['worker']} does not know {', '.join(sorted(missing))}: nobody reads them in its slots"
+                f"worker {worker.worker} does not know {', '.join(sorted(missing))}: they are not read in its slots"
             )
     return warnings
 
 
-def _last_words(clients: KafkaClients, configuration: Configuration) -> list[dict[str, Any]]:
+def _last_words(clients: KafkaClients, configuration: Configuration) -> list[WorkerStatus]:
     topic = configuration.worker.status.name
     partitions = topic_partitions(clients.admin()).get(topic)
     if not partitions:
         return []
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, WorkerStatus] = {}
     for record in read_topic(clients, topic, partitions, configuration.group, READ_COMMITTED):
         _take(configuration.connector.name, record.key, record.value, found)
     return [found[name] for name in sorted(found)]
 
 
-def _take(connector: str, key: bytes | None, value: bytes | None, found: dict[str, dict[str, Any]]) -> None:
+def _take(connector: str, key: bytes | None, value: bytes | None, found: dict[str, WorkerStatus]) -> None:
     try:
-        name, who = json.loads(key or b"[0,0]")
-        status = json.loads(value) if value is not None else None
-    except ValueError:
+        name, who = parse_json(key or b"[0,0]")
+        status = parse_json(value) if value is not None else None
+    except (TypeError, ValueError):
         return
-    if name != connector or not isinstance(who, dict) or "worker" not in who:
+    if name != connector or not isinstance(who, dict) or not isinstance(who.get("worker"), str):
         return
     if status is None:
         found.pop(who["worker"], None)
-    else:
-        found[who["worker"]] = status
+        return
+    try:
+        found[who["worker"]] = WorkerStatus.model_validate(status)
+    except ValidationError:
+        log.warning("the status topic holds no status of worker %s: something else wrote it", who["worker"])

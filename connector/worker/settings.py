@@ -6,14 +6,10 @@ In: the validated configuration. Out: settings, and the specs of every topic tha
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration, StorageTopic
-from connector.delivery.clients import KafkaClients
-from connector.delivery.topics import TopicSpec
-from connector.delivery.transaction import DeliverySettings
-from connector.topology import TableName
+from connector.delivery import DeliverySettings, KafkaClients, TopicSpec
 
 # Marks and positions are small and rewritten often: small segments let compaction begin.
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
@@ -63,9 +59,9 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
     names, output = connector.output.names, connector.output
     specs: list[TopicSpec] = []
     for table in connector.reading.tables:
-        specs.append(data_spec(configuration, names.data_topic(table.keyspace, table.table)))
+        specs.append(data_spec(configuration, names.data_topic(table.keyspace, table.name)))
         if output.range_deletes == "topic":
-            specs.append(data_spec(configuration, names.range_deletes_topic(table.keyspace, table.table)))
+            specs.append(data_spec(configuration, names.range_deletes_topic(table.keyspace, table.name)))
     if output.heartbeat_interval_ms > 0:
         specs.append(data_spec(configuration, names.heartbeat_topic(), partitions=1))
     if connector.delivery.dead_letters and connector.delivery.dead_letter_topic:
@@ -90,10 +86,6 @@ def offsets_spec(configuration: Configuration) -> TopicSpec:
         "offset.storage.topic",
         connector_topic=configuration.connector.delivery.offset_topic,
     )
-
-
-def slot_table(tables: Iterable[object]) -> list[TableName]:
-    return [TableName(table.keyspace, table.table) for table in tables]  # type: ignore[attr-defined]
 
 
 def data_spec(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from connector.delivery.clients import KafkaClients
-from connector.delivery.restore import read_committed
+from connector.delivery import KafkaClients, read_committed
 from connector.errors import ConfigurationError, Problem
 from connector.topology import noted_slots
 

@@ -1,142 +1,210 @@
-"""Status of one worker, as plain data: what `status`, `/health`, metrics and the status topic show.
+"""Status of one worker: what `status`, `/health`, metrics and the status topic show.
 
-In: a worker. Out: a dictionary that JSON can hold; no secret is ever in it.
+In: a worker. Out: its `WorkerStatus`, from small builders; no secret is ever in it.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
 
-from connector.topology import Held, Reason, visible_to
-
-if TYPE_CHECKING:
-    from connector.topology import TablePlan
-    from connector.worker.worker import Worker
+from connector.source import STREAM_SETS, Failing, instant
+from connector.topology import Held, Reason, TableState, visible_to
+from connector.worker.state import State
+from connector.worker.status_document import (
+    DeliveryStatus,
+    FailingStatus,
+    HeldStatus,
+    PollStatus,
+    ReadingStatus,
+    RetryStatus,
+    TableStatus,
+    WorkerStatus,
+)
+from connector.worker.worker import Worker
 
 # Of what waits or is being retried, this many are listed; the numbers count all of them.
 LISTED = 20
 
 
-def snapshot(worker: Worker) -> dict[str, Any]:
-    """Everything worth knowing, now."""
-    now = worker.connection.clock.now_ms()
-    held: dict[str, list[Held]] = {}
-    for each in worker.planner.held(now):
-        held.setdefault(str(each.table), []).append(each)
-    tables = {
-        str(name): _table(worker, plan, held.get(str(name), []), now) for name, plan in worker.planner.tables.items()
-    }
-    for name, reason in worker.failed_tables.items():
-        tables[str(name)] = {"state": "FAILED", "error": reason, "failed_groups": 0, "held": []}
-    counters = worker.reading.counters
-    return {
-        "worker": worker.who.client_id,
-        "index": worker.who.index,
-        "connector": worker.configuration.connector.name,
-        "fingerprint": worker.configuration.fingerprint(),
-        "tables_configured": sorted(tables),
-        "time_ms": int(time.time() * 1000),
-        "server_time_ms": now,
-        "clock_skew_ms": round(worker.connection.clock.skew_ms),
-        "state": state_of(worker, tables),
-        "slots": sorted(worker.claims.owned),
-        "slots_pending": sorted(worker.claiming.pending),
-        "slot_count": worker.planner.book.slots,
-        "tables": tables,
-        "reading": {
-            "rows": counters.rows,
-            "pages": counters.pages,
-            "reads": counters.reads,
-            "batches": counters.batches,
-            "queries": worker.connection.queries,
-            "in_flight": worker.reading.log.in_flight,
-            "waiting": worker.reading.log.waiting,
-            "pause_ms": worker.reading.pause_ms,
-            "retries": worker.reading.retries.total,
-        },
-        "delivery": {
-            "commits": worker.delivery.commits,
-            "aborts": worker.delivery.aborts,
-            "open": worker.delivery.is_open,
-            "rebalances": worker.claims.rebalances,
-        },
-        "retrying": _retrying(worker),
-        "polls": [
-            {"tables": [str(plan.table) for plan in poll.plans], "error": poll.error, "attempts": poll.attempts}
-            for poll in worker.watch.polls
-        ],
-        "errors": {
-            "last": worker.transactions.last_error,
-            "kafka": worker.clients.health.error,
-            "claiming": worker.claiming.error,
-            "dead_letter": worker.pipeline.last_dead_letter,
-        },
-    }
+class Snapshots:
+    """Of one worker. It remembers the last position of each table that was known."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._positions: dict[str, int] = {}
+
+    def take(self) -> WorkerStatus:
+        """Everything worth knowing, now."""
+        worker = self._worker
+        clock, connector = worker.connection.clock, worker.configuration.connector
+        now = clock.now_ms()
+        tables, reasons = self._tables(now), waiting_for(worker)
+        failed = any(table.state is State.FAILED for table in tables.values())
+        return WorkerStatus(
+            worker=worker.who.client_id,
+            index=worker.who.index,
+            connector=connector.name,
+            fingerprint=worker.configuration.fingerprint(),
+            tables_configured=tuple(sorted(tables)),
+            time_ms=int(time.time() * 1000),
+            server_time_ms=now,
+            clock_skew_ms=round(clock.skew_ms),
+            state=State.FAILED if failed else State.WAITING if reasons else State.RUNNING,
+            waiting_for="; ".join(reasons) or None,
+            slots=tuple(sorted(worker.claims.owned)),
+            slots_pending=tuple(sorted(worker.claiming.pending)),
+            slot_count=worker.planner.book.slots,
+            tables=tables,
+            reading=_reading(worker),
+            delivery=DeliveryStatus(
+                commits=worker.delivery.commits,
+                aborts=worker.delivery.aborts,
+                open=worker.delivery.is_open,
+                rebalances=worker.claims.rebalances,
+            ),
+            retrying=_retrying(worker),
+            polls=tuple(
+                PollStatus(tables=tuple(map(str, poll.tables)), error=poll.error, attempts=poll.attempts)
+                for poll in worker.watch.polls
+            ),
+            background=tuple(map(_failing, worker.background.failing())),
+            background_seconds={kind: round(age, 1) for kind, age in worker.background.kinds().items()},
+            errors={
+                "last": worker.transactions.last_error,
+                "kafka": worker.clients.health.error,
+                "claiming": worker.claiming.error,
+                "dead_letter": worker.pipeline.last_dead_letter,
+                "late_changes": worker.late.last,
+            },
+        )
+
+    def _tables(self, now: int) -> dict[str, TableStatus]:
+        held: defaultdict[str, list[Held]] = defaultdict(list)
+        for each in self._worker.planner.held(now):
+            held[str(each.table)].append(each)
+        tables = {
+            str(name): self._table(plan, held[str(name)], now) for name, plan in self._worker.planner.tables.items()
+        }
+        for name, reason in self._worker.tables.missing.items():
+            tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, held=())
+        return tables
+
+    def _table(self, plan: TableState, held: list[Held], now: int) -> TableStatus:
+        worker, table, name = self._worker, plan.table, str(plan.table)
+        failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
+        groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
+        position = visible_to(plan)
+        whole = plan.failure is not None
+        failing = [each for each in worker.background.failing(lasting=True) if concerns(worker, each, plan)]
+        held_up = _held_up(held, position) or any(each.holds for each in failing)
+        return TableStatus(
+            state=State.FAILED if failed or whole else State.WAITING if held_up else State.RUNNING,
+            all_failed=whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
+            position_ms=position,
+            lag_ms=self._lag(name, position, now),
+            groups=len(groups),
+            failed_groups=len(failed),
+            stream_set=plan.newest.timestamp if plan.newest is not None else None,
+            records=worker.pipeline.records[name],
+            dead_letters=worker.pipeline.dead_letters[name],
+            late_changes={what: count for (where, what), count in worker.late.found.items() if where == table},
+            skipped={what: count for (where, what), count in worker.encoder.skipped.items() if where == name},
+            error=plan.failure or (failed[0].note if failed else None),
+            failing=tuple(map(str, failing)),
+            expired=sum(where[0] == table for where in worker.claiming.expired),
+            held=tuple(map(_held, held[:LISTED])),
+            held_count=len(held),
+        )
+
+    def _lag(self, name: str, position: int | None, now: int) -> int | None:
+        """How far behind. While slots are restored no position is known: then the last one that was, or an outage would
+        show as no lag at all."""
+        if position is not None:
+            self._positions[name] = position
+        elif not self._worker.claims.owned:
+            self._positions.pop(name, None)
+        known = self._positions.get(name)
+        return None if known is None else max(0, now - known)
 
 
-def state_of(worker: Worker, tables: dict[str, dict[str, Any]]) -> str:
-    """RUNNING, FAILED (something of it), WAITING (for slots or servers)."""
-    if worker.transactions.fatal is not None or any(table["state"] == "FAILED" for table in tables.values()):
-        return "FAILED"
-    if not worker.delivery.ready or worker.claiming.pending:
-        return "WAITING"
-    return "RUNNING"
+def waiting_for(worker: Worker) -> list[str]:
+    """What keeps the worker, or a table of it, from delivering all that there is."""
+    reasons = [str(failing) for failing in worker.background.failing(lasting=True) if failing.holds]
+    if not worker.delivery.ready and not reasons:
+        cause = worker.clients.health.error
+        reasons.append("a Kafka producer" + (f" ({cause})" if cause else ""))
+    if not worker.claims.member_id and not reasons:
+        reasons.append("the consumer group to take the worker in")
+    if worker.claiming.pending and not reasons:
+        reasons.append(f"slots {', '.join(map(str, sorted(worker.claiming.pending)))} to be restored")
+    return reasons
 
 
-def nothing_left(status: dict[str, Any]) -> bool:
-    """The worker has work, and all of it has failed."""
-    tables = list(status["tables"].values())
-    owned = bool(status["slots"]) and not status["slots_pending"]
-    return (
-        owned and bool(tables) and all(table["state"] == "FAILED" and table.get("all_failed", True) for table in tables)
+def concerns(worker: Worker, failing: Failing, plan: TableState) -> bool:
+    """Whether a task is about the table, by itself or among others."""
+    if failing.about == str(plan.table):
+        return True
+    polls = worker.watch.polls
+    return failing.kind == STREAM_SETS.kind and any(
+        plan.table in poll.tables and poll.task.about == failing.about for poll in polls
     )
 
 
-def _table(worker: Worker, plan: TablePlan, held: list[Held], now: int) -> dict[str, Any]:
-    name = str(plan.table)
-    failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
+def _held_up(held: list[Held], position: int | None) -> bool:
     waiting = [each for each in held if each.reason is not Reason.FAILED]
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
-    unplaced = [each for each in waiting if each.slot is not None and each.range_end is None]
-    groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
-    position = visible_to(plan)
-    whole = plan.failure is not None
-    held_up = bool(unplaced) or (bool(waiting) and position is None)
-    return {
-        "state": "FAILED" if failed or whole else "WAITING" if held_up else "RUNNING",
-        "all_failed": whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
-        "position_ms": position,
-        "lag_ms": None if position is None else max(0, now - position),
-        "groups": len(groups),
-        "failed_groups": len(failed),
-        "stream_set": plan.newest.timestamp if plan.newest is not None else None,
-        "records": worker.pipeline.records[name],
-        "dead_letters": worker.pipeline.dead_letters[name],
-        "skipped": {what: count for (table, what), count in worker.encoder.skipped.items() if table == name},
-        "error": plan.failure or (failed[0].note if failed else None),
-        "expired": sum(where[0] == plan.table for where in worker.expired),
-        "held": [_held(each) for each in held[:LISTED]],
-        "held_count": len(held),
-    }
+    unplaced = any(each.slot is not None and each.range_end is None for each in waiting)
+    return unplaced or (bool(waiting) and position is None)
 
 
-def _held(held: Held) -> dict[str, Any]:
-    return {
-        "reason": held.reason.value,
-        "slot": held.slot,
-        "streams": [stream.hex() for stream in held.streams[:4]],
-        "read_to": held.read_to,
-        "at": held.at,
-        "waits_for": [stream.hex() for stream in held.waits_for[:4]],
-        "waits_for_slot": held.waits_for_slot,
-        "note": held.note,
-    }
+def _reading(worker: Worker) -> ReadingStatus:
+    reading, counters = worker.reading, worker.reading.counters
+    return ReadingStatus(
+        rows=counters.rows,
+        pages=counters.pages,
+        reads=counters.reads,
+        batches=counters.batches,
+        queries=worker.connection.queries,
+        in_flight=reading.log.in_flight,
+        waiting=reading.log.waiting,
+        pause_ms=reading.pause_ms,
+        retries=reading.retries.total,
+    )
 
 
-def _retrying(worker: Worker) -> list[dict[str, Any]]:
-    found = []
-    for group, trouble in list(worker.reading.retries.groups.items())[:LISTED]:
-        slot = getattr(group, "slot", None)
-        found.append({"slot": slot, "attempts": trouble.attempts, "error": str(trouble.error)})
-    return found
+def _retrying(worker: Worker) -> tuple[RetryStatus, ...]:
+    listed = list(worker.reading.retries.groups.items())[:LISTED]
+    return tuple(
+        RetryStatus(slot=getattr(group, "slot", None), attempts=trouble.attempts, error=str(trouble.error))
+        for group, trouble in listed
+    )
+
+
+def _failing(failing: Failing) -> FailingStatus:
+    return FailingStatus(
+        task=failing.kind.replace(" ", "_"),
+        about=failing.about or None,
+        since=instant(failing.since),
+        since_ms=round(failing.since * 1000),
+        seconds=round(failing.seconds, 1),
+        attempts=failing.attempts,
+        error=failing.error,
+        what=failing.broken,
+        waits=failing.waits,
+        holds_delivery=failing.holds,
+        text=str(failing),
+    )
+
+
+def _held(held: Held) -> HeldStatus:
+    return HeldStatus(
+        reason=held.reason.value,
+        slot=held.slot,
+        streams=tuple(stream.hex() for stream in held.streams[:4]),
+        read_to=held.read_to,
+        at=held.at,
+        waits_for=tuple(stream.hex() for stream in held.waits_for[:4]),
+        waits_for_slot=held.waits_for_slot,
+        note=held.note,
+    )

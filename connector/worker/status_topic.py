@@ -1,7 +1,7 @@
-"""The status topic: what each worker last said of itself, so that `status` works without asking any of them.
+"""The status topic: the last status report of each worker, so that `status` works without connecting to any of them.
 
 In: snapshots. Out: one record per worker, replaced every few seconds, removed by an orderly end. Status is no part of
-any promise: a failure to write it is logged once and stops nothing.
+any promise: a failure to write it is told and stops nothing.
 """
 
 from __future__ import annotations
@@ -11,33 +11,42 @@ import time
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery.clients import KafkaClients
-from connector.delivery.producer import ReportingProducer
-from connector.delivery.records import OutgoingRecord, compact_json
+from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json
 from connector.errors import DeliveryError
+from connector.secrets import scrubbed
+from connector.source import Background, Purpose
 from connector.worker.settings import WorkerIdentity
 
 log = logging.getLogger(__name__)
 
+STATUS = Purpose(
+    "status topic", "the status topic is not written", "`scylla-cdc status` considers this worker gone", holds=False
+)
+
 PUBLISH_SECONDS = 3.0
+LATE = 2
+KEPT = 10
 CLOSE_SECONDS = 2.0
 
 
 class StatusTopic:
     """One worker's record in it."""
 
-    def __init__(self, clients: KafkaClients, configuration: Configuration, who: WorkerIdentity) -> None:
+    def __init__(
+        self, clients: KafkaClients, configuration: Configuration, who: WorkerIdentity, background: Background
+    ) -> None:
         self._topic = configuration.worker.status.name
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
         self._producer = ReportingProducer(clients)
         self._due = 0.0
-        self._complained = False
+        self._clients = clients
+        self._task = background.task(STATUS)
 
     def publish(self, status: dict[str, Any]) -> None:
         now = time.monotonic()
         if now >= self._due:
             self._due = now + PUBLISH_SECONDS
-            self._send(compact_json(status))
+            self._send(compact_json(scrubbed(status)))
 
     def close(self, orderly: bool) -> None:
         """An orderly end takes the record away; a crash leaves it, with the time at which it was true."""
@@ -50,13 +59,20 @@ class StatusTopic:
         self._producer.close()
 
     def _send(self, value: bytes | None) -> None:
-        if self._producer.pending() > 10:
-            return  # Kafka is away: old status is not worth keeping
         try:
-            self._producer.failure = None
-            self._producer.produce(OutgoingRecord(self._topic, self._key, value))
             self._producer.poll()
+            failure, pending = self._producer.failure, self._producer.pending()
+            if failure is not None:
+                self._task.failed(str(failure))
+            elif pending > LATE:
+                self._task.failed(
+                    self._clients.health.error or f"{self._clients.address} has not taken the last {pending} records"
+                )
+            elif not pending:
+                self._task.worked()
+            self._producer.failure = None
+            if pending <= KEPT:  # old status is not worth keeping
+                self._producer.produce(OutgoingRecord(self._topic, self._key, value))
+                self._producer.poll()
         except DeliveryError as error:
-            if not self._complained:
-                log.warning("status cannot be published: %s", error)
-            self._complained = True
+            self._task.failed(error)

@@ -13,12 +13,14 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from connector.source import Background, Purpose
 from connector.worker.order import WorkerOrder
-from connector.worker.status import nothing_left
+from connector.worker.state import State
+from connector.worker.status_document import RunningWorker, ServiceStatus, WorkerStatus
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,18 @@ RESTART_PAUSE = 0.5
 STOP_SECONDS = 12.0
 LOOK_SECONDS = 0.2
 
+# Workers report every second, unless they sit in a call; a commit that Kafka does not answer is such a call.
+SILENT_SECONDS = 10.0
+STARTING_SECONDS = 60.0
+
+REPORTS = Purpose(
+    "reports",
+    "no status report",
+    "its streams may not be read; SIGUSR1 makes it log its stack traces",
+    steady=True,
+    grace=0.0,
+)
+
 
 @dataclass(slots=True)
 class Child:
@@ -35,10 +49,11 @@ class Child:
 
     index: int
     process: subprocess.Popen[bytes]
-    status: dict[str, Any] = field(default_factory=dict)
+    status: WorkerStatus | None = None
     waiting: dict[str, Any] | None = None
     cause: str = ""
     started: float = 0.0
+    heard: float = 0.0
 
     @property
     def pid(self) -> int:
@@ -48,23 +63,32 @@ class Child:
 class Supervisor:
     """Owned by one thread; `status` may be read by others (the HTTP server)."""
 
-    def __init__(self, command: Sequence[str], orders: Sequence[WorkerOrder]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        orders: Sequence[WorkerOrder],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._monotonic = monotonic
+        self.background = Background(monotonic)
         self._command = list(command)
         self._orders = list(orders)
         self._reports: queue.SimpleQueue[tuple[Child, dict[str, Any]]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
-        self._commits = 0
         self._causes: list[str] = []
         self.restarts = 0
+        # Before there is any worker: what the checks in front wait for.
         self.waiting_for: str | None = "starting"
 
     def run(self, stop: threading.Event) -> int:
         """Until ``stop`` is set or there is a reason to end."""
+        self.waiting_for = None
         try:
             while not stop.is_set():
                 self._start_due()
                 self._take_reports()
+                self._look_after()
                 for child in list(self.children.values()):
                     code = child.process.poll()
                     if code is not None:
@@ -72,7 +96,7 @@ class Supervisor:
                         if ended is not None:
                             return ended
                 if self._nothing_left():
-                    log.error("nothing is left to read: every table has failed")
+                    log.error("all tables have failed: nothing left to read")
                     return 1
             return 0
         finally:
@@ -95,14 +119,14 @@ class Supervisor:
 
     def _start(self, order: WorkerOrder) -> None:
         process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        child = Child(order.index, process, started=time.monotonic())
+        child = Child(order.index, process, started=time.monotonic(), heard=self._monotonic())
         self.children[order.index] = child
         assert process.stdin is not None
         try:
             pickle.dump(order, process.stdin)
             process.stdin.flush()
         except BrokenPipeError:
-            log.warning("worker %d ended while it was being started", order.index)
+            log.warning("worker %d ended during its start", order.index)
         threading.Thread(target=self._listen, args=(child,), daemon=True, name=f"reports-{order.index}").start()
         log.info("worker %d started, pid %d", order.index, process.pid)
 
@@ -110,9 +134,13 @@ class Supervisor:
         assert child.process.stdout is not None
         for line in child.process.stdout:
             try:
-                self._reports.put((child, json.loads(line)))
+                report = json.loads(line)
             except ValueError:
-                log.debug("worker %d printed: %r", child.index, line)
+                report = None
+            if isinstance(report, dict):
+                self._reports.put((child, report))
+            else:
+                log.warning("worker %d printed an invalid report: %r", child.index, line[:200])
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
@@ -123,19 +151,28 @@ class Supervisor:
                 return
             self._take(child, report)
 
+    def _look_after(self) -> None:
+        """A worker that says nothing hangs, or sits in a call that does not come back."""
+        for child in list(self.children.values()):
+            silent = self._monotonic() - child.heard
+            patience = SILENT_SECONDS if child.status else STARTING_SECONDS
+            if child.waiting is None and silent >= patience:
+                silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
+                self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
+        self.background.tick()
+
     def _take(self, child: Child, report: dict[str, Any]) -> None:
         kind = report.get("event")
+        child.heard = self._monotonic()
+        self.background.task(REPORTS, f"worker {child.index}").worked()
         if kind == "status":
-            self.waiting_for = None
             child.waiting = None
-            commits = report["status"]["delivery"]["commits"]
-            if commits > child.status.get("delivery", {}).get("commits", 0):
-                self._commits += 1
+            status = WorkerStatus.model_validate(report["status"])
+            if status.delivery.commits > (child.status.delivery.commits if child.status else 0):
                 self._causes.clear()
-            child.status = report["status"]
+            child.status = status
         elif kind == "waiting":
             child.waiting = report
-            self.waiting_for = f"{report['doing']}: {report['error']}"
         elif kind == "end":
             child.cause = f"{report['cause']}: {report['error']}"
         elif kind == "configuration":
@@ -145,13 +182,14 @@ class Supervisor:
         """What an end means: another start (None), or the end of everything."""
         self._drain(child)
         del self.children[child.index]
+        self.background.task(REPORTS, f"worker {child.index}").dismiss()
         if child.process.stdin is not None:
             child.process.stdin.close()
         self.restarts += 1
         if code == 2:
             return 2
         if code < 0:
-            log.warning("worker %d was ended by signal %d; replacing it", child.index, -code)
+            log.warning("worker %d was killed by signal %d; restarting it", child.index, -code)
             self._due[child.index] = 0.0
             return None
         cause = child.cause or f"exit status {code}"
@@ -160,7 +198,7 @@ class Supervisor:
             self._causes.clear()
         self._causes.append(cause)
         if len(self._causes) >= CRASH_LOOP:
-            log.error("%d workers in a row ended for the same reason: %s", CRASH_LOOP, cause)
+            log.error("%d workers in a row failed for the same reason: %s", CRASH_LOOP, cause)
             return 1
         self._due[child.index] = time.monotonic() + RESTART_PAUSE * len(self._causes)
         return None
@@ -176,12 +214,11 @@ class Supervisor:
             self._take(origin, report)
 
     def _nothing_left(self) -> bool:
-        statuses = [child.status for child in self.children.values()]
-        if not statuses or len(statuses) < len(self._orders) or not all(statuses):
+        statuses = [child.status for child in self.children.values() if child.status]
+        if len(statuses) < len(self._orders) or any(status.slots_pending for status in statuses):
             return False
-        working = [status for status in statuses if status["slots"]]
-        settled = not any(status["slots_pending"] for status in statuses)
-        return settled and bool(working) and all(nothing_left(status) for status in working)
+        working = [status for status in statuses if status.slots]
+        return bool(working) and all(status.nothing_left for status in working)
 
     def _stop_all(self) -> None:
         children = list(self.children.values())
@@ -201,21 +238,47 @@ class Supervisor:
 
     # -- looking at it ---------------------------------------------------------------------------------------
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ServiceStatus:
         """What all workers of this process say."""
         children = list(self.children.values())
-        workers = [child.status for child in children if child.status]
-        waiting = self.waiting_for
-        return {
-            "state": "WAITING" if waiting else _worst(workers),
-            "waiting_for": waiting,
-            "workers_wanted": len(self._orders),
-            "workers_running": len(children),
-            "restarts": self.restarts,
-            "workers": workers,
-        }
+        workers = [self._aged(child.status, child.heard) for child in children if child.status]
+        reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
+        state = max((worker.state for worker in workers), default=State.WAITING)
+        if reasons and (self.waiting_for or state is State.RUNNING):
+            state = State.WAITING
+        own = [str(failing) for failing in self.background.failing()]
+        theirs = [each.text for worker in workers for each in worker.background]
+        return ServiceStatus(
+            state=state,
+            waiting_for="; ".join(dict.fromkeys(reasons)) or None,
+            failing=tuple(dict.fromkeys(own + theirs)),
+            workers_wanted=len(self._orders),
+            workers_running=len(children),
+            restarts=self.restarts,
+            workers=tuple(workers),
+        )
 
+    def _reasons(self, children: list[Child]) -> Iterator[str]:
+        """Why not all is running, worker by worker."""
+        present = {child.index for child in children}
+        for order in self._orders:
+            if order.index not in present:
+                yield f"worker {order.index} is started again"
+        for child in children:
+            if child.waiting is not None:
+                yield f"{child.waiting['doing']}: {child.waiting['error']}"
+            elif child.status is None:
+                yield f"worker {child.index} is starting"
+            elif child.status.waiting_for:
+                yield child.status.waiting_for
+        yield from (str(failing) for failing in self.background.failing())
 
-def _worst(workers: list[dict[str, Any]]) -> str:
-    states = {worker["state"] for worker in workers}
-    return next((state for state in ("FAILED", "WAITING", "RUNNING") if state in states), "WAITING")
+    def _aged(self, status: WorkerStatus, heard: float) -> RunningWorker:
+        """A worker's last words, and how old they are: what was a lag then has grown since."""
+        age = max(0.0, self._monotonic() - heard)
+        document = status.document()
+        if age >= SILENT_SECONDS:
+            for table in document["tables"].values():
+                if table.get("lag_ms"):
+                    table["lag_ms"] += round(age * 1000)
+        return RunningWorker.model_validate({**document, "last_report_age_seconds": round(age, 1)})

@@ -6,31 +6,30 @@ from what is committed, or a new producer after which every slot is restored. Ow
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from connector.changes import Batch
-from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS
-from connector.delivery.records import OffsetsEntry
-from connector.delivery.transaction import Delivery
+from connector.delivery import RECORD_ERRORS, TOPIC_ERRORS, Claims, Delivery, record_size
 from connector.errors import (
     CdcError,
-    DeliveryError,
     FatalDeliveryError,
     LostClaim,
+    PoisonRow,
     ProducerFenced,
     RetriableDeliveryError,
+    TransactionAborted,
     UnknownOutcome,
 )
-from connector.formats.encoder import Encoder
-from connector.source.chores import Chores
-from connector.source.connection import ServerClock
-from connector.source.descriptions import DescribedTable
-from connector.topology import Planner
+from connector.formats import Encoder
+from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, explained
+from connector.topology import CommitsPlan, Read
+from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Encoded, Pipeline
-from connector.worker.schemas import SchemasTopic
+from connector.worker.schemas import schema_records
 
 log = logging.getLogger(__name__)
 
@@ -39,37 +38,51 @@ MARKS_SECONDS = 5.0
 AFTER_ABORT_SECONDS = 0.2
 RENEW_PAUSE = (0.2, 10.0)
 
+# So many aborts follow each other at the shortest pause: a transaction that is too large is halved after each.
+HALVINGS = 20
+
+DELIVERY = Purpose(
+    "delivery", "changes are not delivered", "what was read since is not committed and will be read again"
+)
+RECORDS = Purpose("records", "changes do not become records", "they wait in the log until its TTL")
+
+
+class RecordsNotMade(Postponed):
+    """What records are made with is away: a Schema Registry, a topic that must be created. Nothing was produced."""
+
 
 class Transactions:
-    """``taken_back`` is called when reads have become void, ``start_over`` when all slots must be restored."""
+    """Takes what was read (`Consumer` and `LateConsumer` of the source), and commits it."""
 
     def __init__(
         self,
         delivery: Delivery,
-        planner: Planner,
+        planner: CommitsPlan,
         encoder: Encoder,
-        schemas: SchemasTopic,
+        tables: Tables,
         pipeline: Pipeline,
+        claims: Claims,
+        claiming: Claiming,
         clock: ServerClock,
         chores: Chores,
         *,
         heartbeat_ms: int,
-        tables: Callable[[], Iterable[DescribedTable]],
-        taken_back: Callable[[], None],
-        start_over: Callable[[], None],
+        background: Background,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.delivery = delivery
         self._planner = planner
         self._encoder = encoder
-        self._schemas = schemas
+        self._tables = tables
         self._pipeline = pipeline
+        self._claims = claims
+        self._claiming = claiming
         self._clock = clock
         self._chores = chores
-        self._tables = tables
-        self._taken_back = taken_back
-        self._restore_all = start_over
         self._monotonic = monotonic
+        background.expect(RECORDS)
+        self._background = background
+        self._task = background.task(DELIVERY)
         self._heartbeat_seconds = heartbeat_ms / 1000
         self._heartbeat_due = monotonic() + self._heartbeat_seconds
         self._marks_due = monotonic() + MARKS_SECONDS
@@ -79,7 +92,7 @@ class Transactions:
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
         self.last_error: str | None = None
-        self.fatal: CdcError | None = None
+        self._fatal: FatalDeliveryError | None = None
 
     @property
     def ready(self) -> bool:
@@ -95,9 +108,26 @@ class Transactions:
 
     # -- filling ---------------------------------------------------------------------------------------------
 
+    def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
+        """`Reading` has complete batches: a transaction is cut in front of one, never inside."""
+        if self.delivery.should_commit:
+            self.commit()
+        return self.add(read.slot, batches)
+
+    def give_up(self, read: Read, batch: Batch, reason: str) -> bool:
+        """`LateChanges` found a batch that would break the order of its key: it becomes a dead letter, if those are
+        kept."""
+        if self.delivery.should_commit:
+            self.commit()
+        letters = self._pipeline.late_letters(batch, reason)
+        if letters:
+            self.delivery.add(read.slot, letters, sum(map(record_size, letters)))
+        return bool(letters)
+
     def add(self, slot: int, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
-        encoded = self._pipeline.encode(batches, self.delivery.room)
+        with self._making(batches[0].layout.description.full_name):
+            encoded = self._pipeline.encode(batches, self.delivery.room)
         try:
             self.delivery.add(slot, encoded.records, encoded.bytes)
         except CdcError:
@@ -112,16 +142,52 @@ class Transactions:
             place = next(at for at, record in enumerate(encoded.records) if record is failure.record)
             self._refused = batches[bisect_right(encoded.ends, place)]
 
-    def add_schemas(self, tables: Iterable[DescribedTable], slot: int) -> None:
-        records = self._schemas.missing(table.description for table in tables)
+    def publish_descriptions(self) -> None:
+        """A new description is committed by itself before anything is encoded with it."""
+        if not self._tables.changed or not self.ready:
+            return
+        owned = self._planner.owned
+        try:
+            if owned:
+                self.commit()
+                self._add_schemas(min(owned))
+                if self.delivery.is_open:
+                    self.commit()
+        except CdcError as error:
+            self.recover(error)
+        else:
+            self._tables.put_in_force()
+
+    def _add_schemas(self, slot: int) -> None:
+        with self._making("descriptions"):
+            records = schema_records(self._encoder, self._tables)
         if records:
             self.delivery.add(slot, records)
+
+    @contextlib.contextmanager
+    def _making(self, about: str) -> Iterator[None]:
+        """Around whatever makes records. What goes wrong in it says nothing about the transaction."""
+        task = self._background.task(RECORDS, about)
+        try:
+            yield
+        except PoisonRow:
+            raise
+        except CdcError as error:
+            task.failed(error)
+            raise RecordsNotMade(str(error)) from error
+        else:
+            task.worked()
 
     # -- committing ------------------------------------------------------------------------------------------
 
     def commit_if_due(self) -> None:
+        """Raises FatalDeliveryError once Kafka refuses us a producer for good."""
+        if self._fatal is not None:
+            raise self._fatal
         if not self.delivery.ready or self._renewing:
             return
+        if self._task.error is not None and not self._claims.owned:
+            self._task.dismiss()  # nothing to commit any more
         marks = self._monotonic() >= self._marks_due
         worth_it = self.delivery.should_commit or marks or self._beat_due
         if worth_it or (not self.delivery.is_open and self._worth_opening()):
@@ -139,15 +205,15 @@ class Transactions:
         if not commit.entries and not self.delivery.is_open:
             self._planner.committed()
             return
-        if any(entry.value is not None and "owner" in entry.value for entry in commit.entries):
+        if any(entry.owner is not None for entry in commit.entries):
             # A claim is the earliest transaction there is: a table's description is committed with it, before any
             # record that is built with it.
-            self.add_schemas(self._tables(), min(commit.slots))
-        entries = [OffsetsEntry(entry.slot, entry.key, entry.value) for entry in commit.entries]
-        self.delivery.commit(entries, commit.slots)
+            self._add_schemas(min(commit.slots))
+        self.delivery.commit(commit.entries, commit.slots)
         self._planner.committed()
-        self._schemas.committed()
+        self._tables.recorded()
         self._renew_pause = RENEW_PAUSE[0]
+        self._task.worked()
 
     def _worth_opening(self) -> bool:
         return self._planner.commit_due(self._clock.now_ms())
@@ -161,7 +227,9 @@ class Transactions:
     def _beat(self) -> None:
         if self._beat_due:
             self._heartbeat_due = self._monotonic() + self._heartbeat_seconds
-            self.delivery.add(0, self._encoder.heartbeat())
+            with self._making("heartbeats"):
+                beat = self._encoder.heartbeat()
+            self.delivery.add(0, beat)
 
     # -- trouble ---------------------------------------------------------------------------------------------
 
@@ -172,12 +240,15 @@ class Transactions:
         ):
             self.start_over(error)
         else:
-            # Aborted already, lost claims, a refused record, a Schema Registry that is away: taking the transaction
-            # back and reading again is right for all of them.
+            # Aborted already, lost claims, a refused record: taking the transaction back and reading again is right
+            # for all of them.
             self.abort(error)
 
     def abort(self, error: CdcError) -> None:
-        log.log(logging.INFO if isinstance(error, LostClaim) else logging.WARNING, "transaction aborted: %s", error)
+        log.log(logging.INFO if isinstance(error, LostClaim) else logging.DEBUG, "transaction aborted: %s", error)
+        pause = AFTER_ABORT_SECONDS
+        if not isinstance(error, LostClaim | RecordsNotMade):
+            pause = self._failed(error)
         self.last_error = str(error)
         try:
             self.delivery.abort()
@@ -185,11 +256,21 @@ class Transactions:
             self.start_over(unknown)
             return
         self._learn()
-        self._schemas.aborted()
+        self._tables.not_recorded()
         # Only now, after a confirmed abort, are the positions from before the transaction true again.
         self._planner.aborted()
-        self._taken_back()
-        self._quiet_until = self._monotonic() + AFTER_ABORT_SECONDS
+        self._quiet_until = self._monotonic() + pause
+
+    def _failed(self, error: CdcError) -> float:
+        """Tell it; how long to wait before the next transaction."""
+        self._task.failed(self._explained(error))
+        tries = HALVINGS if isinstance(error, TransactionAborted) else 0
+        return max(AFTER_ABORT_SECONDS, self._task.pause(AFTER_ABORT_SECONDS / (1 << tries), RENEW_PAUSE[1]))
+
+    def _explained(self, error: CdcError) -> str:
+        """With the broker's address, which librdkafka tells elsewhere than in the error of a call."""
+        cause = self.delivery.connection_error
+        return f"{error} ({cause})" if cause is not None and cause not in str(error) else str(error)
 
     def _learn(self) -> None:
         """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
@@ -204,21 +285,21 @@ class Transactions:
 
     def start_over(self, error: CdcError) -> None:
         """No position in memory is valid: a new producer, and every slot of ours restored."""
-        log.warning("%s: starting a new producer and restoring all slots", error)
+        log.info("%s: starting a new producer and restoring all slots", error)
+        self._failed(error)
         self.last_error = str(error)
         self._learn()
-        self._schemas.aborted()
+        self._tables.not_recorded()
         self.delivery.close()
         self._planner.forget()
-        self._taken_back()
         self.renew(self._renew_pause)
-        self._restore_all()
+        self._claiming.begin(self._claims.owned)
 
     def after_outage(self, outages: int) -> None:
         """Start over when no broker was there for a while (``outages`` counts how often).
 
         A broker that comes back may have ended our transactions, even committed ones, without telling their
-        partitions (`leftovers`): nothing is produced behind such a transaction before it was looked for.
+        partitions (`hanging_transactions`): nothing is produced behind such a transaction before it was looked for.
         """
         if outages != self._outages and self.delivery.ready and not self._renewing:
             self.start_over(RetriableDeliveryError("Kafka was away"))
@@ -232,18 +313,18 @@ class Transactions:
             time.sleep(pause)
             self.delivery.start(again=again)
 
+        self._task.asked(self.delivery.address)
         self._chores.submit(start, self._renewed)
 
     def _renewed(self, _: object, error: BaseException | None) -> None:
         self._renewing = False
         if error is None:
+            self._task.answered()  # a commit will tell whether it works
             return
-        if not isinstance(error, DeliveryError):
-            raise error
         if isinstance(error, FatalDeliveryError):
-            self.fatal = error
+            self._fatal = error
             return
-        self.last_error = str(error)
-        log.warning("no producer yet: %s", error)
+        self.last_error = explained(error)
+        self._task.failed(self._explained(error) if isinstance(error, CdcError) else error)
         self._renew_pause = min(RENEW_PAUSE[1], self._renew_pause * 2)
         self.renew(self._renew_pause)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from connector.cql_names import log_name
+
 _REPLICATION: Final = "replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
 
 
@@ -21,7 +23,7 @@ class Table:
 
     @property
     def log(self) -> str:
-        return f"{self.name}_scylla_cdc_log"
+        return log_name(self.name)
 
 
 PREPARATION: Final = (

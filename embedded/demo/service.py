@@ -1,33 +1,25 @@
-"""The connector of the demo: its files, as a user would write them, and its process, as a user would start it.
+"""The connector of the demo: its files, as a user would write them, and when it is done.
 
-In: a folder and the servers' addresses. Out: a running `scylla-cdc run` whose status can be asked, whose workers can be
-killed, and which never outlives the demo.
+In: a folder and the servers' addresses. Out: a connector to start, and what its status means.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import re
-import signal
-import sys
 import time
-import urllib.request
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from connector.errors import EmbeddedError
+from connector.worker.state import State
+from connector.worker.status_document import ServiceStatus
+from embedded.connectors import JSON_CONVERTERS, RunningConnector
 from embedded.demo.schema import TABLES
-from embedded.process import TiedProcess
 
 PREFIX: Final = "demo"
 DEAD_LETTERS: Final = f"{PREFIX}.dead-letters"
 # Longer than a busy machine may take from reading its clock to having written.
 CONFIDENCE_MS: Final = 5000
 WORKERS: Final = 2
-_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-_STOP_SECONDS: Final = 20.0
 
 
 # For the user, afterwards: the landed tables need no server.
@@ -66,10 +58,7 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "offset.storage.topic": "demo-offsets",
         "offset.storage.partitions": "6",
         "status.storage.topic": "demo-status",
-        "key.converter": _JSON,
-        "key.converter.schemas.enable": "false",
-        "value.converter": _JSON,
-        "value.converter.schemas.enable": "false",
+        **JSON_CONVERTERS,
         "session.timeout.ms": "3000",
     }
     landing = {
@@ -79,7 +68,7 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "scylla.confidence.window.size": CONFIDENCE_MS,
         "topic.prefix": PREFIX,
         "tables": names,
-        "value.converter": _JSON,
+        "value.converter": JSON_CONVERTERS["value.converter"],
         "value.converter.schemas.enable": False,
         "warehouse": str(folder / "warehouse"),
         "state.buckets": 1,
@@ -93,85 +82,35 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         (folder / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
 
 
-class Service:
-    """`scylla-cdc run` on the demo's files."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._log = folder / "logs" / "run.log"
-        self._process: TiedProcess | None = None
-        self._port: int | None = None
-
-    def start(self) -> None:
-        files = [str(self._folder / "connector.json"), "--worker", str(self._folder / "worker.json")]
-        self._process = TiedProcess([sys.executable, "-m", "connector", "run", *files, "--http-port", "0"], self._log)
-
-    def status(self) -> dict[str, Any]:
-        """What `/status` says; empty while it does not answer yet."""
-        if self._process is None:
-            return {}
-        if (ended := self._process.poll()) is not None:
-            raise EmbeddedError(f"scylla-cdc run ended (status {ended}):\n{self._tail()}")
-        if self._port is None:
-            found = re.search(r"on http://[^:]+:(\d+)", self._text())
-            if found is None:
-                return {}
-            self._port = int(found[1])
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/status", timeout=5) as answer:
-                status: dict[str, Any] = json.load(answer)
-        except (OSError, ValueError):
-            return {}
-        return status
-
-    def kill_worker(self) -> int:
-        """SIGKILL for the worker that was started last; gives its process id."""
-        pid = int(re.findall(r"worker \d+ started, pid (\d+)", self._text())[-1])
-        os.kill(pid, signal.SIGKILL)
-        return pid
-
-    def stop(self, patience: float = _STOP_SECONDS) -> int | None:
-        """In order, and after some patience by force. Its exit status."""
-        process = self._process
-        if process is None:
-            return None
-        for _ in range(2):
-            with contextlib.suppress(ProcessLookupError):
-                process.signal(signal.SIGTERM)
-            if process.wait(patience) is not None:
-                break
-        else:
-            with contextlib.suppress(ProcessLookupError):
-                process.signal(signal.SIGKILL)
-        status = process.wait(5)
-        process.release()
-        self._process = None
-        return status
-
-    def _text(self) -> str:
-        return self._log.read_text(errors="replace") if self._log.is_file() else ""
-
-    def _tail(self) -> str:
-        return "\n".join(f"  {line}" for line in self._text().splitlines()[-12:])
+def service_of(folder: Path) -> RunningConnector:
+    """The connector of these files."""
+    return RunningConnector(folder / "connector.json", folder / "worker.json", folder / "logs" / "run.log")
 
 
-def is_up(status: dict[str, Any]) -> bool:
+def status_of(service: RunningConnector) -> ServiceStatus:
+    """What it says of itself; without workers while it does not."""
+    return ServiceStatus.model_validate(service.status())
+
+
+def is_up(status: ServiceStatus) -> bool:
     """All workers run, and every slot is owned by one of them."""
-    workers = status.get("workers", [])
-    slots = sum(len(worker["slots"]) for worker in workers)
-    return len(workers) == WORKERS and status["state"] == "RUNNING" and slots == workers[0]["slot_count"]
+    workers = status.workers
+    slots = sum(len(worker.slots) for worker in workers)
+    return len(workers) == WORKERS and status.state is State.RUNNING and slots == workers[0].slot_count
 
 
-def has_passed(status: dict[str, Any], ms: int) -> bool:
+def has_passed(status: ServiceStatus, ms: int) -> bool:
     """Everything up to that time has been read by everybody.
 
     A table without a position counts when nothing of it waits: it has fewer streams than there are slots. Just after a
     rebalance it has none either, because its slots are claimed and the claim is not committed yet.
     """
+    tables = [table for worker in status.workers for table in worker.tables.values()]
     return is_up(status) and all(
-        table.get("held_count") == 0 and (table["position_ms"] is None or table["position_ms"] > ms)
-        for worker in status["workers"]
-        for table in worker["tables"].values()
+        table.state is not State.FAILED
+        and table.held_count == 0
+        and (table.position_ms is None or table.position_ms > ms)
+        for table in tables
     )
 
 

@@ -18,6 +18,7 @@ from embedded.scylla.http import ApiError, ApiRequest, start_http
 from embedded.scylla.nodes import Node
 from embedded.scylla.preload_request import preload
 from embedded.scylla.server import Server
+from embedded.scylla.versions import version_like
 
 Endpoint = Callable[["Admin", ApiRequest, tuple[str, ...]], Awaitable[Any]]
 
@@ -147,21 +148,30 @@ async def _stop_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) 
 
 
 async def _start_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    await admin.server.start_node(admin.node(names[0]))
-    return admin.node(names[0]).describe()
+    """As it was, or as another version: that is how clusters are upgraded."""
+    options = _options(request.body, like=str, without=list)
+    node = admin.node(names[0])
+    if options["like"] is not None or options["without"] is not None:
+        if node.up:
+            raise ValueError(f"node {node.number} is running: stop it before it is upgraded")
+        node.version = version_like(options["like"] or node.version.line, options["without"] or ())
+    await admin.server.start_node(node)
+    return node.describe()
 
 
 async def _stale_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    """Show the streams as they were known at a time, by default now."""
-    options = _options(request.body, as_of_ms=int, behind_ms=int)
+    """Show the streams as they were known at a time, by default now; or write to those, or both."""
+    options = _options(request.body, as_of_ms=int, behind_ms=int, shows=bool, writes=bool)
     node, now = admin.node(names[0]), admin.cluster.clock.now_ms()
-    node.stale_as_of = options["as_of_ms"] if options["as_of_ms"] is not None else now - (options["behind_ms"] or 0)
+    as_of = options["as_of_ms"] if options["as_of_ms"] is not None else now - (options["behind_ms"] or 0)
+    node.stale_as_of = None if options["shows"] is False else as_of
+    node.writes_as_of = as_of if options["writes"] else None
     return node.describe()
 
 
 async def _fresh_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
     node = admin.node(names[0])
-    node.stale_as_of = None
+    node.stale_as_of = node.writes_as_of = None
     return node.describe()
 
 

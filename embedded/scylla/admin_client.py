@@ -124,12 +124,23 @@ class AdminClient:
     def stop_node(self, number: int) -> None:
         self.request("POST", f"/embedded/nodes/{number}/stop")
 
-    def start_node(self, number: int) -> None:
-        self.request("POST", f"/embedded/nodes/{number}/start")
+    def start_node(self, number: int, *, like: str | None = None, without: Iterable[str] | None = None) -> None:
+        """As it was, or as another version of ScyllaDB (and without some of its extensions): an upgrade."""
+        body = {"like": like, "without": None if without is None else list(without)}
+        self.request("POST", f"/embedded/nodes/{number}/start", body)
 
-    def make_stale(self, number: int, *, as_of_ms: int | None = None, behind_ms: int | None = None) -> None:
-        """Let a node show the streams as they were known at that time (now, if none is given)."""
-        body = {"as_of_ms": as_of_ms, "behind_ms": behind_ms}
+    def make_stale(
+        self,
+        number: int,
+        *,
+        as_of_ms: int | None = None,
+        behind_ms: int | None = None,
+        shows: bool = True,
+        writes: bool = False,
+    ) -> None:
+        """Let a node show the streams as they were known at that time (now, if none is given), or write to those, or
+        both."""
+        body = {"as_of_ms": as_of_ms, "behind_ms": behind_ms, "shows": shows, "writes": writes}
         self.request("POST", f"/embedded/nodes/{number}/stale", body)
 
     def make_fresh(self, number: int) -> None:

@@ -107,7 +107,7 @@ def run_cql(cluster: Cluster, statement: str, keyspace: str | None, timestamp: i
 
 
 def _decoded_rows(rows: Rows) -> list[list[Any]]:
-    from connector.values.binary import decoder
+    from connector.values import decoder
 
     decoders = [decoder(column.type) for column in rows.columns]
     return [

@@ -5,9 +5,8 @@ In: a request, who asks (`Session`), the cluster. Out: an `Answer`, or a `CqlErr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from embedded.scylla.cluster import Cluster
@@ -15,24 +14,26 @@ from embedded.scylla.describe import describe
 from embedded.scylla.engine import BatchEntry, Prepared
 from embedded.scylla.errors import InvalidRequest, Unprepared
 from embedded.scylla.nodes import Node
+from embedded.scylla.placement import tablet_of
 from embedded.scylla.protocol import frame, responses
 from embedded.scylla.protocol.requests import Batch, Execute, Parameters, Prepare, Query
 from embedded.scylla.results import RequestContext, Result, Rows, SchemaChange, SetKeyspace
+from embedded.scylla.versions import LWT_MARK, METADATA_ID, TABLETS_ROUTING
 
-_CONDITIONAL: Final = re.compile(r"^\s*(?:insert|update|delete|begin)\b.*\bif\b", re.IGNORECASE | re.DOTALL)
 _BATCH_KINDS: Final = ("logged", "unlogged", "counter")
 _SERIAL: Final = 8
 
 
 @dataclass(slots=True)
 class Session:
-    """What a connection carries from one request to the next."""
+    """What a connection carries from one request to the next; `extensions` of the protocol are those agreed on."""
 
     node: Node
     version: int = frame.NEWEST_VERSION
     user: str | None = None
     keyspace: str | None = None
-    lwt_mark: bool = False
+    shard: int = 0
+    extensions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Answer:
     opcode: int
     body: bytes
     warnings: tuple[str, ...] = ()
+    payload: Mapping[str, bytes] | None = None
 
 
 Statement = Query | Prepare | Execute | Batch
@@ -100,24 +102,37 @@ class Answerer:
     def _query(self, session: Session, request: Statement) -> Answer:
         assert isinstance(request, Query)
         parameters = request.parameters
-        described = describe(request.text, self._cluster.schema, session.keyspace)
+        described = describe(request.text, self._cluster.schema, session.keyspace, self._cluster.settings.version)
         if described is not None:
             return self._rows(described, parameters.skip_metadata)
         result = self._cluster.engine.execute(request.text, parameters.values, _context(session, parameters))
-        return self._result(session, result, parameters.skip_metadata)
+        answer = self._result(session, result, parameters.skip_metadata)
+        return self._routed(session, request.text, parameters, answer)
 
     def _execute(self, session: Session, request: Statement) -> Answer:
         assert isinstance(request, Execute)
         parameters = request.parameters
         prepared = _prepared(session.node, request.id)
         result = self._cluster.engine.execute(prepared, parameters.values, _context(session, parameters))
-        return self._result(session, result, parameters.skip_metadata)
+        answer = self._result(session, result, parameters.skip_metadata, request.metadata_id)
+        return self._routed(session, prepared, parameters, answer)
+
+    def _routed(self, session: Session, statement: str | Prepared, parameters: Parameters, answer: Answer) -> Answer:
+        """The answer, with where the partition lives if another node or shard should have been asked."""
+        cluster = self._cluster
+        if TABLETS_ROUTING not in session.extensions or not parameters.values:
+            return answer
+        place = cluster.engine.partition_of(statement, parameters.values, session.keyspace)
+        tablet = None if place is None else tablet_of(cluster, *place)
+        if tablet is None or tablet.holds(session.node, session.shard):
+            return answer
+        return replace(answer, payload={"tablets-routing-v1": tablet.routing()})
 
     def _prepare(self, session: Session, request: Statement) -> Answer:
         assert isinstance(request, Prepare)
         prepared = self._cluster.engine.prepare(request.text, session.keyspace)
         session.node.remember(prepared)
-        mark = session.lwt_mark and _CONDITIONAL.search(prepared.query) is not None
+        mark = LWT_MARK in session.extensions and prepared.compiled.conditional
         body = responses.prepared_body(
             session.version,
             prepared.id,
@@ -125,6 +140,7 @@ class Answerer:
             prepared.pk_indexes,
             prepared.result_columns,
             lwt_mark=mark,
+            metadata_ids=METADATA_ID in session.extensions,
         )
         return Answer(frame.RESULT, body)
 
@@ -142,9 +158,11 @@ class Answerer:
         result = self._cluster.engine.batch(_BATCH_KINDS[request.kind], entries, context)
         return self._result(session, result, skip_metadata=False)
 
-    def _result(self, session: Session, result: Result, skip_metadata: bool) -> Answer:
+    def _result(
+        self, session: Session, result: Result, skip_metadata: bool, metadata_id: bytes | None = None
+    ) -> Answer:
         if isinstance(result, Rows):
-            return self._rows(result, skip_metadata)
+            return self._rows(result, skip_metadata, metadata_id)
         if isinstance(result, SetKeyspace):
             session.keyspace = result.keyspace
             body = responses.set_keyspace_body(result.keyspace)
@@ -155,12 +173,16 @@ class Answerer:
             body = responses.void_body()
         return Answer(frame.RESULT, body, result.warnings)
 
-    def _rows(self, rows: Rows, skip_metadata: bool) -> Answer:
+    def _rows(self, rows: Rows, skip_metadata: bool, metadata_id: bytes | None = None) -> Answer:
+        """`metadata_id` is the one that the client knows, None if it knows of none."""
         if rows.body is not None:
             count, content = rows.row_count, rows.body
         else:
             count, content = responses.encode_cells(rows.rows)
         if rows.columns:
             self._cluster.counters.served(rows.columns[0].keyspace, rows.columns[0].table, count)
-        metadata = responses.rows_metadata(rows.columns, skip_metadata, rows.paging_state)
+        changed = None
+        if metadata_id is not None and metadata_id != (current := responses.metadata_id(tuple(rows.columns))):
+            changed = current
+        metadata = responses.rows_metadata(rows.columns, skip_metadata, rows.paging_state, changed)
         return Answer(frame.RESULT, responses.rows_body(metadata, count, content), rows.warnings)

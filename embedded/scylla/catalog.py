@@ -1,4 +1,4 @@
-"""Schema and stores changed together, with the CDC room asked before and told after.
+"""Schema and stores changed together, with the CDC room asked before and notified after.
 
 In: finished tables and keyspaces from DDL. Out: the registry, and for every table its open store.
 """
@@ -12,16 +12,24 @@ from embedded.scylla.clock import Clock
 from embedded.scylla.errors import InvalidRequest, Unauthorized
 from embedded.scylla.hooks import CdcHooks, TableChange
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, Slice
+from embedded.scylla.paxos import is_paxos_state, paxos_name, paxos_state
 from embedded.scylla.rowstore import RowStore
 from embedded.scylla.schema import SYSTEM_KEYSPACES, Keyspace, Schema, Table
 from embedded.scylla.store import LiveCells, LiveRow, TableStore
+from embedded.scylla.versions import Version
+
+_TRANSACTIONS_WITH_TABLETS = "2025.4"
 
 
 class Catalog:
-    """What exists and where its rows are. `datacenters` is what `replication_factor` stands for."""
+    """What exists and where its rows are. `datacenters` is what `replication_factor` stands for, `version` what to be
+    like where lines of ScyllaDB differ."""
 
-    def __init__(self, schema: Schema, clock: Clock, cdc: CdcHooks, stores: dict[uuid.UUID, TableStore]) -> None:
+    def __init__(
+        self, schema: Schema, clock: Clock, cdc: CdcHooks, stores: dict[uuid.UUID, TableStore], version: Version
+    ) -> None:
         self.schema = schema
+        self.version = version
         self.clock = clock
         self.cdc = cdc
         self.stores = stores
@@ -47,7 +55,7 @@ class Catalog:
 
     def table(self, keyspace: str, name: str) -> Table:
         if self.schema.keyspace(keyspace) is None:
-            raise InvalidRequest(f"Keyspace '{keyspace}' does not exist")
+            raise InvalidRequest(f"Keyspace {keyspace} does not exist")
         found = self.schema.table(keyspace, name)
         if found is None:
             raise InvalidRequest(f"unconfigured table {name}")
@@ -63,7 +71,7 @@ class Catalog:
 
     def changeable(self, verb: str, keyspace: str, table: str = "") -> None:
         """Refuses schema changes of what belongs to the system."""
-        if keyspace in SYSTEM_KEYSPACES:
+        if keyspace in SYSTEM_KEYSPACES or is_paxos_state(table):
             what = f"<table {keyspace}.{table}>" if table else f"<keyspace {keyspace}>"
             raise Unauthorized(f"Cannot {verb} {what}")
 
@@ -105,8 +113,22 @@ class Catalog:
         self._put(table)
 
     def drop_table(self, table: Table) -> None:
-        for dropped in self.cdc.drop_table(table):
-            self._remove(dropped)
+        state = self.schema.table(table.keyspace, paxos_name(table.name))
+        for gone in (table,) if state is None else (table, state):
+            for dropped in self.cdc.drop_table(gone):
+                self._remove(dropped)
+
+    def begin_transaction(self, table: Table) -> None:
+        """Makes the table with the state of a table's lightweight transactions, if this is its first one."""
+        if not self.keyspace(table.keyspace).uses_tablets:
+            return
+        if not self.version.since(_TRANSACTIONS_WITH_TABLETS):
+            raise InvalidRequest(
+                f"Cannot use LightWeight Transactions for table {table.full_name}: "
+                "LWT is not yet supported with tablets"
+            )
+        if self.schema.table(table.keyspace, paxos_name(table.name)) is None:
+            self.add_table(paxos_state(table))
 
     def _remove(self, table: Table) -> None:
         if self.schema.table(table.keyspace, table.name) is None:

@@ -1,4 +1,4 @@
-"""The server's clock: the machine's time plus an offset that tests can move, or a time that stands still.
+"""The server's clock: the machine's time plus an offset that tests can move, or a frozen time.
 
 Everything in the server that asks for the time (write timestamps, TTL, stream sets, `now()`) asks this object, so that
 moving it moves the whole server. In: seconds to move by, or a time to stand at. Out: microseconds since the epoch.

@@ -19,12 +19,14 @@ from embedded.scylla.nodes import Node, Nodes
 from embedded.scylla.schema import Schema
 from embedded.scylla.streams.service import StreamService
 from embedded.scylla.system_tables import install
+from embedded.scylla.versions import NEWEST, Version, version_like
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the double is to be. `ring_delay` is ScyllaDB's, in seconds: a new stream set counts twice this plus 5 s
-    after it was made, or from now on if it is 0."""
+    after it was made, or from now on if it is 0. `like` is a release line of ScyllaDB, `without` names extensions of
+    the protocol that it shall not offer."""
 
     nodes: int = 1
     vnodes: int = 16
@@ -33,6 +35,12 @@ class Settings:
     seed: int | None = None
     credentials: Credentials | None = None
     address: IPv4Address = field(default=IPv4Address("127.0.0.1"))
+    like: str = NEWEST
+    without: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> Version:
+        return version_like(self.like, self.without)
 
 
 class Cluster:
@@ -51,14 +59,15 @@ class Cluster:
             ring_delay=settings.ring_delay,
             seed=settings.seed,
         )
-        self.nodes = Nodes(settings.address, settings.shards)
+        self.nodes = Nodes(settings.address, settings.shards, settings.version)
         for _ in range(settings.nodes):
             self.nodes.add()
         self.answering: Node = self.nodes[0]
+        self.streams.let_writers_know(lambda: self.answering.writes_as_of)
         self.events = EventHub()
         self.faults = Faults()
         self.counters = Counters()
-        self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed)
-        self.engine = Engine(self.schema, self.clock, self.cdc)
+        self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed, version=settings.version)
+        self.engine = Engine(self.schema, self.clock, self.cdc, settings.version)
         install(self)
         self.schema.listen(self.events.schema_changed)

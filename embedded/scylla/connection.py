@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from embedded.scylla.answers import Answer, Session, statement_texts
 from embedded.scylla.auth import ANONYMOUS, AUTHENTICATOR
-from embedded.scylla.errors import CqlError, ProtocolError, ServerError, SyntaxException, Unprepared
+from embedded.scylla.errors import (
+    ConfigurationException,
+    CqlError,
+    ProtocolError,
+    ServerError,
+    SyntaxException,
+    Unprepared,
+)
+from embedded.scylla.faults import RateLimited
 from embedded.scylla.handshake import requested_compression, supported_body
 from embedded.scylla.nodes import Client, Node
 from embedded.scylla.protocol import frame, responses
@@ -35,10 +43,11 @@ from embedded.scylla.protocol.requests import (
     parse_request,
     strip_custom_payload,
 )
+from embedded.scylla.versions import METADATA_ID, RATE_LIMIT
 
 if TYPE_CHECKING:
     from embedded.scylla.faults import Fault
-    from embedded.scylla.server import Server
+    from embedded.scylla.listener import Listener
 
 Compressor = Callable[[bytes], bytes]
 
@@ -54,14 +63,13 @@ READY: Final = "READY"
 class Connection(asyncio.Protocol):
     """Requests are answered in the order in which they came, except those that a fault delays."""
 
-    def __init__(self, server: Server, node: Node, *, shard_aware: bool) -> None:
+    def __init__(self, server: Listener, node: Node, *, shard_aware: bool) -> None:
         self._server = server
         self._cluster = server.cluster
         self.node = node
         self.session = Session(node)
         self.stage = CONNECTED
         self.startup: dict[str, str] = {}
-        self.shard = 0
         self.peer: tuple[str, int] = ("", 0)
         self._shard_aware = shard_aware
         self._transport: asyncio.Transport | None = None
@@ -87,7 +95,7 @@ class Connection(asyncio.Protocol):
         counters.connections += 1
         # On the shard-aware port the client has chosen its source port so that the remainder is the shard it wants.
         wanted = self.peer[1] % self.node.shards if self._shard_aware else None
-        self.shard = self.node.attach(self, wanted)
+        self.session.shard = self.node.attach(self, wanted)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._server.tune(self._transport)
 
@@ -199,7 +207,8 @@ class Connection(asyncio.Protocol):
                 body = DECOMPRESSORS[self._compression](body)
             if header.flags & frame.FLAG_CUSTOM_PAYLOAD:
                 body = strip_custom_payload(body)
-            request = parse_request(header.opcode, header.version, body)
+            metadata_ids = METADATA_ID in self.session.extensions
+            request = parse_request(header.opcode, header.version, body, metadata_ids=metadata_ids)
         except BadCompression as error:
             self._fatal(header.stream, ProtocolError(str(error)))
             return
@@ -215,11 +224,12 @@ class Connection(asyncio.Protocol):
         else:
             self._handshake(header.stream, request)
 
-    def _send(self, stream: int, opcode: int, body: bytes, warnings: tuple[str, ...] = ()) -> None:
-        version = self.session.version
-        self._write(responses.frame_bytes(version, stream, opcode, body, warnings=warnings, compressor=self._compress))
+    def _send(self, stream: int, opcode: int, body: bytes) -> None:
+        self._write(responses.frame_bytes(self.session.version, stream, opcode, body, compressor=self._compress))
 
     def _error(self, stream: int, error: CqlError) -> None:
+        if isinstance(error, RateLimited) and RATE_LIMIT not in self.session.extensions:
+            error = ConfigurationException(str(error))
         self._cluster.counters.errors[type(error).__name__] += 1
         self._send(stream, frame.ERROR, responses.error_body(error))
 
@@ -239,7 +249,7 @@ class Connection(asyncio.Protocol):
     def _handshake(self, stream: int, request: Request) -> None:
         try:
             if isinstance(request, Options):
-                self._send(stream, frame.SUPPORTED, supported_body(self._server, self.node, self.shard))
+                self._send(stream, frame.SUPPORTED, supported_body(self._server, self.node, self.session.shard))
             elif isinstance(request, Startup):
                 self._start(stream, request)
             elif isinstance(request, AuthResponse):
@@ -258,7 +268,7 @@ class Connection(asyncio.Protocol):
             raise ProtocolError("Missing value CQL_VERSION in STARTUP message")
         compression = requested_compression(request.options)
         self.startup = request.options
-        self.session.lwt_mark = "SCYLLA_LWT_ADD_METADATA_MARK" in request.options
+        self.session.extensions = self.node.version.offered & request.options.keys()
         self._version = self.session.version
         if self._cluster.settings.credentials is None:
             self.session.user = ANONYMOUS
@@ -302,11 +312,7 @@ class Connection(asyncio.Protocol):
                 self._cluster.counters.faults[fault.action] += 1
                 self._faulty(stream, request, fault)
                 return
-        answer = self._answer(request)
-        if isinstance(answer, CqlError):
-            self._error(stream, answer)
-        else:
-            self._send(stream, answer.opcode, answer.body, answer.warnings)
+        self._reply(stream, self._answer(request))
 
     def _answer(self, request: Query | Execute | Prepare | Batch) -> Answer | CqlError:
         try:
@@ -326,7 +332,17 @@ class Connection(asyncio.Protocol):
         if isinstance(answer, CqlError):
             self._error(stream, answer)
         else:
-            self._send(stream, answer.opcode, answer.body, answer.warnings)
+            self._write(
+                responses.frame_bytes(
+                    self.session.version,
+                    stream,
+                    answer.opcode,
+                    answer.body,
+                    warnings=answer.warnings,
+                    payload=answer.payload,
+                    compressor=self._compress,
+                )
+            )
 
     def _faulty(self, stream: int, request: Query | Execute | Prepare | Batch, fault: Fault) -> None:
         """Do what the rule says instead of, before or after what the client asked for."""

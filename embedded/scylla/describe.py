@@ -11,22 +11,36 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Final
 
-from connector.values.types import native, quote_identifier
-from embedded.scylla.cdc.log_schema import is_log, log_name
+from connector.cql_names import log_name, qualified, quote_identifier
+from connector.values import native
+from embedded.scylla.cdc.log_schema import is_log
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.identity import CLUSTER_NAME, PARTITIONER
+from embedded.scylla.paxos import is_paxos_state
 from embedded.scylla.results import ColumnSpec, Rows
-from embedded.scylla.schema import Keyspace, Schema, Table
+from embedded.scylla.schema import SYSTEM_KEYSPACES, Keyspace, Schema, Table
 from embedded.scylla.system_tables.schema_tables import replication_map, table_options
+from embedded.scylla.versions import Version
 
 _DESCRIBE: Final = re.compile(r"\s*desc(?:ribe)?\s+(.*?)\s*;?\s*\Z", re.IGNORECASE | re.DOTALL)
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"|\w+|\.')
 _NOT_TO_BE_RUN: Final = """/* Do NOT execute this statement! It's only for informational purposes.
-   A CDC log table is created automatically when creating the base with CDC
-   enabled option or creating the vector index on the base table's vector column.
+   {}
 
 {}
 */"""
+_OF_LOGS: Final = """A CDC log table is created automatically when creating the base with CDC
+   enabled option or creating the vector index on the base table's vector column."""
+_OF_PAXOS: Final = "A paxos state table is created automatically when enabling LWT on a base table."
+_KINDS: Final = {
+    "TABLE": "Table",
+    "COLUMNFAMILY": "Table",
+    "TYPE": "Type",
+    "FUNCTION": "Function",
+    "AGGREGATE": "Aggregate",
+    "INDEX": "Index",
+    "MATERIALIZED VIEW": "Materialized view",
+}
 _LENGTH: Final = Struct("<I")
 _TEXT: Final = native("text")
 _EXTENSIONS: Final = ("tablets", "cdc", "per_partition_rate_limit", "tombstone_gc")
@@ -36,7 +50,7 @@ _WITH_STATEMENT: Final = (*_NAMES, "create_statement")
 Row = tuple[str, ...]
 
 
-def describe(statement: str, schema: Schema, keyspace: str | None) -> Rows | None:
+def describe(statement: str, schema: Schema, keyspace: str | None, version: Version) -> Rows | None:
     """The answer, or None if the statement is no DESCRIBE."""
     found = _DESCRIBE.match(statement)
     if found is None:
@@ -49,7 +63,7 @@ def describe(statement: str, schema: Schema, keyspace: str | None) -> Rows | Non
     full = upper[:1] == ["FULL"]
     if full:
         words, upper = words[1:], upper[1:]
-    return _Describer(schema, keyspace, internals, full).answer(words, upper)
+    return _Describer(schema, keyspace, version, internals, full).answer(words, upper)
 
 
 def _rows(columns: tuple[str, ...], rows: Iterator[Row]) -> Rows:
@@ -64,7 +78,8 @@ def _name(word: str) -> str:
 
 
 class _Describer:
-    def __init__(self, schema: Schema, keyspace: str | None, internals: bool, full: bool) -> None:
+    def __init__(self, schema: Schema, keyspace: str | None, version: Version, internals: bool, full: bool) -> None:
+        self._version = version
         self._internals = internals
         self._full = full
         self._schema = schema
@@ -86,10 +101,14 @@ class _Describer:
             return _rows(_WITH_STATEMENT, iter([(only.name, "keyspace", only.name, keyspace_statement(only))]))
         if first == "KEYSPACE":
             return _rows(_WITH_STATEMENT, self._whole_keyspace(self._keyspace_named(words[1:])))
-        if first in ("TABLE", "COLUMNFAMILY", "TYPE"):
+        if upper[:2] == ["MATERIALIZED", "VIEW"]:
+            words = [" ".join(words[:2]), *words[2:]]
+            first = "MATERIALIZED VIEW"
+        kind = _KINDS.get(first, "")
+        if kind:
             words = words[1:]
         if words and (len(words) == 1 or (len(words) == 3 and words[1] == ".")):
-            return _rows(_WITH_STATEMENT, self._one(words, anything=first not in ("TABLE", "COLUMNFAMILY", "TYPE")))
+            return _rows(_WITH_STATEMENT, self._one(words, kind))
         raise InvalidRequest("DESCRIBE of this is not supported by the embedded server")
 
     def _keyspace_named(self, words: list[str]) -> Keyspace:
@@ -112,7 +131,8 @@ class _Describer:
                 yield from ((keyspace, "type", name) for name in sorted(self._schema.user_types(keyspace)))
 
     def _tables(self, keyspace: str) -> list[Table]:
-        return [table for table in self._schema.tables(keyspace) if not is_log(table)]
+        tables = self._schema.tables(keyspace)
+        return [table for table in tables if not is_log(table) and not is_paxos_state(table.name)]
 
     def _all(self) -> Iterator[Row]:
         for name in sorted(self._schema.keyspaces):
@@ -129,28 +149,33 @@ class _Describer:
         for name, user_type in self._schema.user_types(keyspace).items():
             if only in (None, name):
                 fields = ",\n    ".join(f"{quote_identifier(field)} {kind.cql()}" for field, kind in user_type.fields)
-                place = f"{quote_identifier(keyspace)}.{quote_identifier(name)}"
+                place = qualified(keyspace, name)
                 yield keyspace, "type", name, f"CREATE TYPE {place} (\n    {fields}\n);"
 
     def _table(self, table: Table) -> Iterator[Row]:
-        statement = table_statement(table, self._internals)
-        yield table.keyspace, "table", table.name, _NOT_TO_BE_RUN.format(statement) if is_log(table) else statement
+        statement = table_statement(table, self._schema, self._version, self._internals)
+        internal = _OF_LOGS if is_log(table) else _OF_PAXOS if is_paxos_state(table.name) else None
+        shown = statement if internal is None else _NOT_TO_BE_RUN.format(internal, statement)
+        yield table.keyspace, "table", table.name, shown
         log = self._schema.table(table.keyspace, log_name(table.name))
         if log is not None and is_log(log):
-            statement = f"ALTER TABLE {_place(log)} WITH {_properties(log)};"
+            statement = f"ALTER TABLE {_place(log)} WITH {_properties(log, self._schema, self._version)};\n"
             yield table.keyspace, "table", log.name, statement
 
-    def _one(self, words: list[str], *, anything: bool) -> Iterator[Row]:
+    def _one(self, words: list[str], kind: str) -> Iterator[Row]:
+        """What is called so; if it must be of one kind, `kind` is the name of that in the error."""
         name = _name(words[-1])
-        if len(words) == 1 and anything and name in self._schema.keyspaces:
+        if len(words) == 1 and not kind and name in self._schema.keyspaces:
             return self._whole_keyspace(self._schema.keyspaces[name])
         keyspace = self._keyspace_named(words[:1] if len(words) == 3 else []).name
-        table = self._schema.table(keyspace, name)
+        table = self._schema.table(keyspace, name) if kind in ("", "Table") else None
         if table is not None:
             return self._table(table)
-        if name in self._schema.user_types(keyspace):
+        if kind in ("", "Type") and name in self._schema.user_types(keyspace):
             return self._types(keyspace, name)
-        raise InvalidRequest(f"'{name}' not found in keyspace '{keyspace}'")
+        if kind == "Index":
+            raise InvalidRequest(f"Table for existing index '{name}' not found in '{keyspace}'")
+        raise InvalidRequest(f"{kind} '{name}' not found in keyspace '{keyspace}'".lstrip())
 
 
 def _text(value: str) -> str:
@@ -162,7 +187,7 @@ def _map(entries: Mapping[str, str]) -> str:
 
 
 def _place(table: Table) -> str:
-    return f"{quote_identifier(table.keyspace)}.{quote_identifier(table.name)}"
+    return qualified(table.keyspace, table.name)
 
 
 def keyspace_statement(keyspace: Keyspace) -> str:
@@ -186,11 +211,12 @@ def _cdc_options(extension: bytes) -> dict[str, str]:
     return dict(zip(texts[::2], texts[1::2]))
 
 
-def _properties(table: Table) -> str:
+def _properties(table: Table, schema: Schema, version: Version) -> str:
     properties = {}
-    for name, value in table_options(table).items():
+    for name, value in table_options(table, version).items():
         if isinstance(value, list):
-            properties[name] = _map(dict(value))
+            # A strategy's class stands before its options, which are sorted as everywhere.
+            properties[name] = _map(dict(sorted(value, key=lambda pair: (pair[0] != "class", pair[0]))))
         else:
             shown = f"{value:g}" if isinstance(value, float) else str(value)
             properties[name] = _text(value) if isinstance(value, str) else shown
@@ -201,12 +227,24 @@ def _properties(table: Table) -> str:
     extensions = {name: value for name in _EXTENSIONS if isinstance(value := table.options.get(name), Mapping)}
     if (extension := table.extensions.get("cdc")) is not None:
         extensions["cdc"] = _cdc_options(extension)
+    if table.keyspace not in SYSTEM_KEYSPACES and not is_paxos_state(table.name):
+        extensions["tombstone_gc"] = {**_tombstone_gc(table, schema), **extensions.get("tombstone_gc", {})}
     # Those that ScyllaDB keeps as extensions stand last.
-    parts += [f"{name} = {_map(extensions[name])}" for name in sorted(extensions, key=_EXTENSIONS.index)]
+    for name in sorted(extensions, key=_EXTENSIONS.index):
+        parts.append(f"{name} = {_map(dict(sorted(extensions[name].items())))}")
     return "\n    AND ".join(parts)
 
 
-def table_statement(table: Table, internals: bool = False) -> str:
+def _tombstone_gc(table: Table, schema: Schema) -> dict[str, str]:
+    """ScyllaDB's defaults: tables with tablets and several replicas wait for repair, unless they are logs."""
+    keyspace = schema.keyspace(table.keyspace)
+    repaired = False
+    if keyspace is not None and keyspace.uses_tablets and not is_log(table):
+        repaired = any(count not in ("0", "1") for name, count in keyspace.replication.items() if name != "class")
+    return {"mode": "repair" if repaired else "timeout", "propagation_delay_in_seconds": "3600"}
+
+
+def table_statement(table: Table, schema: Schema, version: Version, internals: bool = False) -> str:
     """`internals`: with the table's id, and with what makes the columns that were dropped once more."""
 
     def names(columns: tuple[str, ...]) -> str:
@@ -229,7 +267,11 @@ def table_statement(table: Table, internals: bool = False) -> str:
     ordered = f"CLUSTERING ORDER BY ({order})\n    AND " if order else ""
     if internals:
         ordered = f"ID = {table.id}\nAND {ordered}"
-    statement = f"CREATE TABLE {_place(table)} (\n" + "\n".join(lines) + f"\n) WITH {ordered}{_properties(table)};"
+    statement = (
+        f"CREATE TABLE {_place(table)} (\n"
+        + "\n".join(lines)
+        + f"\n) WITH {ordered}{_properties(table, schema, version)};\n"
+    )
     for gone in dropped:
         name = quote_identifier(gone.name)
         statement += f"\nALTER TABLE {_place(table)} DROP {name} USING TIMESTAMP {gone.dropped_us};"

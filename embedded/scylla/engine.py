@@ -21,8 +21,9 @@ from embedded.scylla.execute.run import Ticker
 from embedded.scylla.execute.statements import Compiled, Compiler, refuse_counters
 from embedded.scylla.hooks import CdcHooks, NoCdc
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec, RequestContext, Result
-from embedded.scylla.schema import Schema, SchemaEvent, Table
+from embedded.scylla.schema import Schema, SchemaEvent, Table, partition_key_bytes
 from embedded.scylla.store import TableStore
+from embedded.scylla.versions import NEWEST, VERSIONS, Version
 from embedded.scylla.virtualstore import VirtualStore
 
 Values = Sequence[BoundValue] | Mapping[str, BoundValue]
@@ -64,12 +65,14 @@ class VirtualTable:
 class Engine:
     """One per server: all nodes share it."""
 
-    def __init__(self, schema: Schema, clock: Clock, cdc: CdcHooks | None = None) -> None:
+    def __init__(
+        self, schema: Schema, clock: Clock, cdc: CdcHooks | None = None, version: Version = VERSIONS[NEWEST]
+    ) -> None:
         self.schema = schema
         self.clock = clock
         self.cdc: CdcHooks = cdc or NoCdc()
         self.stores: dict[uuid.UUID, TableStore] = {}
-        self.catalog = Catalog(schema, clock, self.cdc, self.stores)
+        self.catalog = Catalog(schema, clock, self.cdc, self.stores, version)
         self._ticker = Ticker(clock)
         self._writer = Writer(self.catalog, self._ticker)
         self._compiler = Compiler(self.catalog, self._ticker, self._writer)
@@ -119,6 +122,21 @@ class Engine:
             values = _positional(values, compiled.variables)
         return compiled.run(values, context)
 
+    def partition_of(self, statement: str | Prepared, values: Values, keyspace: str | None) -> tuple[Table, int] | None:
+        """Table and token of a statement that binds the whole key of a partition with a tablet; None for all others."""
+        compiled = statement.compiled if isinstance(statement, Prepared) else self._compile(statement, keyspace)
+        if not compiled.pk_indexes or (compiled.plan is None and compiled.result_columns is None):
+            return None
+        keyspace_of = self.schema.keyspace(compiled.tables[0].keyspace)
+        if keyspace_of is None or not keyspace_of.uses_tablets:
+            return None
+        bound = _positional(values, compiled.variables)
+        cells = [cell for at in compiled.pk_indexes if isinstance(cell := bound[at], bytes)]
+        if len(cells) < len(compiled.pk_indexes):
+            return None
+        table = compiled.tables[0]
+        return table, table.token_of(partition_key_bytes(tuple(cells)))
+
     def _check_current(self, prepared: Prepared) -> None:
         """A statement that was prepared for a table as it no longer is must be prepared again."""
         for table in prepared.compiled.tables:
@@ -142,7 +160,7 @@ class Engine:
                     "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
                 )
             steps.append((compiled.plan, _positional(entry.values, compiled.variables)))
-        return self._writer.batch(steps, context, timestamp)
+        return self._writer.batch(steps, context, timestamp, one_text=False)
 
 
 def _positional(values: Values, variables: tuple[ColumnSpec, ...]) -> Sequence[BoundValue]:

@@ -1,4 +1,4 @@
-"""Events that the server pushes: who registered for what, and what they are told.
+"""Events that the server pushes: the registrations, and the messages.
 
 In: schema changes, nodes coming and going. Out: EVENT bodies handed to every registered connection. A connection
 registers by type; the stream id of events is -1.

@@ -1,7 +1,7 @@
-"""What the server tells before anything else: the answer to OPTIONS, and what it accepts in STARTUP.
+"""The start of a connection: the answer to OPTIONS, and what it accepts in STARTUP.
 
-In: node, shard of the connection. Out: the body of SUPPORTED, with all of ScyllaDB's sharding keys, since drivers take
-a server without them for Cassandra.
+In: node (with its version), shard of the connection. Out: the body of SUPPORTED, with all of ScyllaDB's sharding keys,
+since drivers take a server without them for Cassandra.
 """
 
 from __future__ import annotations
@@ -14,28 +14,25 @@ from embedded.scylla.identity import CQL_VERSION, PARTITIONER
 from embedded.scylla.protocol.compression import ALGORITHMS
 from embedded.scylla.protocol.primitives import encode_string_multimap
 from embedded.scylla.streams.ids import IGNORE_MSB
+from embedded.scylla.versions import SHARD_AWARE_PORT
 
 if TYPE_CHECKING:
+    from embedded.scylla.listener import Listener
     from embedded.scylla.nodes import Node
-    from embedded.scylla.server import Server
 
 
-def supported_body(server: Server, node: Node, shard: int) -> bytes:
+def supported_body(server: Listener, node: Node, shard: int) -> bytes:
     options = {
         "CQL_VERSION": [CQL_VERSION],
         "COMPRESSION": list(ALGORITHMS),
-        "CLIENT_OPTIONS": ["null"],
-        "SCYLLA_HOST_ID": [str(node.host_id)],
         "SCYLLA_SHARD": [str(shard)],
         "SCYLLA_NR_SHARDS": [str(node.shards)],
         "SCYLLA_SHARDING_ALGORITHM": ["biased-token-round-robin"],
         "SCYLLA_SHARDING_IGNORE_MSB": [str(IGNORE_MSB)],
         "SCYLLA_PARTITIONER": [PARTITIONER],
-        "SCYLLA_LWT_ADD_METADATA_MARK": ["LWT_OPTIMIZATION_META_BIT_MASK=2147483648"],
-        "SCYLLA_RATE_LIMIT_ERROR": ["ERROR_CODE=61440"],
-        "TABLETS_ROUTING_V1": [""],
+        **node.version.options(),
     }
-    if server.shard_aware_port is not None:
+    if node.version.offers(SHARD_AWARE_PORT):
         key = "SCYLLA_SHARD_AWARE_PORT_SSL" if server.encrypted else "SCYLLA_SHARD_AWARE_PORT"
         options[key] = [str(server.shard_aware_port)]
     return encode_string_multimap(options)

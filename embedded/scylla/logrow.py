@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 
-from embedded.scylla.cdc.log_rows import UUID_EPOCH
+from connector.timeuuid import EPOCH_TICKS
 
 _int32 = Struct(">i").unpack_from
 _ticks = Struct(">IHH").unpack_from
@@ -21,8 +21,6 @@ _HIGH_NIBBLE_OFF = [bytes((byte & 0x0F,)) for byte in range(256)]
 _FLIPPED = [bytes((byte ^ 0x80,)) for byte in range(256)]
 #: Behind every row that has the prefix it is appended to.
 BEHIND = b"\xff" * 5
-#: Bytes of the stream, time and number cells with their lengths.
-KEY_BYTES = 48
 NULL = b"\xff\xff\xff\xff"
 
 
@@ -54,7 +52,7 @@ def write_time(body: bytes) -> int:
     """The write timestamp (µs) of all cells of an encoded row: its `cdc$time`."""
     low, middle, high = _ticks(body, 24)
     ticks: int = (high & 0x0FFF) << 48 | middle << 32 | low
-    return (ticks - UUID_EPOCH) // 10
+    return (ticks - EPOCH_TICKS) // 10
 
 
 def split_row(body: bytes) -> list[bytes | None]:

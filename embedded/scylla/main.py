@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connector.errors import EmbeddedError, Problem, UsageError
+from embedded.scylla.versions import EXTENSIONS, NEWEST, VERSIONS, version_like
 
 if TYPE_CHECKING:
     from embedded.scylla.cluster import Cluster, Settings
@@ -83,15 +84,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=DEFAULT_RING_DELAY,
         metavar="SECONDS",
-        help="a new stream set counts twice this plus 5 s after it was made, or from now on if 0 (30)",
+        help="a new stream set takes effect twice this plus 5 s after its creation, or at once if 0 (30)",
     )
     add("--init", type=Path, metavar="FILE.cql", help="statements to run before the server is ready")
-    add("--user", help="the one user that may log in; without it nobody has to")
+    add("--user", help="the only user that can log in (default: no authentication)")
     add("--password", help="that user's password (or SCYLLA_PASSWORD)")
     add("--tls-cert", metavar="FILE", help="certificate (PEM): encrypted connections only")
     add("--tls-key", metavar="FILE", help="its key (PEM)")
     add("--tls-client-ca", metavar="FILE", help="only clients with a certificate of this authority (PEM)")
     add("--seed", type=int, help="the same ring and stream ids at every start")
+    add(
+        "--like",
+        default=NEWEST,
+        metavar="VERSION",
+        help=f"the ScyllaDB version to imitate: {', '.join(VERSIONS)} ({NEWEST})",
+    )
+    add(
+        "--without",
+        action="append",
+        default=[],
+        choices=EXTENSIONS,
+        metavar="EXTENSION",
+        help=f"disable an extension of the protocol, repeatable: {', '.join(EXTENSIONS)}",
+    )
     add("--end-with-stdin", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -111,6 +126,10 @@ def _settings(args: argparse.Namespace) -> Settings:
         raise _misuse(missing, f"is missing: it goes with {given}")
     if args.tls_cert is None and (args.tls_key or args.tls_client_ca):
         raise _misuse("--tls-cert", "is missing: --tls-key and --tls-client-ca need it")
+    try:
+        version_like(args.like)
+    except EmbeddedError as error:
+        raise _misuse("--like", str(error)) from None
     return Settings(
         nodes=args.nodes,
         vnodes=args.vnodes,
@@ -119,6 +138,8 @@ def _settings(args: argparse.Namespace) -> Settings:
         seed=args.seed,
         credentials=None if args.user is None else Credentials(args.user, password),
         address=args.host,
+        like=args.like,
+        without=tuple(args.without),
     )
 
 

@@ -24,6 +24,7 @@ from embedded.scylla.mutation import (
     end_position,
     start_position,
 )
+from embedded.scylla.schema import Table
 
 
 def winning_cell(one: Cell, other: Cell) -> Cell:
@@ -140,6 +141,15 @@ def is_empty_range(start: Bound, end: Bound, sort_key: Sorter) -> bool:
     return not start_position(start, sort_key) < end_position(end, sort_key)
 
 
+def only_row(start: Bound, end: Bound, table: Table) -> ClusteringKey | None:
+    """The row that a closed range of a single clustering key deletes: ScyllaDB writes a row tombstone for it. None if
+    the range may hold more, or none."""
+    key = start.prefix
+    if not start.inclusive or not end.inclusive or not len(key) == len(end.prefix) == len(table.clustering):
+        return None
+    return key if key and table.sort_key(key) == table.sort_key(end.prefix) else None
+
+
 def _piece(tombstone: RangeTombstone, sort_key: Sorter) -> _Piece:
     start = (start_position(tombstone.start, sort_key), tombstone.start)
     return start, (end_position(tombstone.end, sort_key), tombstone.end), tombstone.timestamp
@@ -151,57 +161,41 @@ def _opposite(bound: Bound) -> Bound:
 
 
 def with_range(ranges: list[RangeTombstone], added: RangeTombstone, sort_key: Sorter) -> list[RangeTombstone]:
-    """The sorted, non-overlapping list with one more tombstone: where they overlap the later one stays, and overlapping
-    ones of equal timestamp become one."""
+    """The sorted, non-overlapping list with one more tombstone: where they overlap the later one stays, and those of
+    equal timestamp that overlap or touch become one."""
     if not ranges:
         return [added]
-    result: list[_Piece] = []
-    start, end, timestamp = _piece(added, sort_key)
-    pending: list[_Piece] = [(start, end, timestamp)]
+    start, finish, stamp = _piece(added, sort_key)
+    begin: _Edge | None = start
+    pieces: list[_Piece] = []
     for old in (_piece(tombstone, sort_key) for tombstone in ranges):
         left, right, older = old
-        next_pending: list[_Piece] = []
-        for piece in pending:
-            begin, finish, stamp = piece
-            if not (left[0] < finish[0] and begin[0] < right[0]):
-                next_pending.append(piece)
-                continue
-            if older == stamp:
-                # Made one here, and so lost as a piece of its own.
-                begin = left if left[0] < begin[0] else begin
-                finish = right if finish[0] < right[0] else finish
-                next_pending.append((begin, finish, stamp))
-                old = (left, left, older)
-            elif older > stamp:
-                if begin[0] < left[0]:
-                    next_pending.append((begin, (left[0], _opposite(left[1])), stamp))
-                if right[0] < finish[0]:
-                    next_pending.append(((right[0], _opposite(right[1])), finish, stamp))
-            else:
-                if left[0] < begin[0]:
-                    result.append((left, (begin[0], _opposite(begin[1])), older))
-                next_pending.append(piece)
-                if not finish[0] < right[0]:
-                    old = (left, left, older)
-                    continue
-                left = (finish[0], _opposite(finish[1]))
-                old = (left, right, older)
-        pending = next_pending
-        if old[0][0] < old[1][0]:
-            result.append(old)
-    pieces = sorted(_joined(result + pending), key=lambda piece: piece[0][0])
-    return [RangeTombstone(begin[1], finish[1], stamp) for begin, finish, stamp in pieces]
+        if begin is None or not (left[0] < finish[0] and begin[0] < right[0]):
+            pieces.append(old)
+        elif older > stamp:
+            if begin[0] < left[0]:
+                pieces.append((begin, (left[0], _opposite(left[1])), stamp))
+            pieces.append(old)
+            begin = (right[0], _opposite(right[1])) if right[0] < finish[0] else None
+        else:
+            if left[0] < begin[0]:
+                pieces.append((left, (begin[0], _opposite(begin[1])), older))
+            if finish[0] < right[0]:
+                pieces.append(((finish[0], _opposite(finish[1])), right, older))
+    if begin is not None:
+        pieces.append((begin, finish, stamp))
+    return [RangeTombstone(left[1], right[1], stamp) for left, right, stamp in _joined(pieces)]
 
 
 def _joined(pieces: list[_Piece]) -> list[_Piece]:
-    """Overlapping pieces of equal timestamp made one (an added range may have bridged several)."""
+    """The pieces in order; neighbours of equal timestamp without a place between them are made one."""
     pieces = sorted(pieces, key=lambda piece: piece[0][0])
     joined: list[_Piece] = []
     for begin, finish, stamp in pieces:
         if joined:
             before, end, last = joined[-1]
-            if last == stamp and begin[0] < end[0]:
-                joined[-1] = (before, end if finish[0] < end[0] else finish, stamp)
+            if last == stamp and begin[0] == end[0]:
+                joined[-1] = (before, finish, stamp)
                 continue
         joined.append((begin, finish, stamp))
     return joined

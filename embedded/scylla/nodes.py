@@ -13,6 +13,7 @@ from ipaddress import IPv4Address
 from typing import Final, Protocol
 
 from embedded.scylla.engine import Prepared
+from embedded.scylla.versions import Version
 
 # ScyllaDB evicts prepared statements by memory; by count is enough to keep a careless client from eating ours.
 MAX_PREPARED: Final = 10_000
@@ -45,14 +46,17 @@ class Link(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node. `stale_as_of` (ms) is set while it shows the streams as they were known at that time."""
+    """One node. `stale_as_of` (ms) is set while it shows the streams as they were known at that time, `writes_as_of`
+    while it writes to those; `version` is its own, since clusters are upgraded node by node."""
 
     number: int
     address: IPv4Address
     shards: int
+    version: Version
     host_id: uuid.UUID = field(default_factory=uuid.uuid4)
     up: bool = False
     stale_as_of: int | None = None
+    writes_as_of: int | None = None
     links: dict[Link, int] = field(default_factory=dict)
     prepared: dict[bytes, Prepared] = field(default_factory=dict)
 
@@ -81,23 +85,27 @@ class Node:
             "host_id": str(self.host_id),
             "up": self.up,
             "shards": self.shards,
+            "version": self.version.release,
+            "offers": sorted(self.version.offered),
             "connections": len(self.links),
             "prepared": len(self.prepared),
             "stale_as_of": self.stale_as_of,
+            "writes_as_of": self.writes_as_of,
         }
 
 
 class Nodes:
     """All nodes by number. Node 0 has the base address, the next one the address above it, and so on."""
 
-    def __init__(self, base: IPv4Address, shards: int) -> None:
+    def __init__(self, base: IPv4Address, shards: int, version: Version) -> None:
         self._base = base
         self._shards = shards
+        self._version = version
         self._nodes: dict[int, Node] = {}
         self._next = 0
 
     def add(self) -> Node:
-        node = Node(self._next, self._base + self._next, self._shards)
+        node = Node(self._next, self._base + self._next, self._shards, self._version)
         self._nodes[node.number] = node
         self._next += 1
         return node

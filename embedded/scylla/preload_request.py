@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from connector.values.binary import decoder, split_cells
-from connector.values.types import UserType, parse_type
+from connector.values import UserType, decoder, parse_type, split_cells
 from embedded.scylla.cdc.changes import INSERT, UPDATE
 from embedded.scylla.cdc.log_schema import value_type
 from embedded.scylla.cdc.tables import Cdc

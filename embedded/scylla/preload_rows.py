@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connector.values.binary import encoder
-from connector.values.types import CqlType
+from connector.values import CqlType, encoder
 from embedded.scylla.cdc.changes import INSERT, PARTITION_DELETE, ROW_DELETE, UPDATE
 from embedded.scylla.cdc.log_schema import value_type
 from embedded.scylla.execute.validation import checker

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from connector.values.scalars import Duration
-from connector.values.types import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+from connector.values import CqlType, Duration, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 from embedded.scylla.cdc.log_rows import time_uuid
 
 _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}

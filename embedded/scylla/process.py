@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -50,6 +51,8 @@ class EmbeddedScylla:
         tls_key: Path | str | None = None,
         tls_client_ca: Path | str | None = None,
         seed: int | None = None,
+        like: str | None = None,
+        without: Sequence[str] = (),
         start_seconds: float = 30.0,
     ) -> None:
         options = {
@@ -66,10 +69,12 @@ class EmbeddedScylla:
             "tls-key": tls_key,
             "tls-client-ca": tls_client_ca,
             "seed": seed,
+            "like": like,
         }
         self.host = host
         self.port = 0
         self._arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        self._arguments += [f"--without={extension}" for extension in without]
         self._password = password
         self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | None = None

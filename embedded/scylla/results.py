@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from connector.values.types import CqlType
+from connector.values import CqlType
 from embedded.scylla.schema import SchemaEvent
 
 

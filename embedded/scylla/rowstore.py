@@ -10,8 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, ListType, MapType, SetType, native
+from connector.values import CqlType, ListType, MapType, SetType, native, order_key
 from embedded.scylla.merge import (
     covering_deletion,
     merge_collection,

@@ -13,8 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, UserType, is_multi_cell
+from connector.values import CqlType, UserType, is_multi_cell, order_key
 from embedded.scylla.spelling import row_spelling
 from embedded.scylla.tokens import Partitioner, cdc_token, murmur3_token
 
@@ -23,7 +22,15 @@ Order = Literal["asc", "desc", "none"]
 MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
 CDC_PARTITIONER = "com.scylladb.dht.CDCPartitioner"
 SYSTEM_KEYSPACES = frozenset(
-    {"system", "system_schema", "system_auth", "system_distributed", "system_traces", "system_virtual_schema"}
+    (
+        "system",
+        "system_auth",
+        "system_distributed",
+        "system_distributed_everywhere",
+        "system_schema",
+        "system_traces",
+        "system_virtual_schema",
+    )
 )
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -255,9 +262,6 @@ class Schema:
 
     def table(self, keyspace: str, name: str) -> Table | None:
         return self._tables.get(keyspace, {}).get(name)
-
-    def table_by_id(self, table_id: uuid.UUID) -> Table | None:
-        return next((table for table in self.all_tables() if table.id == table_id), None)
 
     def tables(self, keyspace: str) -> list[Table]:
         return sorted(self._tables.get(keyspace, {}).values(), key=lambda table: table.name)

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import socket
 import ssl
+from collections.abc import Iterable
 from typing import Final
 
 from connector.errors import EmbeddedError
@@ -33,7 +34,7 @@ class Server:
         self.cluster = cluster
         self.answerer = Answerer(cluster)
         self.port = 0
-        self.shard_aware_port: int | None = None
+        self.shard_aware_port = 0
         self.patience = _PATIENCE_SECONDS
         self._tls = tls
         self._watching: asyncio.Task[None] | None = None
@@ -45,24 +46,32 @@ class Server:
 
     async def start(self, port: int | None = None) -> None:
         """Bring all nodes up, on this port or on one that is free on all their addresses."""
+        sockets = self._bind_all(port)
+        try:
+            aware = self._bind_all(None)
+        except EmbeddedError:
+            _close(sockets)
+            raise
+        self.port, self.shard_aware_port = (bound[0].getsockname()[1] for bound in (sockets, aware))
+        for node, *bound in zip(self.cluster.nodes, sockets, aware):
+            await self._serve(node, *bound)
+        self._watching = asyncio.create_task(self._watch())
+
+    def _bind_all(self, port: int | None) -> list[socket.socket]:
+        """One port for all nodes, each on its address."""
         for attempt in range(_PORT_ATTEMPTS):
-            first = self._bind(self.cluster.nodes[0], port or 0)
-            chosen = first.getsockname()[1]
-            sockets = [first]
+            sockets: list[socket.socket] = []
             try:
-                for node in list(self.cluster.nodes)[1:]:
+                for node in self.cluster.nodes:
+                    chosen = sockets[0].getsockname()[1] if sockets else port or 0
                     sockets.append(self._bind(node, chosen))
             except EmbeddedError:
-                for bound in sockets:
-                    bound.close()
+                _close(sockets)
                 if port or attempt == _PORT_ATTEMPTS - 1:
                     raise
-                continue
-            self.port = chosen
-            break
-        for node, bound in zip(self.cluster.nodes, sockets):
-            await self._serve(node, bound)
-        self._watching = asyncio.create_task(self._watch())
+            else:
+                return sockets
+        raise AssertionError("the last attempt ends otherwise")
 
     async def _watch(self) -> None:
         """Cut connections that began something and do not go on with it."""
@@ -84,14 +93,21 @@ class Server:
             raise EmbeddedError(f"{node.address}:{port} {reason}") from None
         return bound
 
-    async def _serve(self, node: Node, bound: socket.socket) -> None:
-        listeners = [await self._listen(node, bound, shard_aware=False)]
-        if node.shards > 1:
-            shard_bound = self._bind(node, self.shard_aware_port or 0)
-            self.shard_aware_port = shard_bound.getsockname()[1]
-            listeners.append(await self._listen(node, shard_bound, shard_aware=True))
+    async def _serve(self, node: Node, bound: socket.socket, aware: socket.socket) -> None:
+        """`aware` is where clients choose the shard: ScyllaDB has that port whatever the number of shards."""
+        self._listeners[node.number] = [
+            await self._listen(node, bound, shard_aware=False),
+            await self._listen(node, aware, shard_aware=True),
+        ]
         node.up = True
-        self._listeners[node.number] = listeners
+
+    def _bind_both(self, node: Node) -> tuple[socket.socket, socket.socket]:
+        bound = self._bind(node, self.port)
+        try:
+            return bound, self._bind(node, self.shard_aware_port)
+        except EmbeddedError:
+            bound.close()
+            raise
 
     async def _listen(self, node: Node, bound: socket.socket, *, shard_aware: bool) -> asyncio.Server:
         loop = asyncio.get_running_loop()
@@ -113,7 +129,7 @@ class Server:
         """Let a stopped node listen again, and tell the clients of the others."""
         if node.up:
             return
-        await self._serve(node, self._bind(node, self.port))
+        await self._serve(node, *self._bind_both(node))
         self.cluster.events.status_changed(node.address, self.port, up=True)
 
     async def stop_node(self, node: Node) -> None:
@@ -131,12 +147,12 @@ class Server:
         """A node bootstraps: it joins the ring, which makes a new generation, listens, and is announced."""
         node = self.cluster.nodes.add()
         try:
-            bound = self._bind(node, self.port)
+            bound = self._bind_both(node)
         except EmbeddedError:
             self.cluster.nodes.remove(node.number)
             raise
         self.cluster.streams.add_node(node.number)
-        await self._serve(node, bound)
+        await self._serve(node, *bound)
         self.cluster.events.topology_changed("NEW_NODE", node.address, self.port)
         self.cluster.events.status_changed(node.address, self.port, up=True)
         return node
@@ -166,3 +182,8 @@ class Server:
         for node in self.cluster.nodes:
             node.up = False
             self.drop_connections(node)
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for bound in sockets:
+        bound.close()

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from connector.values.ordering import OrderKey, order_key
-from connector.values.types import CqlType, ListType, MapType, NativeType, SetType, VectorType
+from connector.values import CqlType, ListType, MapType, NativeType, OrderKey, SetType, VectorType, order_key
 
 Spell = Callable[[bytes], bytes]
 

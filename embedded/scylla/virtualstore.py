@@ -10,8 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from connector.values.binary import encoder, split_cells, split_fields
-from connector.values.types import ListType, MapType, UserType, freeze
+from connector.values import ListType, MapType, UserType, encoder, freeze, split_cells, split_fields
 from embedded.scylla.mutation import (
     Cell,
     ClusteringKey,
@@ -66,8 +65,11 @@ class _Partition:
         self._rows: dict[SortKey, LiveRow] = {}
         self._order: list[SortKey] | None = None
 
-    def add(self, clustering: ClusteringKey, cells: LiveCells, static: LiveCells) -> None:
+    def add(self, clustering: ClusteringKey | None, cells: LiveCells, static: LiveCells) -> None:
+        """A row and the statics that came with it; without a clustering key only these."""
         self._static.update(static)
+        if clustering is None:
+            return
         self._rows[self._table.sort_key(clustering)] = LiveRow(clustering, cells, Marker(0))
 
     def static(self) -> LiveCells:
@@ -105,7 +107,9 @@ class VirtualStore:
             partition = found.get(key)
             if partition is None:
                 partition = found[key] = _Partition(key, table.token_of(key), table)
-            clustering = tuple(encoders[column.name](row[column.name]) for column in table.clustering)
+            clustering: ClusteringKey | None = None
+            if all(column.name in row for column in table.clustering):
+                clustering = tuple(encoders[column.name](row[column.name]) for column in table.clustering)
             static: dict[str, LiveValue] = {}
             cells: dict[str, LiveValue] = {}
             for name, make in self._cells.items():

@@ -7,18 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from connector.cli.demo_report import Findings, text, value
+from connector.worker.status_document import ServiceStatus
 from embedded.demo.comparison import plain
+from embedded.demo.report import Findings, text, value
 from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
 from tests.house import ROOT
+from tests.servers.patience import until
 
 
 def processes_with(marker: str) -> list[str]:
@@ -66,10 +67,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
     finally:
         demo.kill()
         demo.communicate()
-    deadline = time.monotonic() + 20
-    while (left := processes_with(marker)) and time.monotonic() < deadline:
-        signal.sigtimedwait([], 0.2)
-    assert left == []
+    until(lambda: not processes_with(marker), 20, lambda: f"the end of {processes_with(marker)}")
 
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path: Path) -> None:
@@ -92,10 +90,14 @@ def test_values_of_driver_and_spark_become_the_same() -> None:
     ]
 
 
-def status(*tables: dict[str, object]) -> dict[str, object]:
+def status(*tables: dict[str, object]) -> ServiceStatus:
     """Of two workers with three slots each that read one table."""
-    workers = [{"slots": [0, 1, 2], "slot_count": 6, "tables": {"shop.orders": table}} for table in tables]
-    return {"state": "RUNNING", "workers": workers}
+    who = {"worker": "w", "fingerprint": "", "tables_configured": ["shop.orders"], "time_ms": 0, "state": "RUNNING"}
+    workers = [
+        {**who, "slots": [0, 1, 2], "slot_count": 6, "tables": {"shop.orders": {"state": "RUNNING", **table}}}
+        for table in tables
+    ]
+    return ServiceStatus.model_validate({"state": "RUNNING", "workers": workers})
 
 
 def test_a_slot_that_is_claimed_and_not_yet_read_has_not_passed() -> None:

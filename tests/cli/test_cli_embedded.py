@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from embedded import ports
-from tests.embedded.processes import is_gone, until
+from tests.embedded.processes import is_gone
 from tests.house import ROOT
+from tests.servers.patience import until
 
 SCYLLA_CDC = [sys.executable, "-m", "connector"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connector.config import load, validate
-from connector.config.catalogue import CONNECTOR, WORKER_BY_NAME
-from connector.config.kafka_properties import client_names
+from connector.config.kafka.translation import client_names
+from connector.config.properties.catalogue import CONNECTOR, WORKER_BY_NAME
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR as PLAIN
 from tests.config.files import WORKER

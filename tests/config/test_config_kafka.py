@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from connector.config.kafka_properties import KafkaProperties
-from connector.config.kafka_security import parse_jaas
-from connector.config.kafka_table import CLIENT_PROPERTIES, NATIVE_NAMES, PRODUCER
+from connector.config.kafka.security import parse_jaas
+from connector.config.kafka.table import CLIENT_PROPERTIES, NATIVE_NAMES, PRODUCER
+from connector.config.kafka.translation import KafkaProperties
 from tests.config.files import STORES, loaded, problem, problems
 
 QUIET = {"log_level": "0", "bootstrap.servers": "127.0.0.1:1"}

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from connector.config.keystores import (
+from connector.config.secret import Secret
+from connector.config.tls.contexts import configured_context, tls_context
+from connector.config.tls.keystores import (
     KeystoreError,
     openssl_cipher_name,
     read_certificates,
     read_identity,
     read_pem_identity,
 )
-from connector.config.secret import Secret
-from connector.config.tls import scylla_context, tls_context
 from tests.config.files import STORES, loaded, problems
 
 TRUST, CLIENT = str(STORES / "trust.jks"), str(STORES / "client.jks")
@@ -107,7 +107,7 @@ def test_tls_to_scylla() -> None:
         "scylla.ssl.keystore.password": "storepass",
         "scylla.ssl.cipherSuites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
     }
-    context = scylla_context(loaded(given).connector.connection.tls)
+    context = configured_context(loaded(given).connector.connection.tls)
     assert context is not None and not context.check_hostname
     wrong = {
         **given,
@@ -120,4 +120,4 @@ def test_tls_to_scylla() -> None:
         "scylla.ssl.keystore.path",
         "scylla.ssl.openssl.keyCertChain",
     }
-    assert scylla_context(loaded().connector.connection.tls) is None
+    assert configured_context(loaded().connector.connection.tls) is None

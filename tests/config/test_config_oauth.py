@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.config.files import STORES, loaded, problems
+from tests.servers.patience import until
 
 OAUTH = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -40,14 +41,8 @@ class TokenServer(ThreadingHTTPServer):
 
     def asked(self, kafka: Any) -> tuple[str, str, dict[str, list[str]]]:
         """What a client asks: path, user and password, fields of the form."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            kafka.poll(0.05)
-            try:
-                return self.requests.get_nowait()
-            except Empty:
-                continue
-        raise AssertionError("nobody asked for a token")
+        until(lambda: not self.requests.empty(), 60, "a request for a token", step=lambda: kafka.poll(0.05))
+        return self.requests.get_nowait()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from connector.config import load
-from connector.config.catalogue import CONNECTOR_SECTIONS, WORKER_SECTIONS
 from connector.config.document_page import page
-from connector.config.property import Effect
+from connector.config.properties.catalogue import CONNECTOR_SECTIONS, WORKER_SECTIONS
+from connector.config.properties.property import Effect
 
 ROOT = Path(__file__).parents[2]
 

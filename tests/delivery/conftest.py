@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -11,19 +10,28 @@ from confluent_kafka import TopicPartition
 
 from connector.delivery.claims import Claims
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
-from connector.delivery.records import OffsetsEntry
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
+from connector.offsets_entry import OffsetsEntry
+from tests.servers.patience import until
 
 SLOTS = 3
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0, step: Callable[[], object] = lambda: None) -> None:
-    """Call ``step`` until ``condition`` holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "condition did not come true in time"
-        step()
+@dataclass
+class Noted:
+    """Notes what a member is told."""
+
+    events: list[tuple[str, frozenset[int]]]
+
+    def gained(self, slots: frozenset[int]) -> None:
+        self.events.append(("gained", slots))
+
+    def revoked(self, slots: frozenset[int]) -> None:
+        self.events.append(("revoked", slots))
+
+    def lost(self, slots: frozenset[int]) -> None:
+        self.events.append(("lost", slots))
 
 
 @dataclass
@@ -52,12 +60,9 @@ class World:
             self.group,
             name,
             slots=SLOTS,
-            on_gained=lambda slots: events.append(("gained", slots)),
-            on_revoked=lambda slots: events.append(("revoked", slots)),
-            on_lost=lambda slots: events.append(("lost", slots)),
             **({"session_timeout_ms": 3_000} | settings),  # type: ignore[arg-type]
         )
-        claims.join()
+        claims.join(Noted(events))
         self.claims.append(claims)
         until(lambda: claims.owned, step=lambda: (claims.poll(0.1), wait()))
         return claims, events

@@ -12,7 +12,8 @@ from connector.delivery.records import OutgoingRecord
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.errors import LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
 from embedded.kafka_cluster import EmbeddedKafkaCluster
-from tests.delivery.conftest import SLOTS, World, close, mark, until
+from tests.delivery.conftest import SLOTS, World, close, mark
+from tests.servers.patience import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
@@ -50,7 +51,7 @@ def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str
                 delivery.start(again=True)
 
         killed = cluster.brokers[leader(cluster, world.data) - 1]
-        until(lambda: not left, 240, once_more)
+        until(lambda: not left, 240, step=once_more)
         assert Counter(key for key, _ in world.read(world.data)) == Counter([b"0", *wanted])
         assert not killed.running
         close(world)

@@ -3,96 +3,16 @@
 from __future__ import annotations
 
 import base64
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from connector.config import RegistryConfig, Secret
 from connector.delivery.registry import SchemaRegistry
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from tests.delivery.registry_server import Registry, served
 
 INT, LONG = '"int"', '"long"'
-
-
-class Registry:
-    """Subjects, ids, and the requests it was asked; ``answers`` are given instead, first come."""
-
-    def __init__(self) -> None:
-        self.schemas: list[str] = []
-        self.subjects: dict[str, list[int]] = {}
-        self.requests: list[tuple[str, str, str | None]] = []
-        self.answers: list[tuple[int, Any]] = []
-        self.close_next = False
-
-    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        parts = [unquote(part) for part in urlsplit(path).path.removeprefix("/api").strip("/").split("/")]
-        if parts == ["subjects"]:
-            return 200, list(self.subjects)
-        if parts[:2] == ["schemas", "ids"]:
-            return 200, {"schema": self.schemas[int(parts[2]) - 1]}
-        versions = self.subjects.get(parts[1], [])
-        if method == "GET":
-            if not versions:
-                return 404, {"error_code": 40401, "message": f"Subject '{parts[1]}' not found."}
-            return 200, {"id": versions[-1], "schema": self.schemas[versions[-1] - 1]}
-        schema = body["schema"]
-        known = self.schemas.index(schema) + 1 if schema in self.schemas else None
-        if len(parts) == 2:
-            if known not in versions:
-                return 404, {"error_code": 40403, "message": "Schema not found"}
-            return 200, {"id": known, "subject": parts[1], "version": 1, "schema": schema}
-        if known is None:
-            self.schemas.append(schema)
-            known = len(self.schemas)
-        if known not in versions:
-            self.subjects.setdefault(parts[1], []).append(known)
-        return 200, {"id": known}
-
-
-@contextmanager
-def served(registry: Registry) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def respond(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            body = json.loads(self.rfile.read(length)) if length else None
-            registry.requests.append((self.command, self.path, self.headers.get("Authorization")))
-            if registry.close_next:
-                registry.close_next = False
-                self.close_connection = True
-                return
-            if registry.answers:
-                status, answer = registry.answers.pop(0)
-            else:
-                status, answer = registry.answer(self.command, self.path, body)
-            content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = respond
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/api"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def client(*urls: str, **more: Any) -> SchemaRegistry:
@@ -206,5 +126,5 @@ def test_a_closed_connection_is_no_reason_to_ask_somebody_else() -> None:
 def test_something_that_is_no_registry(answer: Any) -> None:
     registry = Registry()
     registry.answers = [(200, answer)]
-    with served(registry) as url, client(url) as schemas, pytest.raises(FatalDeliveryError, match="no Schema Registry"):
+    with served(registry) as url, client(url) as schemas, pytest.raises(FatalDeliveryError, match="is not a Schema"):
         schemas.id_for("s", INT)

@@ -10,9 +10,11 @@ from connector.delivery.clients import READ_COMMITTED, high_watermarks
 from connector.delivery.follow import Follower
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
-from connector.delivery.restore import restore
+from connector.delivery.restore import RestoredSlot, restore
 from connector.errors import DeliveryError
-from tests.delivery.conftest import SLOTS, World, mark, until
+from connector.offsets_entry import OffsetsEntry
+from tests.delivery.conftest import SLOTS, World, mark
+from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 
@@ -37,7 +39,7 @@ def test_an_empty_topic_restores_at_once(world: World) -> None:
     assert restored(world) == {0: [], 1: [], 2: []}
 
 
-def test_what_was_committed_is_restored_in_order_and_other_connectors_are_not(world: World) -> None:
+def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_not(world: World) -> None:
     claims, _ = world.member("w")
     delivery = world.delivery(claims, "w")
     for read_to in (1, 2, 3):
@@ -50,7 +52,18 @@ def test_what_was_committed_is_restored_in_order_and_other_connectors_are_not(wo
     stranger.flush(time.monotonic() + 20)
     stranger.commit()
     stranger.close()
-    assert restored(world) == {0: [1, 2, 3], 1: [], 2: [1, 2, 3]}
+    assert restored(world) == {0: [3], 1: [], 2: [3]}
+
+
+def test_of_each_key_the_newest_entry_is_kept_and_none_behind_a_tombstone() -> None:
+    slot = RestoredSlot(0)
+    for entry in (mark(0, "a", 1), mark(0, "b", 2), mark(0, "c", 3)):
+        slot.take(entry)
+    assert [entry.value for entry in slot.entries] == [mark(0, "c", 3).value]
+    assert slot.owners == {"a", "b", "c"}
+    # Whatever stood there before, a tombstone removes it: also a value that nobody can read.
+    slot.take(OffsetsEntry(0, mark(0, "c", 3).key, None))
+    assert slot.entries == []
 
 
 def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World) -> None:
@@ -71,7 +84,7 @@ def test_a_present_member_is_not_fenced(world: World) -> None:
     delivery.commit([mark(0, "w", 1)])
     assert restored(world)[0] == [1]
     delivery.commit([mark(0, "w", 2)])
-    assert restored(world)[0] == [1, 2]
+    assert restored(world)[0] == [2]
 
 
 def test_the_high_watermark_counts_what_is_not_committed(world: World) -> None:

@@ -12,7 +12,8 @@ from connector.delivery.failures import TOPIC_ERRORS
 from connector.delivery.producer import fence
 from connector.delivery.records import OutgoingRecord
 from connector.errors import DeliveryError, LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
-from tests.delivery.conftest import World, close, make_world, mark, until
+from tests.delivery.conftest import World, close, make_world, mark
+from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 

@@ -82,7 +82,7 @@ def test_the_compose_configuration_is_valid() -> None:
     done = subprocess.run([sys.executable, "-m", "connector", "validate", *files], cwd=ROOT, capture_output=True)
     assert done.returncode == 0, done.stderr
 
-    from spark_jobs.settings import load_settings
+    from spark_jobs.config.settings import load_settings
 
     assert [str(table) for table in load_settings(folder / "landing.json").tables] == ["shop.orders"]
 
@@ -104,8 +104,9 @@ def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> N
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {f"{package}/py.typed" for package in ("connector", "smt", "spark_jobs", "embedded")} <= set(names)
-    assert "embedded/jars.lock" in names and any(name.endswith("LICENSE") for name in names)
+    assert {f"{package}/py.typed" for package in ("connector", "smt", "spark_jobs", "scylla_cdc")} <= set(names)
+    assert not [name for name in names if name.startswith(("embedded/", "tests/"))]
+    assert "spark_jobs/jvm/jars.lock" in names and any(name.endswith("LICENSE") for name in names)
 
     home = tmp_path / "venv"
     venv.create(home, with_pip=False)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
-from collections.abc import Callable
 
 
 def is_gone(pid: int) -> bool:
@@ -19,12 +16,3 @@ def is_gone(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:
         return os.path.isdir("/proc/self")
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Waits for a condition, looking at it twenty times a second."""
-    deadline = time.monotonic() + seconds
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"did not come true within {seconds} s"
-        pause.wait(0.05)

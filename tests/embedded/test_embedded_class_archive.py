@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from embedded import ports
-from embedded.cache import cache_dir
 from embedded.class_archive import archive_path
-from embedded.java import find_java
 from embedded.kafka import EmbeddedKafka, broker_classpath
+from spark_jobs.jvm.cache import cache_dir
+from spark_jobs.jvm.java import find_java
 
 pytestmark = pytest.mark.kafka
 

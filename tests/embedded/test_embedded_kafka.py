@@ -18,8 +18,9 @@ from confluent_kafka.cimpl import NewTopic
 from connector.errors import EmbeddedError
 from embedded import ports
 from embedded.kafka import EmbeddedKafka
-from tests.embedded.processes import is_gone, until
+from tests.embedded.processes import is_gone
 from tests.house import ROOT
+from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from embedded.process import TiedProcess
-from tests.embedded.processes import is_gone, until
+from tests.embedded.processes import is_gone
 from tests.house import ROOT
+from tests.servers.patience import until
 
 FOREVER = [sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"]
 

@@ -14,7 +14,7 @@ from connector.source.connection import Connection
 from connector.source.descriptions import describe_table
 from connector.source.pages import RawPage
 from connector.source.settings import ConnectionSettings
-from connector.topology.slots import TableName
+from connector.table_name import TableName
 from embedded.scylla.process import EmbeddedScylla
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,7 +92,7 @@ def test_lists_are_in_their_order_unless_strict() -> None:
 
 def test_without_kafka_key_records_have_none() -> None:
     options = output_options(**{"cdc.output.format": "advanced"}, **images("full", "none"))
-    placed = replace(options, key_placement=frozenset(("payload-after", "payload-key")))
+    placed = options.but(key_placement=frozenset(("payload-after", "payload-key")))
     encoder = Encoder(placed, clock=lambda: NOW_NS)
     (change,) = LOG.changes(BEFORE, LOG.row(3, 1, True, **KEY))
     record, tombstone = encoder.encode(change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.changes import Change
+from connector.errors import PoisonRow
 from connector.formats.encoder import Encoder
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
@@ -163,6 +165,69 @@ def test_a_key_of_collections_alone_has_no_shortcut_in_the_legacy_format() -> No
     assert encoder().encode_alike(changes) is None
     assert encoder().encode(changes[0])[0].key == b"{}"
     held_equal(encoder(**advanced("none", "full", "payload-after")), changes)
+
+
+KEY_ONLY = Log(table({"pk": "int", "ck": "text"}, clustering=("ck",)))
+
+
+@pytest.mark.parametrize("placement", ["payload-diff", "payload-before", "payload-after", "payload-key"])
+@pytest.mark.parametrize("converters", [{}, SCHEMAS, BOTH_AVRO], ids=["JSON", "with schemas", "Avro"])
+def test_tables_of_key_columns_alone(converters: dict[str, str], placement: str) -> None:
+    changes = [
+        change
+        for operation, number in ((2, 1), (1, 2), (3, 3))
+        for change in KEY_ONLY.changes(
+            KEY_ONLY.row(0, 0, pk=number, ck="a"),
+            KEY_ONLY.row(operation, 1, pk=number, ck="a"),
+            KEY_ONLY.row(9, 2, True, pk=number, ck="a"),
+        )
+    ]
+    made = encoder(**converters, **advanced("full", "full", placement))
+    assert made.encode_alike(changes) is not None
+    held_equal(made, changes)
+
+
+class Surprise(Exception):
+    """What nobody expects of a shortcut."""
+
+
+@pytest.mark.parametrize("surprise", [Surprise("new"), RecursionError(), StopIteration(), AssertionError()])
+def test_a_shortcut_that_fails_in_any_way_leaves_the_table_to_the_reference(
+    surprise: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = encoder()
+    wanted = made.encode(ONE[0])
+
+    def failing(changes: object, now: int) -> list[tuple[bytes, bytes]]:
+        raise surprise
+
+    layout = ONE[0].batch.layout
+    made._plans[layout] = replace(made._plans[layout], columnwise=failing)
+    for _ in range(2):
+        assert made.encode_alike(ONE) is None
+    assert made.encode(ONE[0]) == wanted
+    assert len(caplog.records) == 1 and "ks.t" in caplog.text and type(surprise).__name__ in caplog.text
+
+
+def test_what_a_plan_fails_with_names_the_row() -> None:
+    made = encoder()
+    made.encode(ONE[0])
+
+    def failing(change: Change, now: int) -> object:
+        raise RecursionError("too deep")
+
+    layout = ONE[0].batch.layout
+    bound = made._plans[layout]
+    made._plans[layout] = replace(bound, plan=replace(bound.plan, value=failing))
+    with pytest.raises(PoisonRow, match=r"ks\.t.*RecursionError: too deep"):
+        made.encode(ONE[0])
+
+
+def test_two_structs_with_one_avro_name_are_told() -> None:
+    log = Log(table({"pk": "int", "a": "frozen<tuple<tuple<int>, text>>", "b": "frozen<tuple<tuple<int, text>>>"}))
+    changes = log.changes(log.row(2, 0, True, pk=1, a=((1,), "x")))
+    with pytest.raises(PoisonRow, match=r"two different structs have the name .*Tuple_Tuple_INT_VARCHAR"):
+        encoder(**BOTH_AVRO, **advanced("none", "full", "payload-after")).encode(changes[0])
 
 
 @pytest.mark.parametrize("raw", [{"a": b""}, {"a": b"123"}, {"pk": b""}, {"b": b"\xff"}, {"u": b""}])

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from embedded.java import find_java
+from spark_jobs.jvm.java import find_java
 
 KEY = "pk int, ck int"
 ROW = "struct<ck: int, pk: int, v: struct<value: string>, w: struct<value: int>>"

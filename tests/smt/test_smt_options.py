@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from connector.config import OUTPUT_FORMATS
 from smt import SmtOptionError, build_transform
+from smt.options import IN_CELLS
 from tests.smt.records import JAVA
 
 
@@ -61,3 +63,7 @@ def test_types() -> None:
 def test_old_options_may_be_given_to_the_safe_name() -> None:
     transform = build_transform("extract-new-state", {"delete.handling.mode": "drop", "untouched.fields": "null"})
     assert len(transform.losses) == 2
+
+
+def test_every_format_of_the_connector_is_known() -> None:
+    assert tuple(IN_CELLS) == OUTPUT_FORMATS

@@ -1,8 +1,11 @@
 """A soak by hand: a connector under write load while things go wrong, for as long and with as many seeds as wanted.
 
     .venv/bin/python -m tests.soak --minutes 10 --seeds 1,2,3 --brokers 3
+    .venv/bin/python -m tests.soak --minutes 10 --scylla 10.0.0.1:9042
 
-Ends with 1, and what happened in which order, when a record is missing, doubled or out of order at its end.
+With `--scylla` on a cluster of your own: in keyspaces that are dropped at the end, without the mishaps that only the
+embedded ScyllaDB plays. Ends with 1, and what happened in which order, when a record is missing, doubled or out of
+order at its end.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from pathlib import Path
 
 from embedded.kafka import EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
-from embedded.scylla.process import EmbeddedScylla
+from tests.servers.double import Double
+from tests.servers.foreign import ForeignScylla, parse_points
+from tests.servers.patience import let_pass
+from tests.servers.scylla import Login, Scylla
 from tests.soak.mishaps import (
     Brokers,
     Chaos,
@@ -32,7 +38,6 @@ from tests.soak.mishaps import (
     Reads,
     Streams,
     Workers,
-    wait,
 )
 from tests.soak.reassignment import Reassignment
 from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
@@ -48,36 +53,56 @@ def main() -> int:
     parser.add_argument("--brokers", type=int, default=1, help="Kafka brokers; of several, leaders move (1)")
     parser.add_argument("--nodes", type=int, default=3, help="of ScyllaDB (3)")
     parser.add_argument("--only", default="", help=f"kinds of mishaps: {','.join(KINDS)} (all)")
+    parser.add_argument("--scylla", metavar="HOST:PORT[,…]", help="a cluster of your own (an embedded one)")
+    parser.add_argument("--scylla-user", metavar="USER", help="who logs in; the password is taken from SCYLLA_PASSWORD")
+    parser.add_argument("--scylla-tls", metavar="CA.pem", help="encrypted; trusts these certificates, or `system`")
+    parser.add_argument("--scylla-api", metavar="URL", help="a node's REST API, for new generations")
+    parser.add_argument("--scylla-run", metavar="HEX", help="the number in the names of keyspaces (a random one)")
     parser.add_argument("--folder", type=Path, help="where logs are kept (a temporary folder)")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="scylla-cdc-soak-"))
     folder.mkdir(parents=True, exist_ok=True)
     for seed in map(int, given.seeds.split(",")):
-        soak(seed, given.minutes * 60, given.brokers, given.nodes, set(filter(None, given.only.split(","))), folder)
+        with server(given, seed) as scylla:
+            kinds = set(filter(None, given.only.split(",")))
+            soak(scylla, seed, given.minutes * 60, given.brokers, given.nodes, kinds, folder)
     return 0
 
 
-def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], folder: Path) -> None:
+def server(given: argparse.Namespace, seed: int) -> Double | ForeignScylla:
+    if not given.scylla:
+        return Double(ring_delay=0, seed=seed, nodes=given.nodes)
+    os.environ["TEST_PATIENCE"] = "4"
+    password = os.environ.get("SCYLLA_PASSWORD") if given.scylla_user else None
+    login = Login(given.scylla_user, password, given.scylla_tls)
+    return ForeignScylla(parse_points(given.scylla), login=login, api=given.scylla_api, run=given.scylla_run)
+
+
+def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], folder: Path) -> None:
     with contextlib.ExitStack() as stack:
         kafka: EmbeddedKafka | EmbeddedKafkaCluster = EmbeddedKafkaCluster(brokers) if brokers > 1 else EmbeddedKafka()
         stack.callback(kafka.close)
         kafka.start()
-        scylla = stack.enter_context(EmbeddedScylla(ring_delay=0, seed=seed, nodes=nodes))
-        session = stack.enter_context(cql(scylla.address))
-        tables = [
-            create_table(session, "vnodes", tablets=False),
-            create_table(session, "tablets", tablets=True, columns="a int, v text, z map<int, text>"),
-        ]
+        session = stack.enter_context(cql(scylla))
+
+        def table(name: str, tablets: bool, columns: str = "v text") -> str:
+            keyspace = scylla.named(f"{name}{seed}")
+            return create_table(scylla, session, keyspace, tablets=tablets, columns=columns)
+
+        vnodes, tablets = scylla.able("vnodes"), scylla.able("tablets")
+        # Other columns than the first: rows that are read with the wrong table's description must not pass.
+        resized = table("tablets", True, "a int, v text, z map<int, text>") if tablets else None
+        tables = [*([table("vnodes", False)] if vnodes else []), *([resized] if resized else [])]
         draw = random.Random(seed)
-        logs = Logs(session, draw, create_table(session, "logs", tablets=bool(seed % 2)))
+        logs = Logs(session, draw, table("logs", bool(seed % 2) if vnodes and tablets else tablets))
         service = Service(
             folder,
-            scylla.address,
+            scylla,
             kafka.bootstrap_servers,
             f"soak{seed}",
             [*tables, logs.table],
             connector={
-                "scylla.confidence.window.size": str(CONFIDENCE_MS),
+                "scylla.confidence.window.size": str(scylla.confidence_ms(CONFIDENCE_MS)),
                 "topic.creation.default.replication.factor": str(brokers),
             },
             worker={
@@ -87,13 +112,14 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
         )
         by_kind: dict[str, list[Mishap]] = {
             "workers": Workers(service, draw).mishaps,
-            "streams": Streams(scylla, session, draw, tables[1]).mishaps,
-            "reads": Reads(scylla).mishaps,
-            "nodes": Nodes(scylla, draw, CONFIDENCE_MS).mishaps if nodes > 2 else [],
-            "clocks": Clocks(scylla, draw, CONFIDENCE_MS).mishaps,
+            "streams": Streams(scylla, session, draw, resized).mishaps,
             "columns": Columns(session, draw, tables).mishaps,
             "logs": logs.mishaps,
         }
+        if isinstance(scylla, Double):
+            by_kind["reads"] = Reads(scylla.admin).mishaps
+            by_kind["nodes"] = Nodes(scylla.admin, draw, CONFIDENCE_MS).mishaps if nodes > 2 else []
+            by_kind["clocks"] = Clocks(scylla.admin, draw, CONFIDENCE_MS).mishaps
         if isinstance(kafka, EmbeddedKafkaCluster):
             moving = stack.enter_context(Reassignment(kafka.bootstrap_servers))
             by_kind["brokers"] = Brokers(kafka, moving, draw).mishaps
@@ -107,7 +133,7 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
             until(lambda: service.workers(), 30, "a worker")
             end = time.monotonic() + seconds
             while time.monotonic() < end:
-                wait(draw.uniform(0.5, 4))
+                let_pass(draw.uniform(0.5, 4))
                 chaos.step()
                 print(f"{time.strftime('%H:%M:%S')} seed {seed}: {chaos.happened[-1]}", flush=True)
             written = workload.finish()
@@ -120,7 +146,7 @@ def soak(seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], f
         except BaseException:
             for pid in service.workers():
                 os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            wait(1)
+            let_pass(1)
             print(f"seed {seed}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
             raise
         finally:

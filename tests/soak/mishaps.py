@@ -9,7 +9,6 @@ import contextlib
 import os
 import random
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,10 @@ from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from embedded.kafka import EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
-from embedded.scylla.process import EmbeddedScylla
+from embedded.scylla.admin_client import AdminClient as ScyllaAdmin
+from tests.servers.double import Double
+from tests.servers.patience import let_pass
+from tests.servers.scylla import Scylla, stream_set
 from tests.soak.reassignment import Reassignment
 from tests.worker.harness import Service, logged, until
 
@@ -31,10 +33,6 @@ class Mishap:
 
     weight: int
     happen: Callable[[], str]
-
-
-def wait(seconds: float) -> None:
-    threading.Event().wait(seconds)
 
 
 class Chaos:
@@ -85,14 +83,14 @@ class Workers:
             pid = self._random.choice(workers)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-                wait(self._pause_seconds)
+                let_pass(self._pause_seconds)
                 os.kill(pid, signal.SIGCONT)
         return "pause worker"
 
     def second_container(self) -> str:
         run = self._service.start("--tasks", "1")
         until(lambda: self._service.workers(run), 60, "a second container's worker")
-        wait(self._random.uniform(1, 6))
+        let_pass(self._random.uniform(1, 6))
         assert self._service.stop(run) == 0
         return "second container"
 
@@ -138,7 +136,7 @@ class Brokers:
         broker = self._random.choice(self._cluster.brokers)
         number = self._cluster.brokers.index(broker) + 1
         broker.kill()
-        wait(self._random.choice([0.0, 4.0, 8.0]))
+        let_pass(self._random.choice([0.0, 4.0, 8.0]))
         self._cluster.start()
         self._settle()
         return f"kill broker {number}"
@@ -153,7 +151,7 @@ class Brokers:
     def pause_broker(self) -> str:
         broker = self._random.choice(self._cluster.brokers)
         broker.pause()
-        wait(self._pause_seconds)
+        let_pass(self._pause_seconds)
         broker.resume()
         self._settle()
         return f"pause broker {self._cluster.brokers.index(broker) + 1}"
@@ -202,45 +200,58 @@ class Brokers:
 
 
 class Streams:
-    """Other streams: new generations, splits, merges, and changes that keep some of them."""
+    """Other streams: new generations, splits, merges, and on the double changes that keep some of them."""
 
-    def __init__(self, scylla: EmbeddedScylla, session: Session, draw: random.Random, tablets: str) -> None:
+    def __init__(self, scylla: Scylla, session: Session, draw: random.Random, tablets: str | None) -> None:
         self._scylla = scylla
         self._session = session
         self._random = draw
         self._tablets = tablets
-        self.mishaps = [
-            Mishap(2, self.new_generation),
-            Mishap(2, self.resize_tablets),
-            Mishap(2, self.change_some_tablets),
-            Mishap(1, self.join_and_leave),
-        ]
+        self._fewest: int | None = None
+        self.of_every_server: list[Mishap] = []
+        if scylla.able("generation"):
+            self.of_every_server.append(Mishap(2, self.new_generation))
+        if tablets is not None and scylla.able("split"):
+            self.of_every_server.append(Mishap(2, self.resize_tablets))
+        self.mishaps = list(self.of_every_server)
+        if isinstance(scylla, Double):
+            self.mishaps += [Mishap(2, self.change_some_tablets), Mishap(1, self.join_and_leave)]
 
     def new_generation(self) -> str:
-        self._scylla.admin.new_generation()
+        self._scylla.new_generation()
         return "new generation"
 
     def resize_tablets(self) -> str:
-        count = self._random.choice([1, 2, 4, 8])
+        """A real server has more of them from the beginning, and splits or merges when it gets to it."""
+        if self._fewest is None:
+            assert self._tablets is not None
+            self._fewest = 1 if isinstance(self._scylla, Double) else stream_set(self._session, self._tablets)[1]
+        count = self._fewest * self._random.choice([1, 2, 4, 8])
         self._session.execute(f"ALTER TABLE {self._tablets} WITH tablets = {{'min_tablet_count': {count}}}")
         return f"{count} tablets"
 
     def change_some_tablets(self) -> str:
-        self._scylla.admin.change_streams(self._tablets, random=self._random.randrange(1 << 30))
+        assert self._tablets is not None
+        self._admin.change_streams(self._tablets, random=self._random.randrange(1 << 30))
         return "some other tablets"
 
     def join_and_leave(self) -> str:
-        joined = self._scylla.admin.add_node()
-        wait(self._random.uniform(0.2, 3))
-        self._scylla.admin.remove_node(joined["node"])
+        joined = self._admin.add_node()
+        let_pass(self._random.uniform(0.2, 3))
+        self._admin.remove_node(joined["node"])
         return "node joins and leaves"
+
+    @property
+    def _admin(self) -> ScyllaAdmin:
+        assert isinstance(self._scylla, Double)
+        return self._scylla.admin
 
 
 class Nodes:
     """Nodes of ScyllaDB go, come back, answer late, wrongly or with an old view."""
 
-    def __init__(self, scylla: EmbeddedScylla, draw: random.Random, confidence_ms: int) -> None:
-        self._admin = scylla.admin
+    def __init__(self, admin: ScyllaAdmin, draw: random.Random, confidence_ms: int) -> None:
+        self._admin = admin
         self._confidence_ms = confidence_ms
         self._random = draw
         self.mishaps = [
@@ -254,7 +265,7 @@ class Nodes:
         # The workload and the oracle stay on the first.
         number = self._random.choice([1, 2])
         self._admin.stop_node(number)
-        wait(self._random.uniform(0.5, 6))
+        let_pass(self._random.uniform(0.5, 6))
         self._admin.start_node(number)
         return f"node {number} down"
 
@@ -262,7 +273,7 @@ class Nodes:
         """Its view of the streams is no older than order allows."""
         number = self._random.choice([0, 1, 2])
         self._admin.make_stale(number, behind_ms=self._random.randint(1, self._confidence_ms // 4))
-        wait(self._random.uniform(0.5, 6))
+        let_pass(self._random.uniform(0.5, 6))
         self._admin.make_fresh(number)
         return f"node {number} stale"
 
@@ -281,7 +292,7 @@ class Nodes:
             seed=self._random.randrange(1 << 30),
             **options,
         )
-        wait(self._random.uniform(0.5, 5))
+        let_pass(self._random.uniform(0.5, 5))
         self._admin.remove_fault(fault)
         return action
 
@@ -293,8 +304,8 @@ class Nodes:
 class Clocks:
     """Time jumps: forwards as far as it likes, backwards by less than the confidence window."""
 
-    def __init__(self, scylla: EmbeddedScylla, draw: random.Random, confidence_ms: int) -> None:
-        self._admin = scylla.admin
+    def __init__(self, admin: ScyllaAdmin, draw: random.Random, confidence_ms: int) -> None:
+        self._admin = admin
         self._random = draw
         self._confidence_ms = confidence_ms
         self.mishaps = [Mishap(1, self.step)]
@@ -352,7 +363,7 @@ class Logs:
     def recreate(self) -> str:
         self._goes()
         self._session.execute(f"DROP TABLE {self.table}")
-        wait(self._random.choice([0.0, 0.3, 2.0]))
+        let_pass(self._random.choice([0.0, 0.3, 2.0]))
         self._session.execute(
             f"CREATE TABLE {self.table} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
         )
@@ -362,26 +373,24 @@ class Logs:
     def switch(self) -> str:
         self._goes()
         self._session.execute(f"ALTER TABLE {self.table} WITH cdc = {{'enabled': false}}")
-        wait(self._random.choice([0.0, 0.3, 2.0]))
+        let_pass(self._random.choice([0.0, 0.3, 2.0]))
         self._session.execute(f"ALTER TABLE {self.table} WITH cdc = {{'enabled': true}}")
         self.write()
         return "log switched off and on"
 
     def _goes(self) -> None:
         self.write()
-        wait(self._random.choice([0.0, 1.0, 3.0]))
+        let_pass(self._random.choice([0.0, 1.0, 3.0]))
         self.gone |= logged(self._session, self.table)
 
 
 class Reads:
     """Queries of the log fail."""
 
-    def __init__(self, scylla: EmbeddedScylla) -> None:
-        self._scylla = scylla
+    def __init__(self, admin: ScyllaAdmin) -> None:
+        self._admin = admin
         self.mishaps = [Mishap(1, self.faults)]
 
     def faults(self) -> str:
-        self._scylla.admin.add_fault(
-            "read_timeout", pattern="_scylla_cdc_log.*cdc.stream_id", probability=0.3, count=50
-        )
+        self._admin.add_fault("read_timeout", pattern="_scylla_cdc_log.*cdc.stream_id", probability=0.3, count=50)
         return "faults"

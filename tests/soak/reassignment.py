@@ -13,8 +13,8 @@ from typing import Any
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from embedded.java import find_java
 from embedded.kafka import broker_classpath
+from spark_jobs.jvm.java import find_java
 
 Place = tuple[str, int]
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
-from cassandra.policies import RoundRobinPolicy
+from cassandra.cluster import Session
 
 from connector.changes import Batch
 from connector.source.read_changes import ChangeReader
-from connector.source.settings import ConnectionSettings, ReadingSettings
-from embedded.scylla.process import EmbeddedScylla
+from connector.source.settings import ReadingSettings
+from tests.servers.patience import until
+from tests.servers.scylla import Scylla
 
 FAST = ReadingSettings(confidence_ms=300, window_ms=1000)
 
@@ -25,17 +25,9 @@ def address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def connect(server: EmbeddedScylla, **settings: Any) -> Cluster:
-    host, port = address(server.address)
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
-    return Cluster(
-        [host], port=port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, **settings
-    )
-
-
 @pytest.fixture
-def session(scylla: EmbeddedScylla) -> Iterator[Session]:
-    cluster = connect(scylla)
+def session(scylla: Scylla) -> Iterator[Session]:
+    cluster = scylla.cluster()
     session = cluster.connect()
     # Timestamps of the test's own clock would be too old for a short confidence window when the machine is busy.
     session.use_client_timestamp = False
@@ -44,18 +36,19 @@ def session(scylla: EmbeddedScylla) -> Iterator[Session]:
 
 
 @pytest.fixture
-def table(session: Session, unique: Callable[[str], str]) -> Callable[..., str]:
+def table(scylla: Scylla, session: Session, unique: Callable[[str], str]) -> Callable[..., str]:
     """Makes a table in a keyspace of its own."""
 
     def make(
         *, tablets: bool, columns: str = "v text", cdc: str = "{'enabled': true}", count: int | None = None
     ) -> str:
-        return create_table(session, unique("ks").replace("-", "_"), tablets, columns, cdc, count)
+        return create_table(scylla, session, unique("ks").replace("-", "_"), tablets, columns, cdc, count)
 
     return make
 
 
 def create_table(
+    scylla: Scylla,
     session: Session,
     keyspace: str,
     tablets: bool,
@@ -63,17 +56,14 @@ def create_table(
     cdc: str = "{'enabled': true}",
     count: int | None = None,
 ) -> str:
-    kind = f"{{'enabled': {str(tablets).lower()}{f', {chr(39)}initial{chr(39)}: {count}' if count else ''}}}"
-    session.execute(
-        f"CREATE KEYSPACE {keyspace} WITH replication = "
-        f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}} AND tablets = {kind}"
-    )
+    session.execute(scylla.keyspace_ddl(keyspace, tablets=tablets, initial=count))
     session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, {columns}, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
     return f"{keyspace}.t"
 
 
-def reader(server: EmbeddedScylla, *tables: str, settings: ReadingSettings = FAST, **options: Any) -> ChangeReader:
-    connection = options.pop("connection", None) or ConnectionSettings((address(server.address),))
+def reader(server: Scylla, *tables: str, settings: ReadingSettings = FAST, **options: Any) -> ChangeReader:
+    connection = options.pop("connection", None) or server.settings()
+    settings = replace(settings, confidence_ms=server.confidence_ms(settings.confidence_ms))
     return ChangeReader(connection, tables, reading=settings, **options)
 
 
@@ -99,6 +89,7 @@ class Following(threading.Thread):
         self.rows: Counter[tuple[str, str, int]] = Counter()
         self.keys: list[tuple[tuple[bytes | None, ...], int]] = []
         self.error: BaseException | None = None
+        self._lock = threading.Lock()
         self._stop_asked = threading.Event()
         self.opened = threading.Event()
 
@@ -107,7 +98,8 @@ class Following(threading.Thread):
             with self.source:
                 self.opened.set()
                 for batch in self.source.batches(self._stop_asked.is_set):
-                    self.rows.update(row_of(batch))
+                    with self._lock:
+                        self.rows.update(row_of(batch))
                     for row in batch.rows:
                         self.keys.append((batch.layout.key_of(row)[:1], batch.timestamp_us))
         except BaseException as error:
@@ -117,15 +109,21 @@ class Following(threading.Thread):
 
     def until(self, expected: Callable[[], Counter[tuple[str, str, int]]], seconds: float = 60) -> None:
         """Wait until exactly the expected rows were seen."""
-        deadline = time.monotonic() + seconds
-        while self.rows != expected():
+
+        def alike() -> bool:
             if self.error is not None:
                 raise self.error
-            missing = expected() - self.rows
-            assert time.monotonic() < deadline, (
-                f"{sum(missing.values())} rows missing, {sum((self.rows - expected()).values())} too many"
-            )
-            self._stop_asked.wait(0.1)
+            return self._seen() == expected()
+
+        def differing() -> str:
+            seen, wanted = self._seen(), expected()
+            return f"{sum((wanted - seen).values())} rows missing, {sum((seen - wanted).values())} too many"
+
+        until(alike, seconds, differing)
+
+    def _seen(self) -> Counter[tuple[str, str, int]]:
+        with self._lock:
+            return Counter(self.rows)
 
     def finish(self) -> None:
         self._stop_asked.set()

@@ -9,12 +9,14 @@ import pytest
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
-from connector.source.connection import ServerClock
+from connector.source.connection import Connection, ServerClock
 from connector.source.descriptions import cdc_options
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
 from embedded.scylla.process import EmbeddedScylla
 from tests.embedded.scylla.certificates import certificate
+from tests.servers.double import Double
+from tests.servers.scylla import Login
 
 
 def settings(address: str, **options: str) -> ChangeReader:
@@ -30,6 +32,7 @@ def settings(address: str, **options: str) -> ChangeReader:
 
 
 @pytest.mark.scylla
+@pytest.mark.only_double("servers of its own with certificates")
 def test_tls_trusts_the_store_and_nobody_else(tmp_path: Path) -> None:
     server, key = certificate(tmp_path, "server")
     stranger, _ = certificate(tmp_path, "stranger")
@@ -45,6 +48,7 @@ def test_tls_trusts_the_store_and_nobody_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.scylla
+@pytest.mark.only_double("servers of its own with certificates")
 def test_client_certificates(tmp_path: Path) -> None:
     server, server_key = certificate(tmp_path, "server")
     client, client_key = certificate(tmp_path, "client")
@@ -55,6 +59,23 @@ def test_client_certificates(tmp_path: Path) -> None:
             settings(scylla.address, **trust, **own).open()
         with pytest.raises(RetriableSourceError):
             settings(scylla.address, **trust).open()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("servers of its own with certificates")
+def test_every_node_can_be_asked_at_once(tmp_path: Path) -> None:
+    """Also where it takes a while to reach the others."""
+    server, key = certificate(tmp_path, "server")
+    with Double(nodes=3, shards=2, ring_delay=0, tls_cert=server, tls_key=key) as scylla:
+        reached = scylla.settings(tls=Login(tls=str(server)).context())
+        for _ in range(5):
+            connection = Connection(reached)
+            connection.open()
+            try:
+                asked = [connection.query("SELECT host_id FROM system.local", host=host) for host in connection.hosts()]
+                assert len({row["host_id"] for (row,) in asked}) == 3
+            finally:
+                connection.close()
 
 
 def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,10 +9,16 @@ from collections.abc import Callable
 import pytest
 from cassandra.cluster import Session
 
-from embedded.scylla.process import EmbeddedScylla
-from tests.source.conftest import Following, connect, create_table, logged, reader
+from tests.servers.double import Double
+from tests.servers.patience import until
+from tests.servers.scylla import Scylla, stream_set
+from tests.source.conftest import Following, create_table, logged, reader
 
-pytestmark = [pytest.mark.scylla, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(180)]
+partial = pytest.mark.only_double(
+    "stream sets that change partly: ScyllaDB's tables can hold them, ScyllaDB makes none"
+)
+faults = pytest.mark.only_double("the server answers with errors at its tester's wish")
 Table = Callable[..., str]
 
 
@@ -30,8 +36,20 @@ def write(session: Session, table: str, random_: random.Random, rows: int) -> No
             )
 
 
+def write_past(scylla: Scylla, session: Session, table: str, random_: random.Random, ms: int) -> None:
+    """Write until the server's time is past this: what counts from then on is in use."""
+
+    def passed() -> bool:
+        write(session, table, random_, 5)
+        return scylla.now_ms() > ms + 200
+
+    until(passed, 60, f"the server's time {ms}")
+    write(session, table, random_, 60)
+
+
+@partial
 @pytest.mark.parametrize("seed", range(3))
-def test_tablets_that_change_in_every_way(scylla: EmbeddedScylla, session: Session, table: Table, seed: int) -> None:
+def test_tablets_that_change_in_every_way(scylla: Scylla, session: Session, table: Table, seed: int) -> None:
     """Splits, merges and partial changes: some streams close, some open, the rest go on."""
     name = table(tablets=True, count=4)
     draw = random.Random(seed)
@@ -47,22 +65,38 @@ def test_tablets_that_change_in_every_way(scylla: EmbeddedScylla, session: Sessi
     following.in_order()
 
 
-def test_generations_of_vnodes(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
-    name = table(tablets=False)
-    draw = random.Random(7)
+def test_tablets_that_split(scylla: Scylla, session: Session, table: Table) -> None:
+    """Splits as users ask for them, each of which may come in several steps."""
+    name = table(tablets=True, count=2)
+    draw = random.Random(11)
     following = Following(reader(scylla, name, follow=True))
     following.start()
     following.opened.wait(20)
-    for _ in range(4):
+    for _ in range(2):
         write(session, name, draw, 60)
-        scylla.admin.new_generation()
-    write(session, name, draw, 60)
+        scylla.split_tablets(session, name)
+        write_past(scylla, session, name, draw, stream_set(session, name)[0])
     following.until(lambda: logged(session, name))
     following.finish()
     following.in_order()
 
 
-def test_several_tables_share_one_reader(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+def test_generations_of_vnodes(scylla: Scylla, session: Session, table: Table) -> None:
+    name = table(tablets=False)
+    draw = random.Random(7)
+    following = Following(reader(scylla, name, follow=True))
+    following.start()
+    following.opened.wait(20)
+    # On a real server each of them counts from more than a minute later.
+    for _ in range(4 if isinstance(scylla, Double) else 1):
+        write(session, name, draw, 60)
+        write_past(scylla, session, name, draw, scylla.new_generation())
+    following.until(lambda: logged(session, name))
+    following.finish()
+    following.in_order()
+
+
+def test_several_tables_share_one_reader(scylla: Scylla, session: Session, table: Table) -> None:
     names = [table(tablets=True), table(tablets=False), table(tablets=False)]
     following = Following(reader(scylla, *names, follow=True))
     following.start()
@@ -72,12 +106,13 @@ def test_several_tables_share_one_reader(scylla: EmbeddedScylla, session: Sessio
     following.finish()
 
 
+@pytest.mark.only_double("nodes that show old stream sets, stop and start")
 def test_nodes_that_lag_and_nodes_that_go_away() -> None:
     """A stale node never hides a set that another one has shown; a lost node costs nothing."""
-    with EmbeddedScylla(nodes=3, ring_delay=0) as scylla:
-        cluster = connect(scylla)
+    with Double(nodes=3, ring_delay=0) as scylla:
+        cluster = scylla.cluster()
         session = cluster.connect()
-        name = create_table(session, "ks", True, count=4)
+        name = create_table(scylla, session, "ks", True, count=4)
         draw = random.Random(3)
         following = Following(reader(scylla, name, follow=True))
         following.start()
@@ -98,6 +133,7 @@ def test_nodes_that_lag_and_nodes_that_go_away() -> None:
         cluster.shutdown()
 
 
+@faults
 @pytest.mark.parametrize(
     "action",
     [
@@ -111,7 +147,7 @@ def test_nodes_that_lag_and_nodes_that_go_away() -> None:
         "drop_mid_page",
     ],
 )
-def test_every_passing_fault_is_ridden_out(scylla: EmbeddedScylla, session: Session, table: Table, action: str) -> None:
+def test_every_passing_fault_is_ridden_out(scylla: Scylla, session: Session, table: Table, action: str) -> None:
     name = table(tablets=False)
     write(session, name, random.Random(5), 120)
     fault = scylla.admin.add_fault(action, pattern=r'WHERE "cdc.stream_id', probability=0.5, count=12, seed=1)
@@ -125,7 +161,8 @@ def test_every_passing_fault_is_ridden_out(scylla: EmbeddedScylla, session: Sess
         scylla.admin.remove_fault(fault)
 
 
-def test_a_split_of_one_tablet_leaves_the_others_alone(scylla: EmbeddedScylla, session: Session, table: Table) -> None:
+@partial
+def test_a_split_of_one_tablet_leaves_the_others_alone(scylla: Scylla, session: Session, table: Table) -> None:
     """Four streams, one is split: the other three keep their positions, their reads and their pace; only the two new
     streams wait, and only for the one they came from."""
     name = table(tablets=True, count=4)

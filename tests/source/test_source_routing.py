@@ -19,8 +19,8 @@ from connector.source.routing import HoldersFirst, aim
 from connector.source.settings import ConnectionSettings
 from connector.topology.streams import token_of
 from embedded.scylla.admin_client import AdminClient
-from embedded.scylla.process import EmbeddedScylla
-from tests.source.conftest import FAST, address, connect, create_table
+from tests.servers.double import Double
+from tests.source.conftest import FAST, address, create_table
 from tests.worker.harness import until
 
 
@@ -70,16 +70,16 @@ def read(connection: Connection, streams: Iterable[bytes]) -> int:
 
 
 @pytest.fixture(scope="module")
-def three_nodes() -> Iterator[EmbeddedScylla]:
-    with EmbeddedScylla(nodes=3, vnodes=4, ring_delay=0) as scylla:
-        cluster = connect(scylla)
-        create_table(cluster.connect(), "ks", False)
+def three_nodes() -> Iterator[Double]:
+    with Double(nodes=3, vnodes=4, ring_delay=0) as scylla:
+        cluster = scylla.cluster()
+        create_table(scylla, cluster.connect(), "ks", False)
         cluster.shutdown()
         yield scylla
 
 
 @pytest.fixture
-def connection(three_nodes: EmbeddedScylla) -> Iterator[Connection]:
+def connection(three_nodes: Double) -> Iterator[Connection]:
     opened = Connection(ConnectionSettings((address(three_nodes.address),)))
     opened.open()
     yield opened
@@ -107,7 +107,8 @@ def owned(connection: Connection, streams: Iterable[bytes]) -> dict[str, list[by
 
 
 @pytest.mark.scylla
-def test_the_owner_of_a_stream_is_asked(three_nodes: EmbeddedScylla, connection: Connection) -> None:
+@pytest.mark.only_double("which node answered is told by the admin interface; nodes stop")
+def test_the_owner_of_a_stream_is_asked(three_nodes: Double, connection: Connection) -> None:
     by_owner = owned(connection, streams_of(three_nodes.admin))
     assert len(by_owner) == 3
     counting = Counting(three_nodes.admin)
@@ -118,8 +119,9 @@ def test_the_owner_of_a_stream_is_asked(three_nodes: EmbeddedScylla, connection:
 
 
 @pytest.mark.scylla
+@pytest.mark.only_double("which node answered is told by the admin interface; nodes stop")
 def test_others_are_asked_while_the_owner_fails_and_when_it_is_gone(
-    three_nodes: EmbeddedScylla, connection: Connection
+    three_nodes: Double, connection: Connection
 ) -> None:
     admin = three_nodes.admin
     by_owner = owned(connection, streams_of(admin))

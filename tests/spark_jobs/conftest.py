@@ -11,12 +11,12 @@ import pytest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
-from embedded.jars import resolve
 from embedded.kafka import EmbeddedKafka
-from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.jvm.jars import resolve
 from spark_jobs.session import start_session
+from tests.servers.scylla import Scylla
 from tests.spark_jobs.landing_way import Way
-from tests.spark_jobs.source_tables import KEYSPACE, Ends, connected
+from tests.spark_jobs.source_tables import Ends, connected
 
 
 @pytest.fixture(scope="session")
@@ -62,16 +62,16 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cql(scylla: EmbeddedScylla) -> Iterator[Session]:
+def cql(scylla: Scylla) -> Iterator[Session]:
     with connected(scylla) as session:
         yield session
 
 
 @pytest.fixture
-def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
+def keyspace(scylla: Scylla, cql: Session, unique: Callable[[str], str]) -> str:
     """A new one, which the session uses."""
     name = unique("ks").replace("-", "_")
-    cql.execute(KEYSPACE.format(name))
+    cql.execute(scylla.keyspace_ddl(name))
     cql.set_keyspace(name)
     return name
 
@@ -79,4 +79,4 @@ def keyspace(cql: Session, unique: Callable[[str], str]) -> str:
 @pytest.fixture
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify` finds every topic landed to its end."""
-    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({}))
+    monkeypatch.setattr("spark_jobs.verify.job.Topics", lambda *_: Ends({}))

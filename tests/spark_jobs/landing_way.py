@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.config.settings import Settings, load_settings
 from spark_jobs.land import land
-from spark_jobs.progress import Progress
-from spark_jobs.registration import register_landed
-from spark_jobs.settings import Settings, load_settings
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.registration import register_landed
 from tests.spark_jobs.landing_feed import create_topics, produce, schema_record
 
 TABLE = "pk partition_key int; ck clustering int; s static text; v regular text; m regular map<text, int>"

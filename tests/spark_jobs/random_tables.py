@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from connector.cql_names import quote_identifier
 from connector.values.types import (
     CqlType,
     ListType,
@@ -20,7 +21,6 @@ from connector.values.types import (
     VectorType,
     is_multi_cell,
     parse_type,
-    quote_identifier,
 )
 
 LITERALS: dict[str, list[str]] = {

@@ -1,4 +1,4 @@
-"""Tables of the embedded ScyllaDB with their landed doubles, which are fed from the log without a broker.
+"""Tables of ScyllaDB with their landed doubles, which are fed from the log without a broker.
 
 In: a Spark session, a running server, a warehouse. Out: ``SourceTables``: CQL, landing, verdicts.
 """
@@ -11,34 +11,35 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
-from cassandra.policies import RoundRobinPolicy
+from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
 from connector.changes import changes_of
 from connector.config import load
-from connector.config.address import TableName
 from connector.formats.encoder import Encoder
 from connector.source.read_changes import ChangeReader
-from connector.source.settings import ConnectionSettings, ReadingSettings
-from embedded.scylla.process import EmbeddedScylla
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import parse_definition
-from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.registration import open_sink
-from spark_jobs.serialised_columns import register_functions
-from spark_jobs.settings import Settings, load_settings
-from spark_jobs.source_access import SourceAccess
-from spark_jobs.verify import Limits, verify
-from spark_jobs.verify_report import Verdict
+from connector.source.settings import ReadingSettings
+from connector.table_name import TableName
+from spark_jobs.config.settings import Settings, load_settings
+from spark_jobs.config.source_settings import source_connection
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.source.access import SourceAccess
+from spark_jobs.source.access import source_access as access_of
+from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.registration import open_sink
+from spark_jobs.verify.job import Limits, verify
+from spark_jobs.verify.report import Verdict
+from tests.servers.scylla import Scylla
 
-_FAST = ReadingSettings(confidence_ms=300, window_ms=1000)
 _KAFKA = "127.0.0.1:1"
+_JOB = {"name": "job", "bootstrap.servers": _KAFKA, "topic.prefix": "p", "warehouse": "unused", "spark.jars": "none"}
 _RECORD = "key binary, value binary, topic string, partition int, offset bigint"
-KEYSPACE = "CREATE KEYSPACE {} WITH replication = {{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}}"
 WITH_SOURCE = [
     pytest.mark.spark,
     pytest.mark.scylla,
+    pytest.mark.any_scylla,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("no_broker", "interpreted"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
@@ -50,11 +51,8 @@ AT_ONCE = Limits(wait_s=0, confidence_ms=0)
 
 
 @contextmanager
-def connected(scylla: EmbeddedScylla) -> Iterator[Session]:
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=60)
-    cluster = Cluster(
-        [scylla.host], port=scylla.port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
-    )
+def connected(scylla: Scylla) -> Iterator[Session]:
+    cluster = scylla.cluster()
     try:
         session = cluster.connect()
         # Timestamps of the test's own clock would be too old for a short confidence window when the machine is busy.
@@ -64,15 +62,22 @@ def connected(scylla: EmbeddedScylla) -> Iterator[Session]:
         cluster.shutdown()
 
 
+def source_access(scylla: Scylla) -> SourceAccess:
+    """How Spark's executors reach it."""
+    connection = source_connection(load_settings({**_JOB, "tables": ["ks.t"], **scylla.properties()}).values)
+    assert connection is not None
+    return access_of(connection.but(request_timeout_ms=60_000))
+
+
 class SourceTables:
     """Several tables of one keyspace; each landing reads the whole log again, which changes nothing."""
 
-    def __init__(self, spark: SparkSession, scylla: EmbeddedScylla, warehouse: str, names: Sequence[str]) -> None:
+    def __init__(self, spark: SparkSession, scylla: Scylla, warehouse: str, names: Sequence[str]) -> None:
         self.spark = spark
         self.scylla = scylla
         self.names = list(names)
         self.settings = self.configured(warehouse)
-        self.access = SourceAccess(((scylla.host, scylla.port),), request_timeout=60)
+        self.access = source_access(scylla)
         self._segment = 0
 
     def configured(self, warehouse: str, **more: Any) -> Settings:
@@ -87,7 +92,7 @@ class SourceTables:
                 "source.tasks": 2,
                 "state.buckets": 2,
                 "value.converter.schemas.enable": False,
-                "scylla.cluster.ip.addresses": self.scylla.address,
+                **self.scylla.properties(),
                 **more,
             }
         )
@@ -120,7 +125,7 @@ class SourceTables:
         config = {
             "name": "c",
             "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
-            "scylla.cluster.ip.addresses": self.scylla.address,
+            **self.scylla.properties(),
             "scylla.table.names": ",".join(names),
             "topic.prefix": "p",
             "cdc.include.collections": "delta",
@@ -131,8 +136,8 @@ class SourceTables:
         }
         encoder = Encoder(load(config, {"bootstrap.servers": _KAFKA, "group.id": "g"}).connector.output)
         records: dict[str, list[tuple[str, bytearray]]] = defaultdict(list)
-        address = ConnectionSettings(((self.scylla.host, self.scylla.port),), request_timeout=60)
-        with ChangeReader(address, names, reading=_FAST) as reader:
+        reading = ReadingSettings(confidence_ms=self.scylla.confidence_ms(300), window_ms=1000)
+        with ChangeReader(self.scylla.settings(request_timeout=60), names, reading=reading) as reader:
             described = {str(name): found.description for name, found in reader.tables.items()}
             for batch in reader:
                 for change in changes_of(batch):

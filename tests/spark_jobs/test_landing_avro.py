@@ -14,14 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.avro_records import Registry
-from spark_jobs.decode import decoded_avro
-from spark_jobs.definitions import parse_definition
-from spark_jobs.fold import folded
-from spark_jobs.layout import shape
-from spark_jobs.patches import changes_patch
-from spark_jobs.serialised_columns import register_functions
-from spark_jobs.view import visible_rows
+from spark_jobs.decode.avro_records import Registry
+from spark_jobs.decode.records import decoded_avro
+from spark_jobs.fold.fold import folded
+from spark_jobs.fold.view import visible_rows
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.model.layout import shape
+from spark_jobs.model.patches import changes_patch
 from tests.spark_jobs.landing_feed import schema_record
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]

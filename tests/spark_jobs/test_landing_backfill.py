@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
-from connector.config.address import TableName
 from connector.errors import LandingError
-from embedded.scylla.process import EmbeddedScylla
-from spark_jobs.backfill import Filled, backfill
-from spark_jobs.lease import Lease, open_folder
+from connector.table_name import TableName
+from spark_jobs.jobs.backfilling import Filled, backfill
+from spark_jobs.tables.lease import Lease, open_folder
+from tests.servers.scylla import Scylla
 from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
 
 pytestmark = WITH_SOURCE
@@ -23,13 +24,56 @@ ORDERS = """CREATE TABLE {}.t (
 )"""
 
 
+@pytest.mark.parametrize(("tablets", "sizes"), [(True, (1, 5000)), (False, (2, 3))])
+def test_partitions_of_static_values_make_no_rows(
+    spark: SparkSession,
+    scylla: Scylla,
+    cql: Session,
+    unique: Callable[[str], str],
+    warehouse: str,
+    tablets: bool,
+    sizes: tuple[int, ...],
+) -> None:
+    """Next to others, in both orders, and in pages of every size; rows of a key alone look the same, and stay."""
+    keyspace = unique("ks").replace("-", "_")
+    cql.execute(scylla.keyspace_ddl(keyspace, tablets=tablets))
+    cql.set_keyspace(keyspace)
+    cql.execute("CREATE TABLE valued (p int, c int, s text static, v int, PRIMARY KEY (p, c))")
+    cql.execute("CREATE TABLE keyed (p int, c int, s text static, PRIMARY KEY (p, c))")
+    for p in range(24):
+        for name in ("valued", "keyed"):
+            if p % 4:
+                cql.execute(f"INSERT INTO {name} (p, s) VALUES ({p}, 's{p}')")
+            if p % 2:
+                cql.execute(f"INSERT INTO {name} (p, c) VALUES ({p}, 1)")
+        if p % 6 == 1:
+            cql.execute(f"INSERT INTO valued (p, c, v) VALUES ({p}, 2, {p})")
+    for name in ("valued", "keyed"):
+        cql.execute(f"ALTER TABLE {name} WITH cdc = {{'enabled': true}}")
+    names = [f"{keyspace}.valued", f"{keyspace}.keyed"]
+    source = SourceTables(spark, scylla, warehouse, names)
+    for size in sizes:
+        source.access = replace(source.access, connection=source.access.connection.but(fetch_size=size))
+        done = filled(source, *names)
+        assert [table.rows for table in done] == [16, 12], f"pages of {size}"
+        for name in names:
+            landed = source.landed(name)
+            known = landed.known()
+            assert known is not None
+            rows = spark.sql(landed.view_text(known.layout())).where("c IS NOT NULL").collect()
+            assert {row["p"] for row in rows} == set(range(1, 24, 2))
+        verdicts = source.verify()
+        equal(verdicts)
+        assert [verdict.source_rows for verdict in verdicts] == [16, 12]
+
+
 def filled(source: SourceTables, *names: str, lists: bool = True) -> list[Filled]:
     chosen = [TableName(*name.split(".")) for name in names]
     return backfill(source.spark, source.settings, source.access, chosen, skip_lists=lists)
 
 
 def test_history_before_the_log_then_changes(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     """Rows of a table without a log; then changes of every kind, some landed before the backfill, some after it."""
     cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
@@ -81,7 +125,7 @@ def test_history_before_the_log_then_changes(
 
 
 def test_a_table_that_was_never_landed_gets_the_sources_definition(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     cql.execute("CREATE TABLE t (p int PRIMARY KEY, v text, w timestamp) WITH cdc = {'enabled': true}")
     cql.execute("CREATE TABLE lists (p int PRIMARY KEY, l list<int>) WITH cdc = {'enabled': true}")
@@ -106,7 +150,7 @@ def test_a_table_that_was_never_landed_gets_the_sources_definition(
 
 
 def test_backfill_races_with_writers(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     cql.execute("CREATE TABLE t (p int, c int, v int, e set<int>, PRIMARY KEY (p, c))")
     for p in range(200):
@@ -145,14 +189,14 @@ def test_backfill_races_with_writers(
 
 def test_a_truncated_table_begins_anew_after_that_time(
     spark: SparkSession,
-    scylla: EmbeddedScylla,
+    scylla: Scylla,
     cql: Session,
     keyspace: str,
     warehouse: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A rebuild without the beginning of the topics, from the source; refused without access to it."""
-    from spark_jobs.rebuild import rebuild
+    from spark_jobs.jobs.rebuilding import rebuild
 
     cql.execute("CREATE TABLE t (p int, c int, v int, e set<int>, PRIMARY KEY (p, c)) WITH cdc = {'enabled': true}")
     for p in range(5):
@@ -161,16 +205,16 @@ def test_a_truncated_table_begins_anew_after_that_time(
     source = SourceTables(spark, scylla, warehouse, [name])
     source.land()
     table = TableName(keyspace, "t")
-    truncated_ms = time.time_ns() // 1_000_000 + 1
+    truncated_ms = scylla.now_ms() + 1
     cql.execute("TRUNCATE t")
     cql.execute(f"INSERT INTO t (p, c, v, e) VALUES (1, 1, 1, {{2}}) USING TIMESTAMP {truncated_ms * 1000 + 5}")
-    monkeypatch.setattr("spark_jobs.rebuild.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}, beginning=2))
+    monkeypatch.setattr("spark_jobs.jobs.rebuilding.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}, beginning=2))
     with pytest.raises(LandingError, match=rf"p\.{name}, partition 0 begins at offset 2: .* is read from the source"):
         rebuild(spark, source.settings, table, truncated_ms)
     done = rebuild(spark, source.settings, table, truncated_ms, source.access)
     assert done is not None and done.rows == 1
     source.land()
     equal(source.verify())
-    monkeypatch.setattr("spark_jobs.rebuild.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}))
+    monkeypatch.setattr("spark_jobs.jobs.rebuilding.Topics", lambda *_: Ends({(f"p.{name}", 0): 3}))
     with pytest.raises(LandingError, match="it was backfilled, so it cannot be rebuilt from its topics alone"):
         rebuild(spark, source.settings, table)

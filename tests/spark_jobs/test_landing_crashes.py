@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs import land as land_module
-from spark_jobs.delta_sink import DeltaSink
+from spark_jobs.jobs.rebuilding import rebuild
+from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
-from spark_jobs.landed_table import LandedTable
-from spark_jobs.maintain import maintain
-from spark_jobs.progress import Progress
-from spark_jobs.rebuild import rebuild
-from spark_jobs.table_stream import told
+from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.stream.progress import Progress
+from spark_jobs.stream.table_stream import told
+from spark_jobs.tables.landed_table import LandedTable
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -192,8 +192,8 @@ def test_readers_see_whole_batches_while_landing_merges_and_upkeep_compacts(spar
 def test_counts_that_spark_does_not_tell_are_an_error(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Observation()
     frame = spark.range(3).observe(seen, F.count(F.lit(1)).alias("rows"))
-    with monkeypatch.context() as patch, pytest.raises(LandingError, match="did not tell its counts"):
-        patch.setattr("spark_jobs.table_stream._TOLD_S", 0)
+    with monkeypatch.context() as patch, pytest.raises(LandingError, match="reported no metrics"):
+        patch.setattr("spark_jobs.stream.table_stream._TOLD_S", 0)
         told(spark, seen)
     frame.write.format("noop").mode("append").save()
     assert told(spark, seen) == {"rows": 3}

@@ -10,20 +10,21 @@ from typing import Any, cast
 
 import pytest
 
-from connector.config.address import TableName
 from connector.errors import ConfigurationError, LandingError
+from connector.table_name import TableName
 from connector.values.binary import encode
 from connector.values.ordering import order_key
 from connector.values.types import CqlType, UserType, native, parse_type
-from spark_jobs.changelog import changelog_columns, state_columns
-from spark_jobs.cql_definitions import carried, read_definitions
-from spark_jobs.definitions import TableDefinition, parse_definition
-from spark_jobs.kafka_topics import SchemaTopic, Topics
-from spark_jobs.landed_types import as_stored, present, stored_type
-from spark_jobs.landing_plan import plan_table
-from spark_jobs.layout import shape
-from spark_jobs.serialised import duration_of, order_bytes, plain_value, tie_bytes
-from spark_jobs.settings import load_settings
+from spark_jobs.config.settings import load_settings
+from spark_jobs.functions.serialised import duration_of, order_bytes, plain_value, tie_bytes
+from spark_jobs.functions.unknown_fields import has_unknown
+from spark_jobs.model.changelog import changelog_columns, state_columns
+from spark_jobs.model.cql_definitions import carried, read_definitions
+from spark_jobs.model.definitions import TableDefinition, parse_definition
+from spark_jobs.model.landed_types import as_stored, present, stored_type
+from spark_jobs.model.layout import shape
+from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
+from spark_jobs.tables.landing_plan import plan_table
 from tests.spark_jobs.history_records import TYPES, as_json, some
 from tests.spark_jobs.landing_feed import schema_record
 
@@ -133,6 +134,22 @@ def test_a_table_nobody_describes_is_an_error_that_names_the_topic() -> None:
         plan_table(SETTINGS, TABLE, [], None)
 
 
+def test_numbers_of_any_length_land_and_texts_that_are_none_do_not() -> None:
+    digits = "7" * 20_000
+    assert tie_bytes(native("varint"))(f"-{digits}") is not None
+    ordered = order_bytes(native("varint"))
+    found = [ordered(text) for text in (f"-{digits}1", f"-{digits}", "0", digits, f"{digits}1")]
+    assert None not in found and found == sorted(found)  # type: ignore[type-var]
+    for name, text in (("varint", "²"), ("varint", "1_0"), ("duration", "٣d"), ("duration", "9" * 5000 + "d")):
+        assert tie_bytes(native(name))(text) is None
+
+
+def test_a_record_nested_too_deeply_is_none_of_its_types() -> None:
+    look = has_unknown((("u", "image", UserType("ks", "u", (("a", native("int")),))),))
+    assert look('{"after": {"u": {"b": 1}}}')
+    assert not look('{"after": {"u": ' + "[" * 100_000)
+
+
 def test_a_broken_schema_record_is_named() -> None:
     with pytest.raises(LandingError, match="cannot be read"):
         parse_definition(json.dumps({"keyspace_name": "ks"}))
@@ -231,3 +248,44 @@ def test_a_schemas_topic_that_is_created_again_is_read_from_its_beginning() -> N
     written.values = [schema_record("ks", "t", "pk partition_key int", version="0")]
     assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
     assert [each.version for each in schemas.read()["ks.t"]] == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("foreign", [b"x", b"[" * 100_000, b"1", b'{"a": 1}', b'{"keyspace_name": 1, "table_name": 2}'])
+def test_foreign_records_of_the_schemas_topic_are_named_and_passed_over(
+    foreign: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = Written()
+    schemas = SchemaTopic(cast(Topics, written), "p.schemas")
+    written.values = [schema_record("ks", "t", "pk partition_key int", version="0"), foreign]
+    for _ in range(2):
+        assert [each.version for each in schemas.versions("ks.t")] == ["0"]
+    assert len(caplog.records) == 1 and "topic p.schemas, partition 0, offset 1: skipped" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"columns": 7},
+        {"columns": ["x"]},
+        {"columns": [{"name": "pk", "type": "list<" * 2000 + "int" + ">" * 2000, "kind": "partition_key"}]},
+        {"columns": [{"name": "pk", "type": 5, "kind": "partition_key"}]},
+        {"columns": [{"name": "\ud800", "type": "int", "kind": "partition_key"}]},
+        {"dropped": [{"name": "x", "dropped_us": 1e999}]},
+        {"output": "advanced"},
+        {"output": {"format": ["legacy"]}},
+        {"types": {"a": [["x"]]}},
+        {"table_id": "no uuid"},
+    ],
+)
+def test_a_damaged_record_of_the_schemas_topic_stops_its_table_alone(damage: dict[str, Any]) -> None:
+    written = Written()
+    schemas = SchemaTopic(cast(Topics, written), "p.schemas")
+    good = schema_record("ks", "t", "pk partition_key int")
+    damaged = json.dumps({**json.loads(good), **damage}).encode()
+    written.values = [good, schema_record("ks", "u", "pk partition_key int"), damaged]
+    for _ in range(2):
+        with pytest.raises(LandingError, match=r"topic p.schemas, partition 0, offset 2: a schema record"):
+            schemas.versions("ks.t")
+        assert set(schemas.read()) == {"ks.u"} and schemas.versions("ks.u")
+    written.values = [*written.values, good]
+    assert schemas.versions("ks.t")

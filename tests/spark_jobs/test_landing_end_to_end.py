@@ -6,30 +6,29 @@ are altered while the connector runs, its worker is killed, and landing forgets 
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cassandra import InvalidRequest
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
-from cassandra.policies import RoundRobinPolicy
+from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
 from connector.source.pages import RawProtocolHandler, raw_rows
+from connector.worker.state import State
+from connector.worker.status_document import ServiceStatus
 from embedded.demo.service import has_passed
 from embedded.kafka import EmbeddedKafka
-from embedded.scylla.process import EmbeddedScylla
+from spark_jobs.config.settings import load_settings
 from spark_jobs.land import land
-from spark_jobs.progress import Progress
-from spark_jobs.registration import register_landed
-from spark_jobs.settings import load_settings
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.registration import register_landed
+from tests.servers.scylla import Scylla
 from tests.spark_jobs.landed_comparison import differences, landed_rows, source_rows
 from tests.spark_jobs.random_tables import RandomTable
 from tests.worker.harness import Service, until
@@ -38,6 +37,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.scylla,
+    pytest.mark.any_scylla,
     pytest.mark.timeout(1800),
     pytest.mark.usefixtures("interpreted"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
@@ -49,7 +49,10 @@ pytestmark = [
 class Whole:
     """Tables of one keyspace on their way to a warehouse."""
 
-    def __init__(self, session: Session, spark: SparkSession, service: Service, tables: list[RandomTable]) -> None:
+    def __init__(
+        self, scylla: Scylla, session: Session, spark: SparkSession, service: Service, tables: list[RandomTable]
+    ) -> None:
+        self.scylla = scylla
         self.session, self.spark, self.service, self.tables = session, spark, service, tables
         self.config: dict[str, Any] = {}
 
@@ -58,21 +61,21 @@ class Whole:
         for _ in range(count):
             for table in self.tables:
                 try:
-                    self.session.execute(table.statement(time.time_ns() // 1000))
+                    self.session.execute(table.statement(self.scylla.now_us()))
                 except InvalidRequest:
                     continue
 
     def drain(self) -> None:
-        now = time.time_ns() // 1_000_000 + 100
+        now = self.scylla.now_ms() + 100
 
         def passed() -> bool:
             try:
                 _, text = self.service.get("/status")
             except OSError:
                 return False
-            status = json.loads(text)
-            tables = [table for each in status["workers"] for table in each["tables"].values()]
-            assert not (failed := [table["error"] for table in tables if table["state"] == "FAILED"]), failed
+            status = ServiceStatus.model_validate_json(text)
+            tables = [table for each in status.workers for table in each.tables.values()]
+            assert not (failed := [table.error for table in tables if table.state is State.FAILED]), failed
             return has_passed(status, now)
 
         until(passed, 180, "the connector's way through the log")
@@ -101,15 +104,13 @@ class Whole:
 def test_random_tables_land_as_the_source_shows_them(
     spark: SparkSession,
     spark_config: dict[str, Any],
-    scylla: EmbeddedScylla,
+    scylla: Scylla,
     kafka: EmbeddedKafka,
     unique: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=60, row_factory=raw_rows)
-    cluster = Cluster(
-        [scylla.host], port=scylla.port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
-    )
+    scylla.require("vector")
+    cluster = scylla.cluster(row_factory=raw_rows)
     try:
         session = cluster.connect()
         session.client_protocol_handler = RawProtocolHandler
@@ -123,16 +124,13 @@ def _whole_way(
     session: Session,
     spark: SparkSession,
     spark_config: dict[str, Any],
-    scylla: EmbeddedScylla,
+    scylla: Scylla,
     kafka: EmbeddedKafka,
     unique: Callable[[str], str],
     folder: Path,
 ) -> None:
     keyspace, rnd = unique("whole").replace("-", "_"), random.Random(7)
-    session.execute(
-        f"CREATE KEYSPACE {keyspace} WITH replication = "
-        "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1} AND tablets = {'enabled': true}"
-    )
+    session.execute(scylla.keyspace_ddl(keyspace, tablets=True))
     tables = [RandomTable(rnd, keyspace, name) for name in ("t0", "T1", "t2")]
     for table in tables:
         for statement in table.invent():
@@ -140,13 +138,13 @@ def _whole_way(
     names = [f"{table.keyspace}.{table.name}" for table in tables]
     service = Service(
         folder,
-        scylla.address,
+        scylla,
         kafka.bootstrap_servers,
         unique("whole"),
         names,
         {"cdc.include.collections": "delta", "cdc.range.deletes": "topic", "scylla.confidence.window.size": "5000"},
     )
-    whole = Whole(session, spark, service, tables)
+    whole = Whole(scylla, session, spark, service, tables)
     whole.config = {
         **{name: value for name, value in spark_config.items() if name != "warehouse"},
         "name": "whole",

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from connector.values.binary import encode
 from connector.values.types import NativeType
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import parse_definition
-from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.serialised_columns import register_functions
-from spark_jobs.table_formats import FORMATS
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.sinks.formats import FORMATS
+from spark_jobs.tables.landed_table import Known, LandedTable
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_records import CLUSTERING, RANGES, Histories, definition
 

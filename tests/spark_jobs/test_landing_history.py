@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import parse_definition
-from spark_jobs.history import check_names
-from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.layout import Layout
-from spark_jobs.maintain import maintain
-from spark_jobs.registration import register_landed
-from spark_jobs.serialised_columns import register_functions
-from spark_jobs.table_formats import FORMATS
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.fold.history import check_names
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.jobs.upkeep import maintain
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.model.layout import Layout
+from spark_jobs.sinks.formats import FORMATS
+from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.registration import register_landed
 from tests.spark_jobs import history_records
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_model import TableModel

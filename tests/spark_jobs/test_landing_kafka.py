@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.jobs.rebuilding import rebuild
+from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
-from spark_jobs.lease import Lease, LocalFolder
-from spark_jobs.maintain import maintain
-from spark_jobs.progress import Progress
-from spark_jobs.rebuild import rebuild
-from spark_jobs.table_formats import FORMATS
+from spark_jobs.sinks.formats import FORMATS
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.lease import Lease, LocalFolder
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import parse_definition
-from spark_jobs.delta_sink import DeltaSink
-from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.layout import Layout
-from spark_jobs.serialised_columns import register_functions
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.model.layout import Layout
+from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.tables.landed_table import Known, LandedTable
 from tests.spark_jobs.landing_feed import cell, change, schema_record
 
 pytestmark = pytest.mark.spark

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import parse_definition
-from spark_jobs.landed_table import Known, LandedTable
-from spark_jobs.layout import Layout
-from spark_jobs.maintain import maintain
-from spark_jobs.purge import purge, tombstones
-from spark_jobs.registration import open_sink
-from spark_jobs.serialised_columns import register_functions
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.jobs.upkeep import maintain
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.model.layout import Layout
+from spark_jobs.stream.purging import purge, tombstones
+from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.registration import open_sink
 from tests.spark_jobs.history_comparison import landed_rows
 from tests.spark_jobs.history_records import RANGES, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce

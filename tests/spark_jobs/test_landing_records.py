@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.decode import decoded_json
-from spark_jobs.definitions import TableDefinition, parse_definition
-from spark_jobs.fold import folded
-from spark_jobs.layout import Layout, shape
-from spark_jobs.patches import changes_patch
-from spark_jobs.serialised_columns import register_functions
-from spark_jobs.view import visible_rows
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.fold.fold import folded
+from spark_jobs.fold.view import visible_rows
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.definitions import TableDefinition, parse_definition
+from spark_jobs.model.layout import Layout, shape
+from spark_jobs.model.patches import changes_patch
 from tests.spark_jobs.landing_feed import cell, change, schema_record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("interpreted")]

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import ConfigurationError, LandingError
-from embedded.jars import jar_set
+from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
-from spark_jobs.sink import Sink
-from spark_jobs.table_formats import FORMATS, table_format
+from spark_jobs.sinks.formats import FORMATS, table_format
+from spark_jobs.sinks.sink import Sink
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from connector.cli.main import run
-from connector.config.address import TableName
-from connector.config.secret import Secret
 from connector.errors import ConfigurationError, LandingError
+from connector.source import connection_settings
+from connector.table_name import TableName
 from embedded.scylla.process import EmbeddedScylla
-from spark_jobs.settings import load_settings
-from spark_jobs.source_access import SourceAccess, described, source_access
-from spark_jobs.source_settings import source_connection
+from spark_jobs.config.settings import load_settings
+from spark_jobs.config.source_settings import source_connection
+from spark_jobs.source.access import SourceAccess, described, source_access
 
 GOOD: dict[str, Any] = {
     "name": "job",
@@ -36,10 +36,12 @@ def test_the_source_is_reached_as_the_connector_reaches_it() -> None:
     )
     assert connection is not None
     access = source_access(connection)
-    assert access.contact_points == (("a", 1), ("b", 9042)) and (access.user, access.local_dc) == ("reader", "dc1")
+    settings = connection_settings(access.connection, access.tls)
+    assert settings.contact_points == (("a", 1), ("b", 9042))
+    assert (settings.user, settings.local_dc, settings.password) == ("reader", "dc1", "hunter2")
     assert "hunter2" not in repr(access)
     sent = pickle.loads(pickle.dumps(access))
-    assert sent == access and sent.password.reveal() == "hunter2", "executors connect by themselves"
+    assert sent == access and sent.connection.password.reveal() == "hunter2", "executors connect by themselves"
 
 
 def test_contradictions_of_the_connection_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +63,9 @@ def test_wrong_use_is_told_before_spark_starts(
     file = tmp_path / "landing.json"
     file.write_text(json.dumps(GOOD))
     assert run([command, str(file)]) == 2
-    assert "scylla.cluster.ip.addresses: Is needed to read the source (or --scylla HOST:PORT" in capsys.readouterr().err
+    assert (
+        "scylla.cluster.ip.addresses: Is required to read the source (or --scylla HOST:PORT" in capsys.readouterr().err
+    )
     assert run([command, str(file), "--scylla", "a b"]) == 2
     assert "--scylla = 'a b'" in capsys.readouterr().err
     assert run([command, str(file), "--scylla", "a:1", "--tables", "ks.tt"]) == 2
@@ -76,17 +80,24 @@ def test_lists_only_go_with_a_rebuild(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--lists: only goes with --rebuild" in capsys.readouterr().err
 
 
+def access(address: str, **login: str) -> SourceAccess:
+    given = {"scylla.user": "reader", "scylla.password": login["password"]} if login else {}
+    connection = source_connection(load_settings({**GOOD, **given, "scylla.cluster.ip.addresses": address}).values)
+    assert connection is not None
+    return source_access(connection)
+
+
 @pytest.mark.scylla
+@pytest.mark.only_double("a server of its own with a password and faults")
 def test_what_the_source_refuses_is_one_line_with_a_remedy() -> None:
-    nowhere = SourceAccess((("127.0.0.1", 1),))
+    nowhere = access("127.0.0.1:1")
     with pytest.raises(LandingError, match=r"^the source does not answer: .*; check scylla.cluster.ip.addresses"):
         described(nowhere, TableName("ks", "t"))
     with EmbeddedScylla(ring_delay=0, user="reader", password="hunter2") as scylla:
-        point = ((scylla.host, scylla.port),)
         with pytest.raises(LandingError, match=r"login refused: .*; check scylla.user and scylla.password$") as caught:
-            described(SourceAccess(point, "reader", Secret("wrong")), TableName("ks", "t"))
+            described(access(scylla.address, password="wrong"), TableName("ks", "t"))
         assert "\n" not in str(caught.value) and "wrong" not in str(caught.value)
-        right = SourceAccess(point, "reader", Secret("hunter2"))
+        right = access(scylla.address, password="hunter2")
         busy = scylla.admin.add_fault("overloaded", pattern="FROM system.local", count=2)
         with pytest.raises(LandingError, match=r"^table ks.t does not exist: there is no keyspace ks in the source$"):
             described(right, TableName("ks", "t"))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from typing import Any
 
 import pytest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
-from embedded.scylla.process import EmbeddedScylla
-from spark_jobs.lease import Lease, open_folder
-from spark_jobs.verify import Limits
-from spark_jobs.verify_report import Difference, Verdict, as_json, as_text
+from spark_jobs.tables.lease import Lease, open_folder
+from spark_jobs.verify.job import Limits
+from spark_jobs.verify.report import Difference, Verdict, as_json, as_text
+from tests.servers.scylla import Scylla
 from tests.spark_jobs.random_tables import LITERALS
 from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
 
@@ -38,7 +37,7 @@ def told(verdict: Verdict) -> list[tuple[Any, ...]]:
 
 
 def test_every_type_at_its_edges_is_equal(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     """Each native type as a value; those that Spark compares otherwise also in keys and inside of collections."""
     columns = ", ".join(f"v_{name} {name}" for name in LITERALS)
@@ -71,7 +70,7 @@ def test_every_type_at_its_edges_is_equal(
 
 
 def test_a_random_history_is_equal(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     """Few keys, times close together, every kind of write and delete; half of it merged, half in the tail."""
     name = shop(cql, keyspace)
@@ -79,13 +78,13 @@ def test_a_random_history_is_equal(
     source = SourceTables(spark, scylla, warehouse, [name])
     for half in range(2):
         for _ in range(150):
-            cql.execute(_statement(draw))
+            cql.execute(_statement(draw, scylla.now_us()))
         source.land(merge=half == 0)
     equal(source.verify())
 
 
-def _statement(draw: random.Random) -> str:
-    using = f"USING TIMESTAMP {time.time_ns() // 1000 + draw.randrange(-20, 3)}"
+def _statement(draw: random.Random, now_us: int) -> str:
+    using = f"USING TIMESTAMP {now_us + draw.randrange(-20, 3)}"
     p, c = draw.randrange(5), draw.choice(["0", "1.0", "1.00", "2", "-3.50"])
     row, number = f"p = {p} AND c = {c}", draw.randrange(4)
     written = draw.choice(
@@ -122,10 +121,10 @@ def _statement(draw: random.Random) -> str:
 
 
 def test_every_kind_of_difference_is_told_exactly(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     name = shop(cql, keyspace)
-    first = time.time_ns() // 1000
+    first = scylla.now_us()
     second = first + 1
     for p in range(6):
         for c in range(4):
@@ -199,7 +198,7 @@ def test_all_differences_are_counted_and_some_listed() -> None:
 
 
 def test_what_moves_is_no_difference(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     """Nor is what looks the same at each reading: the source has what landing saw deleted, over and over."""
     name, over = f"{keyspace}.t", f"{keyspace}.over"
@@ -247,7 +246,7 @@ def test_what_moves_is_no_difference(
 
 def test_waits_until_landing_has_caught_up(
     spark: SparkSession,
-    scylla: EmbeddedScylla,
+    scylla: Scylla,
     cql: Session,
     keyspace: str,
     warehouse: str,
@@ -260,7 +259,7 @@ def test_waits_until_landing_has_caught_up(
     for p in range(10):
         cql.execute(f"INSERT INTO t (p, v) VALUES ({p}, 0)")
     topic = f"p.{keyspace}.t"
-    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({(topic, 0): 10, (topic, 1): 0}))
+    monkeypatch.setattr("spark_jobs.verify.job.Topics", lambda *_: Ends({(topic, 0): 10, (topic, 1): 0}))
     landed = source.landed(f"{keyspace}.t")
     said: list[str] = []
 
@@ -278,7 +277,7 @@ def test_waits_until_landing_has_caught_up(
 
 def test_landing_that_stands_still_is_told(
     spark: SparkSession,
-    scylla: EmbeddedScylla,
+    scylla: Scylla,
     cql: Session,
     keyspace: str,
     warehouse: str,
@@ -289,7 +288,7 @@ def test_landing_that_stands_still_is_told(
     source.land()
     cql.execute("INSERT INTO t (p, v) VALUES (1, 1)")
     topic = f"p.{keyspace}.t"
-    monkeypatch.setattr("spark_jobs.verify.Topics", lambda *_: Ends({(topic, 0): 5, (topic, 1): 7}))
+    monkeypatch.setattr("spark_jobs.verify.job.Topics", lambda *_: Ends({(topic, 0): 5, (topic, 1): 7}))
     landed = source.landed(f"{keyspace}.t")
     landed.append(landed.position_rows({(topic, 1): 6}))
     with Lease(open_folder(spark, f"{source.settings.warehouse}/_leases"), "job", 60_000):
@@ -299,7 +298,7 @@ def test_landing_that_stands_still_is_told(
 
 
 def test_tables_that_cannot_be_compared_are_one_line_each(
-    spark: SparkSession, scylla: EmbeddedScylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     names = [f"{keyspace}.{name}" for name in ("gone", "never", "again", "wider")]
     for name in ("gone", "again", "wider"):
@@ -313,7 +312,7 @@ def test_tables_that_cannot_be_compared_are_one_line_each(
     verdicts = {verdict.table.partition(".")[2]: verdict for verdict in source.verify()}
     assert "does not exist in the source" in verdicts["gone"].lines()[0]
     assert "nothing of it has been landed yet" in verdicts["never"].lines()[0]
-    assert "was created again" in verdicts["again"].lines()[0]
+    assert "was re-created" in verdicts["again"].lines()[0]
     assert verdicts["wider"].lines()[1] == f"  {keyspace}.wider, column more: source text, landed null"
     assert {name: (verdict.differences, len(verdict.lines())) for name, verdict in verdicts.items()} == {
         "gone": (1, 1),

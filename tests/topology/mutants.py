@@ -13,7 +13,9 @@ import connector.topology.claims as claims
 import connector.topology.commits as commits
 import connector.topology.ledger as ledger
 import connector.topology.lineage as lineage
+import connector.topology.looks as looks
 import connector.topology.table_plan as table_plan
+import connector.topology.table_state as table_state
 from connector.topology import Commit, Mark, Planner, Position, TablePlan, transition
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
@@ -81,7 +83,7 @@ def _produced_is_kept(state: GroupState, reached: Any, committed: Any) -> Any:
 
 
 def _mutated_start(rule: Callable[..., Position | None]) -> tuple[Patch, ...]:
-    return ((ledger, "start_of", rule), (table_plan, "start_of", rule), (commits, "start_of", rule))
+    return tuple((module, "start_of", rule) for module in (ledger, table_state, table_plan, commits))
 
 
 def _start_at_mark_always(
@@ -220,6 +222,28 @@ def _start_at_poll(self: lineage.Lineage, group: Any, opened: int, opened_known:
 _real_add = lineage.Lineage._add
 
 
+def _owes_nothing(plan: TablePlan, slot: int, before: int) -> int:
+    assert plan.newest is not None
+    return max(before, plan.newest.timestamp)
+
+
+def _heirs_go_on(plan: TablePlan, read: Any) -> Any:
+    held = _real_hold(plan, read)
+    looks.let_go(plan, read)
+    return held
+
+
+def _others_do_not_matter(plan: TablePlan, read: Any) -> Any:
+    return _real_hold(plan, read) or []
+
+
+_real_hold = looks.hold
+
+
+def _looked_only(state: GroupState, ledger: Ledger, mark: Mark, close: int) -> None:
+    state.looked, state.late = close <= mark.rechecked, {}
+
+
 # What a transaction of the dead holds up would otherwise only be late, by the transaction's timeout.
 IMPATIENT = Rules(transactions_time_out=False)
 
@@ -231,7 +255,7 @@ MUTANTS: dict[str, Mutant] = {
     "no confidence window": Mutant((TablePlan, "limit", _limit_without_confidence)),
     "an unknown slot counts as delivered": Mutant((TablePlan, "committed_to", _unknown_is_reached)),
     "a position below the mark is overlooked": Mutant((TablePlan, "committed_to", _mark_alone_counts)),
-    "gates open for good by what is only produced": Mutant((table_plan, "blocking", _produced_is_kept)),
+    "gates open for good by what is only produced": Mutant((table_state, "blocking", _produced_is_kept)),
     "streams opened later start at the mark": Mutant(*_mutated_start(_start_at_mark_always)),
     "streams start at their opening": Mutant(*_mutated_start(_start_at_opening_always)),
     "streams opened later ignore the table's start": Mutant(*_mutated_start(_start_without_mark_start), lookback=60),
@@ -252,6 +276,14 @@ MUTANTS: dict[str, Mutant] = {
     "a read of some streams counts for the group": Mutant((GroupState, "read_ended", _whole_group_ends)),
     "old sets are left out too early": Mutant((claims, "horizon", _horizon_without_sets)),
     "late sets start where the log has got to": Mutant((lineage.Lineage, "_add", _start_at_poll)),
+    "nobody looks beyond the end of a stream": Mutant((looks, "due", lambda plan, now: ())),
+    "a look is not owed by the next worker": Mutant((looks, "rechecked", _owes_nothing)),
+    "heirs go on while a look delivers": Mutant((looks, "hold", _heirs_go_on)),
+    "heirs of other workers do not matter": Mutant((looks, "hold", _others_do_not_matter)),
+    "heirs may be behind the look": Mutant((looks, "_own_heirs", lambda plan, state: ())),
+    "looks forget what the last one delivered": Mutant((GroupState, "delivered_late", lambda *a: None)),
+    "what a look delivered is not restored": Mutant((looks, "place", _looked_only)),
+    "heirs are not searched": Mutant(rules=Rules(search_heirs=False)),
     "dead owners are not fenced": Mutant(rules=Rules(fence_owners=False, transactions_time_out=False)),
     "the high watermark is not awaited": Mutant(rules=Rules(wait_for_high_watermark=False)),
     "a commit names no slots": Mutant(rules=Rules(name_touched_slots=False)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from connector.topology import Entry
+from connector.offsets_entry import OffsetsEntry
 from tests.topology.worlds import Row
 
 
@@ -52,6 +52,10 @@ class Stored:
     transaction: Transaction
     text: str
 
+    @property
+    def place(self) -> str:
+        return f"slot {self.slot}"
+
 
 class Kafka:
     """The offsets topic, the data topic and the group."""
@@ -60,6 +64,7 @@ class Kafka:
         self.slots = slots
         self.partitions: list[list[Stored | None]] = [[] for _ in range(slots)]
         self.data: list[tuple[Transaction, Row]] = []
+        self.refused: list[tuple[Transaction, Row]] = []
         self.transactions: list[Transaction] = []
         self.members: set[str] = set()
         self.epochs: dict[str, int] = {}
@@ -75,7 +80,7 @@ class Kafka:
         self.transactions.append(transaction)
         return transaction
 
-    def produce_entry(self, transaction: Transaction, entry: Entry) -> bool:
+    def produce_entry(self, transaction: Transaction, entry: OffsetsEntry) -> bool:
         if transaction.fenced or transaction.decided:
             return False
         transaction.partitions.add(entry.slot)
@@ -88,6 +93,11 @@ class Kafka:
             return False
         self.data.append((transaction, row))
         return True
+
+    def refuse_row(self, transaction: Transaction, row: Row) -> None:
+        """Counted and reported instead of delivered."""
+        if not transaction.fenced and not transaction.decided:
+            self.refused.append((transaction, row))
 
     def send_offsets(self, transaction: Transaction, slots: frozenset[int]) -> bool:
         """Fenced by the group: refused from whoever is no member, or names a slot that somebody else owns."""
@@ -170,3 +180,6 @@ class Kafka:
     def delivered(self) -> list[Row]:
         """The data topic as a read_committed consumer sees it."""
         return [row for transaction, row in self.data if transaction.state is State.COMMITTED]
+
+    def given_up(self) -> list[Row]:
+        return [row for transaction, row in self.refused if transaction.state is State.COMMITTED]

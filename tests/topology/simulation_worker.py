@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connector.topology import Commit, Observed, Planner, Read, TablePlan
+from connector.topology import Commit, Heir, Observed, Planner, Read, TablePlan, beyond
 from tests.topology.simulation_kafka import Stored, Transaction
-from tests.topology.worlds import Row
+from tests.topology.worlds import GRACE, Row
 
 if TYPE_CHECKING:
     from tests.topology.simulation import Simulation
@@ -29,6 +29,7 @@ class Rules:
     caught_up_first: bool = True
     release_after_unknown: bool = True
     transactions_time_out: bool = True
+    search_heirs: bool = True
 
 
 @dataclass(eq=False)
@@ -44,10 +45,22 @@ class ActiveRead:
     at: int = 0
 
 
+@dataclass(eq=False)
+class ActiveLook:
+    """A look beyond the end of a group: what it found, who must stand still, what may be delivered of it."""
+
+    read: Read
+    rows: list[Row]
+    heirs: list[Heir] | None = None
+    asked: bool = False
+    verdicts: list[tuple[Row, bool]] | None = None
+
+
 class HastyPlan(TablePlan):
     """The product's plan; only what counts as far behind is fitted to a log that is 100 ms long."""
 
     laggard_ms = 15
+    search_ms = 1
 
 
 class HastyPlanner(Planner):
@@ -103,6 +116,7 @@ class Worker:
             owner=name,
             confidence_ms=sim.world.confidence,
             lookback_ms=sim.lookback,
+            grace_ms=GRACE,
         )
         self.table = self.planner.tables[sim.world.table]
         self.assigned: set[int] = set()
@@ -114,6 +128,7 @@ class Worker:
         self.committing: list[object] = []
         self.commit: Commit | None = None
         self.reads: list[ActiveRead] = []
+        self.looks: list[ActiveLook] = []
         self.polling: tuple[int, list[int]] | None = None
         self.failed = False
         self.node = sim.rng.randrange(len(sim.world.lags))
@@ -138,16 +153,24 @@ class Worker:
             return
         if self.rng.random() < 0.002 and not self.sim.calm:
             self.skew = self.rng.choice([-40, -1, 0, 1])
+        if self.looks and self.rng.random() < 0.3:
+            self.look_step(self.rng.choice(self.looks))
+            return
         kind = self.rng.random()
         if kind < pace.poll:
             self.poll()
         elif 0.15 < kind < 0.30:
             self.follow()
         elif 0.30 < kind < 0.55:
+            world = self.sim.world
             for read in self.planner.plan(self.now, self.rng.randint(1, 3)):
-                streams, world = read.streams, self.sim.world
+                streams = read.streams
                 rows = world.query(streams, read.read_to, read.after, read.limit, self.sim.now)
                 self.reads.append(ActiveRead(read, rows))
+            for read in self.planner.looks(self.now, self.rng.randint(0, 2)):
+                found = world.query(read.streams, read.read_to, None, read.limit, self.sim.now)
+                rows = [row for row in found if beyond(read.state, row.stream, row.time)]
+                self.looks.append(ActiveLook(read, sorted(rows, key=lambda row: row.order)))
         elif kind < 0.85 and self.reads:
             self.read_step(self.rng.choice(self.reads))
         elif kind < 0.93:
@@ -270,6 +293,34 @@ class Worker:
         self.reads.remove(active)
         early = self.rng.random() < 0.1 and not active.rows
         self.planner.finish(read, self.rng.randint(read.read_to, read.limit) if early else None)
+
+    def look_step(self, look: ActiveLook) -> None:
+        """Hold, then search, then deliver a few, then end: anything may happen in between."""
+        read, sim = look.read, self.sim
+        if not self.planner.is_current(read):
+            self.looks.remove(look)
+        elif not look.rows:
+            self.looks.remove(look)
+            self.planner.finish_look(read, False, self.now)
+        elif not look.asked:
+            look.heirs, look.asked = self.planner.hold(read), True
+        elif look.verdicts is None:
+            newest: dict[int, int] = {}
+            for heir in (look.heirs or ()) if sim.rules.search_heirs else ():
+                for row in sim.world.query(heir.streams, look.rows[0].ms, None, heir.upto, sim.now):
+                    newest[row.key] = max(newest.get(row.key, 0), row.order)
+            look.verdicts = [(row, look.heirs is not None and newest.get(row.key, 0) <= row.order) for row in look.rows]
+        elif look.verdicts:
+            row, deliver = look.verdicts.pop(0)
+            if self.transaction is None:
+                self.transaction = sim.kafka.begin(self.name, self.epoch)
+            (sim.kafka.produce_row if deliver else sim.kafka.refuse_row)(self.transaction, row)
+            self.planner.advance(read, row.stream, row.time)
+            if self.rng.random() < sim.pace.interrupt / 4:
+                self.planner.interrupt(read)
+        else:
+            self.looks.remove(look)
+            self.planner.finish_look(read, True, self.now)
 
     def begin_commit(self, move_marks: bool) -> None:
         self.commit = self.planner.commit_entries(self.now, move_marks)

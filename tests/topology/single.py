@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
+from connector.timeuuid import lowest_uuid
 from connector.topology import (
     Commit,
-    Entry,
     Observed,
     Planner,
     Read,
     StreamSet,
-    TableName,
     TablePlan,
     View,
-    lowest_uuid,
     make_stream,
     tablet_set,
 )
@@ -22,6 +22,7 @@ from tests.topology.worlds import token_at
 
 TABLE = TableName("ks", "t")
 CONFIDENCE = 40
+GRACE = 60
 
 
 def stream(place: int, number: int = 1) -> bytes:
@@ -44,14 +45,16 @@ class Single:
         own: Iterable[int] | None = None,
         claim: bool = True,
         lookback_ms: int = 0,
-        records: Iterable[Entry] = (),
+        records: Iterable[OffsetsEntry] = (),
         owner: str = "me",
     ) -> None:
         self.now = now
-        self.planner = Planner([TABLE], slots=slots, owner=owner, confidence_ms=CONFIDENCE, lookback_ms=lookback_ms)
+        self.planner = Planner(
+            [TABLE], slots=slots, owner=owner, confidence_ms=CONFIDENCE, lookback_ms=lookback_ms, grace_ms=GRACE
+        )
         self.plan = self.planner.tables[TABLE]
         self.sets: dict[int, StreamSet] = {}
-        self.topic: list[Entry] = list(records)
+        self.topic: list[OffsetsEntry] = list(records)
         own = list(range(slots)) if own is None else list(own)
         self.planner.follow(self.topic, [slot for slot in range(slots) if slot not in own])
         if sets:
@@ -95,6 +98,13 @@ class Single:
             for read in reads.values():
                 self.planner.finish(read)
 
+    def look_all(self) -> None:
+        """Look beyond the ends of all closed streams, in time, and find nothing."""
+        self.to(self.now + CONFIDENCE + GRACE + self.plan.search_ms)
+        self.read_all()
+        for look in self.planner.looks(self.now, 10_000):
+            self.planner.finish_look(look, False, self.now)
+
     def at(self, wanted: bytes) -> int:
         """Where a stream stands."""
         return next(state.position(wanted).read_to for state in self.plan.states() if wanted in state.group.streams)
@@ -105,4 +115,4 @@ def row(ms: int, number: int = 0) -> bytes:
     return lowest_uuid(ms)[:8] + number.to_bytes(8, "big")
 
 
-__all__ = ["CONFIDENCE", "TABLE", "Single", "TablePlan", "row", "stream", "tablets"]
+__all__ = ["CONFIDENCE", "GRACE", "TABLE", "Single", "TablePlan", "row", "stream", "tablets"]

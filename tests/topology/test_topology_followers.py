@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from connector.table_name import TableName
 from connector.topology import (
     Mark,
     MarkKey,
     Position,
     PositionKey,
-    TableName,
     home_slot,
     make_stream,
     mark_entry,

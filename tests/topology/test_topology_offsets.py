@@ -7,17 +7,18 @@ import json
 import pytest
 
 from connector.errors import FatalDeliveryError
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
+from connector.timeuuid import lowest_uuid
 from connector.topology import (
-    Entry,
     Ledger,
     Mark,
     MarkKey,
     Position,
     PositionKey,
     Reason,
-    TableName,
+    SlotLedger,
     home_slot,
-    lowest_uuid,
     mark_entry,
     noted_slots,
     parse_key,
@@ -35,13 +36,13 @@ FOUR = tablets(1_000, A, B, C, D)
 LEFT, RIGHT = stream(48, 2), stream(64, 2)
 
 
-def text(entry: Entry) -> tuple[str, str | None]:
+def text(entry: OffsetsEntry) -> tuple[str, str | None]:
     compact = (",", ":")
     value = None if entry.value is None else json.dumps(dict(entry.value), separators=compact)
     return json.dumps(dict(entry.key), separators=compact), value
 
 
-def said(entries: tuple[Entry, ...]) -> list[tuple[str, object]]:
+def said(entries: tuple[OffsetsEntry, ...]) -> list[tuple[str, object]]:
     """Entries in short: ('mark', read_to) or (stream's place, position or None)."""
     short: list[tuple[str, object]] = []
     for entry in entries:
@@ -61,7 +62,7 @@ def test_entries_are_spelled_like_this() -> None:
     key = MarkKey(TableName("ks", "t"), 3, 25)
     assert text(mark_entry(key, Mark(5, 4, 1, "cdc-1"))) == (
         '{"keyspace_name":"ks","table_name":"t","slot":3,"slots":25}',
-        '{"read_to":5,"stream_set":4,"start":1,"owner":"cdc-1"}',
+        '{"read_to":5,"stream_set":4,"start":1,"owner":"cdc-1","rechecked":4}',
     )
     assert text(mark_entry(key, None))[1] is None
     position = PositionKey(TableName("ks", "t"), B)
@@ -93,11 +94,28 @@ def test_entries_are_read_back() -> None:
         lambda: parse_mark({"read_to": 1}),
         lambda: parse_position({"after": None}),
         lambda: parse_position({"read_to": 1, "after": "no uuid"}),
+        lambda: parse_position({"read_to": 1, "after": 5}),
+        lambda: parse_position({"read_to": float("inf")}),
+        lambda: parse_position({"read_to": 10**30}),
+        lambda: parse_position({"read_to": "1"}),
+        lambda: parse_mark({"read_to": 1, "stream_set": 1, "start": 1, "owner": ["x"]}),
+        lambda: parse_mark({"read_to": 1, "stream_set": 1, "start": 1, "owner": "\ud800"}),
+        lambda: parse_mark({"read_to": 1, "stream_set": 1, "start": 1, "owner": "x" * 5000}),
+        lambda: parse_key({"keyspace_name": 1, "table_name": "t", "slot": 0, "slots": 2}),
+        lambda: parse_key({"keyspace_name": "ks", "table_name": "t", "slot": 2, "slots": 2}),
+        lambda: parse_key({"keyspace_name": "ks", "table_name": "t", "slot": 0, "slots": 10**12}),
     ],
 )
 def test_what_cannot_be_read_is_named(broken: object) -> None:
     with pytest.raises(FatalDeliveryError, match="cannot be read"):
         broken()  # type: ignore[operator]
+
+
+def test_where_it_was_read_is_named() -> None:
+    key = mark_entry(MarkKey(TABLE, 3, 25), None).key
+    for entry in (OffsetsEntry(3, key, {}, "positions", 17), OffsetsEntry(3, {"slots": "x"}, {}, "positions", 17)):
+        with pytest.raises(FatalDeliveryError, match=r"topic positions, partition 3, offset 17: a .* cannot be read"):
+            SlotLedger(25).apply(entry)
 
 
 def test_the_number_of_slots_comes_from_living_marks() -> None:
@@ -149,7 +167,7 @@ def test_nothing_is_read_before_the_claim_is_committed() -> None:
     assert [held.reason for held in single.planner.held(2_000)] == [Reason.NOT_CLAIMED]
     assert single.planner.commit_due(2_000)
     commit = single.planner.commit_entries(2_000)
-    assert text(commit.entries[0])[1] == '{"read_to":1000,"stream_set":1000,"start":1000,"owner":"me"}'
+    assert text(commit.entries[0])[1] == '{"read_to":1000,"stream_set":1000,"start":1000,"owner":"me","rechecked":1000}'
     assert commit.slots == {0}
     assert not single.reads()
     single.planner.committed()
@@ -173,7 +191,7 @@ def test_only_the_home_slot_decides_where_a_table_starts() -> None:
     at_home = Single(FOUR, now=2_001, slots=4, own=[home], claim=False, lookback_ms=500)
     claim = at_home.commit()
     assert [entry.value for entry in claim.entries] == [
-        {"read_to": 1_501, "stream_set": 1_000, "start": 1_501, "owner": "me"}
+        {"read_to": 1_501, "stream_set": 1_000, "start": 1_501, "owner": "me", "rechecked": 1_501}
     ]
     elsewhere.planner.follow(claim.entries, [home])
     assert [entry.value and entry.value["start"] for entry in elsewhere.commit().entries] == [1_501] * 3
@@ -208,7 +226,7 @@ def test_a_claim_repeats_what_was_restored_under_a_new_owner() -> None:
     first.commit(move_marks=True)
     second = Single(FOUR, now=2_100, owner="two", records=first.topic, claim=False)
     assert [entry.value for entry in second.commit().entries] == [
-        {"read_to": 1_960, "stream_set": 1_000, "start": 1_000, "owner": "two"}
+        {"read_to": 1_960, "stream_set": 1_000, "start": 1_000, "owner": "two", "rechecked": 1_000}
     ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connector.topology import Observed, Planner, Read, Reason, TableName, View, tablet_set, vnode_set
+from connector.table_name import TableName
+from connector.topology import Observed, Planner, Read, Reason, View, tablet_set, vnode_set
 from connector.topology import make_stream as made
 from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
 
@@ -199,6 +200,7 @@ def test_a_log_that_was_dropped_and_created_again() -> None:
     single.now = 3_200
     single.read_all()
     assert all(single.at(one) == 3_200 - CONFIDENCE for one in fresh)
+    single.look_all()
     single.commit(move_marks=True)
     assert {group.streams for _, group in single.planner.finished()} == {(A,), (B,), (C,), (D,)}
 
@@ -213,7 +215,9 @@ def test_finished_groups_are_forgotten_once_the_mark_covers_them() -> None:
     single = Single(FOUR, now=2_000)
     single.poll(tablets(1_500, A, LEFT, RIGHT, C, D))
     single.read_all()
-    assert not single.planner.finished()
+    single.commit(move_marks=True)
+    assert not single.planner.finished(), "a look beyond its end is owed"
+    single.look_all()
     single.commit(move_marks=True)
     assert [group.streams for _, group in single.planner.finished()] == [(B,)]
     assert not any(B in state.group.streams for state in single.plan.states())

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.topology import Planner, StreamSet, TableName, View, lowest_uuid, make_stream, vnode_set
+from connector.table_name import TableName
+from connector.timeuuid import lowest_uuid
+from connector.topology import Planner, StreamSet, View, make_stream, vnode_set
 
 GROUPS, SHARDS, TABLES = 1_024, 72, 4
 
@@ -94,11 +96,22 @@ def test_a_change_of_all_streams(planner: Planner, sets: tuple[StreamSet, Stream
     assert seconds(change) < 2.0
 
     def read_through() -> None:
-        while reads := planner.plan(502_000, 500):
+        while reads := planner.plan(600_000, 500):
             for read in reads:
                 planner.finish(read)
 
     assert seconds(read_through) < 4.0
     planner.commit_entries(502_000, move_marks=True)
+    planner.committed()
+
+    def look_through() -> None:
+        for plan in planner.tables.values():
+            plan.observe(View((1_000, 500_000)), 600_000)
+        read_through()
+        for look in planner.looks(600_000, 100_000):
+            planner.finish_look(look, False, 600_000)
+
+    assert seconds(look_through) < 4.0
+    planner.commit_entries(600_000, move_marks=True)
     planner.committed()
     assert len(planner.finished()) == GROUPS * TABLES

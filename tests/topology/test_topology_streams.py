@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import RetriableSourceError
+from connector.table_name import TableName
 from connector.topology import (
     MAX_TOKEN,
     MIN_TOKEN,
     StreamId,
-    TableName,
     home_slot,
     make_stream,
     slot_of,

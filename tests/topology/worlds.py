@@ -10,22 +10,23 @@ import random
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from connector.table_name import TableName
+from connector.timeuuid import lowest_uuid, time_key
 from connector.topology import (
     MAX_TOKEN,
     MIN_TOKEN,
     StreamSet,
-    TableName,
     View,
-    lowest_uuid,
     make_stream,
     tablet_set,
-    time_key,
     vnode_set,
 )
 
 STEP = 1 << 57
 PLACES = 128
 EPOCH = 1_000_000
+GRACE = 15
+"""A node that knows a set later than this is not waited for."""
 
 
 def token_at(place: int) -> int:
@@ -42,6 +43,8 @@ class Row:
     time: bytes
     order: int
     visible_at: int
+    ended: int | None = None
+    """When its stream had ended, if it came after that."""
 
 
 @dataclass
@@ -194,8 +197,9 @@ def make_world(seed: int, rows: int = 80, changes: int = 5) -> World:
     keys += [place for place in (1, PLACES) if place not in keys]
     stamps = [s.timestamp for s in sets]
     written: list[Row] = []
+    stale = strict and rng.random() < 0.7
     for number in range(rng.randint(rows // 4, rows)):
-        ms = rng.choice([rng.randrange(EPOCH, end), rng.choice(stamps) + rng.choice([-1, 0, 0, 1])])
+        ms = rng.choice([rng.randrange(EPOCH, end), rng.choice(stamps) + rng.choice([-1, 0, 0, 1, 3])])
         ms = max(EPOCH, min(ms, end))
         force = max(i for i, stamp in enumerate(stamps) if stamp <= ms)
         key = rng.choice(keys)
@@ -205,7 +209,13 @@ def make_world(seed: int, rows: int = 80, changes: int = 5) -> World:
         raw[8:] = rng.getrandbits(64).to_bytes(8, "big")
         time = bytes(raw)
         delay = rng.choice([0, 0, rng.randint(0, confidence - 3)])
-        written.append(Row(number, key, streams[force][key], ms, time, time_key(time), ms + delay))
+        stream, ended = streams[force][key], None
+        if stale and force and rng.random() < 0.3 and ms < stamps[force] + GRACE:
+            # A node that does not know the newest set yet.
+            left = streams[force - 1][key]
+            if left not in streams[force]:
+                stream, ended = left, stamps[force]
+        written.append(Row(number, key, stream, ms, time, time_key(time), ms + delay, ended))
     return World(
         table=TableName("ks", f"t{seed % 7}"),
         sets=sets,

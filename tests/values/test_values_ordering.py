@@ -79,6 +79,13 @@ def test_collections_element_by_element() -> None:
     ordered("vector<int, 2>", *(encode(parse_type("vector<int, 2>"), v) for v in ([-1, 9], [1, -5], [1, 2])))
 
 
+def test_fields_that_are_missing_are_null() -> None:
+    nothing, one = pack(">i", -1), pack(">ii", 4, 1)
+    key = order_key(parse_type("tuple<int, text>"))
+    assert key(b"") == key(nothing) == key(nothing + nothing)
+    assert key(one) == key(one + nothing)
+
+
 NUMBERS = ["tinyint", "smallint", "int", "bigint", "timestamp", "time", "varint", "date"]
 
 

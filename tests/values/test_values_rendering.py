@@ -84,6 +84,8 @@ def test_values(spelled: str, value: Any, expected: Any) -> None:
 
 def test_numbers_too_long_for_python_to_write() -> None:
     assert rendered("varint", 10**5000) == "1" + "0" * 5000
+    assert rendered("varint", -(10**100_000)) == "-1" + "0" * 100_000
+    assert rendered("decimal", Decimal((1, (7,) * 20_000, -19_999))) == "-7." + "7" * 19_999
     assert rendered("decimal", Decimal(10**5000)) == "1" + "0" * 5000
 
 

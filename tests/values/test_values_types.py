@@ -15,7 +15,6 @@ from connector.values.types import (
     is_multi_cell,
     native,
     parse_type,
-    quote_identifier,
 )
 from tests.values.strategies import frozen_types, user_types_of
 
@@ -104,15 +103,3 @@ def test_multi_cell(spelled: str, multi_cell: bool) -> None:
 def test_what_cannot_be_read_says_why(spelled: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_type(spelled, TYPES)
-
-
-def test_names_are_quoted_where_they_must_be() -> None:
-    assert [quote_identifier(name) for name in ("v", "V", "from", "a b", 'q"', "1a", "list")] == [
-        "v",
-        '"V"',
-        '"from"',
-        '"a b"',
-        '"q"""',
-        '"1a"',
-        "list",
-    ]

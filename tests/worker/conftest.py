@@ -9,25 +9,31 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
-from embedded.scylla.process import EmbeddedScylla
-from tests.worker.harness import Service, cql
+from tests.servers.scylla import Scylla
+from tests.worker.harness import Service, cql, create_table
 
 
 @pytest.fixture
-def session(scylla: EmbeddedScylla) -> Iterator[Session]:
-    with cql(scylla.address) as session:
+def session(scylla: Scylla) -> Iterator[Session]:
+    with cql(scylla) as session:
         yield session
 
 
 @pytest.fixture
+def make_table(scylla: Scylla, session: Session, unique: Callable[[str], str]) -> Callable[..., str]:
+    """Makes a table in a keyspace of its own."""
+    return lambda **options: create_table(scylla, session, unique("ks").replace("-", "_"), **options)
+
+
+@pytest.fixture
 def service(
-    tmp_path: Path, scylla: EmbeddedScylla, kafka: EmbeddedKafka, unique: Callable[[str], str]
+    tmp_path: Path, scylla: Scylla, kafka: EmbeddedKafka, unique: Callable[[str], str]
 ) -> Iterator[Callable[..., Service]]:
     """Makes a service for tables; ends its processes after the test."""
     made: list[Service] = []
 
     def make(tables: list[str], **settings: dict[str, str]) -> Service:
-        built = Service(tmp_path, scylla.address, kafka.bootstrap_servers, unique("c"), tables, **settings)
+        built = Service(tmp_path, scylla, kafka.bootstrap_servers, unique("c"), tables, **settings)
         made.append(built)
         return built
 

@@ -17,32 +17,23 @@ import threading
 import time
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
-from cassandra.policies import RoundRobinPolicy
+from cassandra.cluster import Session
 from confluent_kafka import Consumer, TopicPartition
+
+from tests.servers.patience import patience, until
+from tests.servers.scylla import Scylla
 
 DELTAS = (1, 2, 3, 4, -3, -4)
 
 
-def until(condition: Callable[[], Any], seconds: float, what: str = "condition") -> Any:
-    """The first true answer of ``condition``, asked until the time is up."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true in {seconds} s"
-        threading.Event().wait(0.05)
-    return answer
-
-
 @contextlib.contextmanager
-def cql(address: str) -> Iterator[Session]:
-    host, port = address.rsplit(":", 1)
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
-    cluster = Cluster([host], port=int(port), protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
+def cql(scylla: Scylla) -> Iterator[Session]:
+    cluster = scylla.cluster()
     try:
         session = cluster.connect()
         # The server says when a write happened: one that its client sends late counts as one from the past.
@@ -57,7 +48,7 @@ class Service:
     """One connector: `start` runs `scylla-cdc run`, as often as wanted."""
 
     folder: Path
-    scylla: str
+    scylla: Scylla
     kafka: str
     name: str
     tables: list[str]
@@ -69,10 +60,10 @@ class Service:
         config = {
             "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
             "tasks.max": "2",
-            "scylla.cluster.ip.addresses": self.scylla,
+            **self.scylla.properties(),
             "scylla.table.names": ",".join(self.tables),
             "topic.prefix": self.name,
-            "scylla.confidence.window.size": "500",
+            "scylla.confidence.window.size": str(self.scylla.confidence_ms(500)),
             "scylla.query.time.window.size": "1000",
             "cdc.include.metadata": "true",
             "topic.creation.default.partitions": "3",
@@ -115,7 +106,7 @@ class Service:
             [sys.executable, "-m", "connector", *arguments, str(self.config_file), "--worker", str(self.worker_file)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=60 * patience(),
             check=False,
         )
 
@@ -196,7 +187,7 @@ class Service:
                 return []
             consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
             ended: set[int] = set()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 60 * patience()
             while len(ended) < len(partitions):
                 assert time.monotonic() < deadline, f"{topic} could not be read"
                 for message in consumer.consume(1000, 0.1):
@@ -321,12 +312,14 @@ class Workload(threading.Thread):
 
 
 def create_table(
-    session: Session, keyspace: str, *, tablets: bool, cdc: str = "{'enabled': true}", columns: str = "v text"
+    scylla: Scylla,
+    session: Session,
+    keyspace: str,
+    *,
+    tablets: bool,
+    cdc: str = "{'enabled': true}",
+    columns: str = "v text",
 ) -> str:
-    session.execute(
-        f"CREATE KEYSPACE {keyspace} WITH replication = "
-        "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
-        f"AND tablets = {{'enabled': {str(tablets).lower()}}}"
-    )
+    session.execute(scylla.keyspace_ddl(keyspace, tablets=tablets))
     session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck int, {columns}, PRIMARY KEY (pk, ck)) WITH cdc = {cdc}")
     return f"{keyspace}.t"

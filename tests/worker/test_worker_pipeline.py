@@ -75,7 +75,7 @@ def test_a_letter_that_cannot_be_sent_is_poison_behind_what_can() -> None:
     found, given = pipeline(LETTERS), batches("a", "b", bad=[1])
     found.fail_topic("letters", "not allowed")
     assert found.encode(given, PLENTY).ends == [1]
-    with pytest.raises(PoisonRow, match=r"not allowed; the letter was: .*operation 99"):
+    with pytest.raises(PoisonRow, match=r"not allowed; the dead letter was: .*operation 99"):
         found.encode(given[1:], PLENTY)
     assert not found.dead_letters["ks.t"]
 

@@ -13,15 +13,12 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
-from tests.worker.harness import Service, create_table, exactly_once, found, until
+from tests.worker.harness import Service, exactly_once, found, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 Make = Callable[..., Service]
 Unique = Callable[[str], str]
-
-
-def keyspace(unique: Unique) -> str:
-    return unique("ks").replace("-", "_")
+MakeTable = Callable[..., str]
 
 
 def insert(session: Session, table: str, rows: range) -> None:
@@ -44,8 +41,8 @@ def in_state(connector: Service, state: str) -> dict[str, Any] | None:
     return report if report["state"] == state else None
 
 
-def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Session, make_table: MakeTable) -> None:
+    table = make_table(tablets=True)
     connector = service([table])
     insert(session, table, range(50))
     run = connector.start("--http-port", "0")
@@ -69,8 +66,10 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     assert exactly_once(connector, session, table) == 80
 
 
-def test_positions_can_be_shown_and_moved_while_it_is_stopped(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_positions_can_be_shown_and_moved_while_it_is_stopped(
+    service: Make, session: Session, make_table: MakeTable
+) -> None:
+    table = make_table(tablets=True)
     connector = service([table])
     insert(session, table, range(10))
     run = connector.start()
@@ -85,9 +84,11 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(service: Make, ses
     until(lambda: set(found(connector, table).values()) == {2}, 90, "everything a second time")
 
 
-def test_everything_wrong_is_said_at_once_and_ends_with_2(service: Make, session: Session, unique: Unique) -> None:
-    name = keyspace(unique)
-    off = create_table(session, name, tablets=True, cdc="{'enabled': false}")
+def test_everything_wrong_is_said_at_once_and_ends_with_2(
+    service: Make, session: Session, make_table: MakeTable
+) -> None:
+    off = make_table(tablets=True, cdc="{'enabled': false}")
+    name = off.partition(".")[0]
     connector = service([f"{name}.missing", off, "nowhere.t"], connector={"tasks.max": "1"})
     run = connector.start()
     assert run.wait(60) == 2
@@ -99,8 +100,10 @@ def test_everything_wrong_is_said_at_once_and_ends_with_2(service: Make, session
     assert len(json.loads(checked.stdout)["problems"]) == 3
 
 
-def test_a_server_that_is_away_is_waited_for(service: Make, unique: Unique, session: Session, tmp_path: Path) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_a_server_that_is_away_is_waited_for(
+    service: Make, make_table: MakeTable, session: Session, tmp_path: Path
+) -> None:
+    table = make_table(tablets=True)
     connector = service([table], worker={"bootstrap.servers": "127.0.0.1:1"})
     run = connector.start("--http-port", "0")
     until(lambda: "waiting for servers" in connector.log, 90, "a word about waiting")
@@ -110,8 +113,8 @@ def test_a_server_that_is_away_is_waited_for(service: Make, unique: Unique, sess
     assert connector.stop(run) == 0
 
 
-def test_a_killed_worker_is_replaced_and_loses_nothing(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=False)
+def test_a_killed_worker_is_replaced_and_loses_nothing(service: Make, session: Session, make_table: MakeTable) -> None:
+    table = make_table(tablets=False)
     connector = service([table])
     run = connector.start()
     insert(session, table, range(40))
@@ -123,8 +126,10 @@ def test_a_killed_worker_is_replaced_and_loses_nothing(service: Make, session: S
     assert connector.stop(run) == 0
 
 
-def test_workers_without_their_supervisor_end_by_themselves(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_workers_without_their_supervisor_end_by_themselves(
+    service: Make, session: Session, make_table: MakeTable
+) -> None:
+    table = make_table(tablets=True)
     connector = service([table])
     run = connector.start()
     insert(session, table, range(5))
@@ -135,9 +140,9 @@ def test_workers_without_their_supervisor_end_by_themselves(service: Make, sessi
     until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 20, "the end of the workers")
 
 
-def test_static_members_keep_their_names(service: Make, session: Session, unique: Unique) -> None:
+def test_static_members_keep_their_names(service: Make, session: Session, make_table: MakeTable) -> None:
     """With `group.instance.id` a worker is the same at every start: what its killed predecessor left open it ends."""
-    table = create_table(session, keyspace(unique), tablets=True)
+    table = make_table(tablets=True)
     connector = service([table], worker={"group.instance.id": "one"}, connector={"tasks.max": "1"})
     run = connector.start()
     insert(session, table, range(20))
@@ -155,10 +160,10 @@ def test_static_members_keep_their_names(service: Make, session: Session, unique
 
 
 def test_it_stops_in_time_although_the_broker_is_gone(
-    service: Make, session: Session, unique: Unique, own_kafka: EmbeddedKafka
+    service: Make, session: Session, make_table: MakeTable, own_kafka: EmbeddedKafka
 ) -> None:
     """With a transaction open: no client may be waited for."""
-    table = create_table(session, keyspace(unique), tablets=True)
+    table = make_table(tablets=True)
     connector = service([table], worker={"bootstrap.servers": own_kafka.bootstrap_servers})
     connector.kafka = own_kafka.bootstrap_servers
     run = connector.start()
@@ -172,8 +177,8 @@ def test_it_stops_in_time_although_the_broker_is_gone(
     assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
 
 
-def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=False)
+def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: Session, make_table: MakeTable) -> None:
+    table = make_table(tablets=False)
     connector = service([table])
     insert(session, table, range(30))
     _malform(session, table)
@@ -187,8 +192,10 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     until(lambda: len(found(connector, table)) >= 45, 90, "the other groups, later")
 
 
-def test_a_tolerated_row_becomes_a_dead_letter(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_a_tolerated_row_becomes_a_dead_letter(
+    service: Make, session: Session, unique: Unique, make_table: MakeTable
+) -> None:
+    table = make_table(tablets=True)
     dead = unique("dead")
     connector = service(
         [table],
@@ -213,9 +220,9 @@ def test_a_tolerated_row_becomes_a_dead_letter(service: Make, session: Session, 
 
 
 def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
-    service: Make, session: Session, unique: Unique
+    service: Make, session: Session, unique: Unique, make_table: MakeTable
 ) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+    table = make_table(tablets=True)
     dead = unique("dead")
     connector = service(
         [table],
@@ -234,8 +241,8 @@ def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
     assert len(connector.delivered(dead)) == 1
 
 
-def test_at_least_once_on_request(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_at_least_once_on_request(service: Make, session: Session, make_table: MakeTable) -> None:
+    table = make_table(tablets=True)
     connector = service([table], connector={"exactly.once.support": "disabled"})
     run = connector.start()
     insert(session, table, range(40))
@@ -245,8 +252,8 @@ def test_at_least_once_on_request(service: Make, session: Session, unique: Uniqu
     assert {row["slot"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)} == set(range(6))
 
 
-def test_columns_that_come_and_go_while_it_runs(service: Make, session: Session, unique: Unique) -> None:
-    table = create_table(session, keyspace(unique), tablets=True)
+def test_columns_that_come_and_go_while_it_runs(service: Make, session: Session, make_table: MakeTable) -> None:
+    table = make_table(tablets=True)
     connector = service([table])
     connector.start()
     insert(session, table, range(10))
@@ -264,12 +271,12 @@ def test_columns_that_come_and_go_while_it_runs(service: Make, session: Session,
 
 
 def test_an_offsets_topic_that_is_not_compacted_is_refused(
-    service: Make, session: Session, unique: Unique, kafka: EmbeddedKafka
+    service: Make, session: Session, unique: Unique, make_table: MakeTable, kafka: EmbeddedKafka
 ) -> None:
     from connector.delivery.clients import KafkaClients
     from connector.delivery.topics import TopicSpec, ensure_topics
 
-    table = create_table(session, keyspace(unique), tablets=True)
+    table = make_table(tablets=True)
     plain = unique("plain")
     ensure_topics(KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}).admin(), [TopicSpec(plain, 6, 1)])
     connector = service([table], worker={"offset.storage.topic": plain})

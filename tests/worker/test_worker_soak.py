@@ -11,35 +11,43 @@ from pathlib import Path
 import pytest
 
 from embedded.kafka import EmbeddedKafka
-from embedded.scylla.process import EmbeddedScylla
-from tests.soak.mishaps import Chaos, Mishap, OneBroker, Reads, Streams, Workers, wait
+from tests.servers.double import Double
+from tests.servers.patience import let_pass
+from tests.servers.plugin import server
+from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers
 from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(600)]
 
 CHAOS_SECONDS = float(os.environ.get("SOAK_SECONDS", "45"))
 SEEDS = [int(seed) for seed in os.environ.get("SOAK_SEEDS", "1,2").split(",")]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_row_is_delivered_exactly_once_whatever_is_killed(tmp_path: Path, seed: int) -> None:
-    with EmbeddedKafka() as kafka, EmbeddedScylla(ring_delay=0, seed=seed) as scylla, cql(scylla.address) as session:
+def test_every_row_is_delivered_exactly_once_whatever_is_killed(
+    request: pytest.FixtureRequest, tmp_path: Path, seed: int
+) -> None:
+    with EmbeddedKafka() as kafka, server(request.config, seed=seed) as scylla, cql(scylla) as session:
         tables = [
-            create_table(session, "vnodes", tablets=False),
+            create_table(scylla, session, scylla.named(f"vnodes{seed}"), tablets=False),
             # Other columns than the first: rows that are read with the wrong table's description must not pass.
-            create_table(session, "tablets", tablets=True, columns="a int, v text, z map<int, text>"),
+            create_table(
+                *(scylla, session, scylla.named(f"tablets{seed}")),
+                tablets=True,
+                columns="a int, v text, z map<int, text>",
+            ),
         ]
-        service = Service(tmp_path, scylla.address, kafka.bootstrap_servers, f"soak{seed}", tables)
+        service = Service(tmp_path, scylla, kafka.bootstrap_servers, f"soak{seed}", tables)
         draw = random.Random(seed)
         streams = Streams(scylla, session, draw, tables[1])
+        scylla_admin = scylla.admin if isinstance(scylla, Double) else None
         chaos = Chaos(
             draw,
             [
                 *Workers(service, draw).mishaps,
                 *OneBroker(kafka).mishaps,
-                Mishap(2, streams.new_generation),
-                Mishap(2, streams.resize_tablets),
-                *Reads(scylla).mishaps,
+                *streams.of_every_server,
+                *([] if scylla_admin is None else Reads(scylla_admin).mishaps),
             ],
         )
         workload = Workload(session, tables, seed)
@@ -49,7 +57,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(tmp_path: Path, 
             until(lambda: service.workers(), 30, "a worker")
             end = time.monotonic() + CHAOS_SECONDS
             while time.monotonic() < end:
-                wait(draw.uniform(0.5, 4))
+                let_pass(draw.uniform(0.5, 4))
                 chaos.step()
             written = workload.finish()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
@@ -58,7 +66,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(tmp_path: Path, 
         except BaseException:
             for pid in service.workers():
                 os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            wait(1)
+            let_pass(1)
             print(f"seed {seed}: {', '.join(chaos.happened)}\n{service.log[-20_000:]}")
             raise
         finally:

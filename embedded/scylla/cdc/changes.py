@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from embedded.scylla.merge import only_row
 from embedded.scylla.mutation import (
     Cell,
     Cells,
@@ -189,7 +190,10 @@ def _split_groups(mutation: PartitionMutation, rows: list[tuple[ClusteringKey, R
         if row.deletion is not None:
             buckets[row.deletion].row_deletes.append(Change(ROW_DELETE, key))
     for tombstone in mutation.ranges:
-        buckets[tombstone.timestamp].ranges.append(Change(RANGE_START_INCLUSIVE, bounds=tombstone))
+        # What a later range leaves of an earlier one may be a single row: told as a row delete, without a pre-image.
+        left = only_row(tombstone.start, tombstone.end, table)
+        change = Change(RANGE_START_INCLUSIVE, bounds=tombstone) if left is None else Change(ROW_DELETE, left)
+        buckets[tombstone.timestamp].ranges.append(change)
     if mutation.deletion is not None:
         buckets[mutation.deletion].partition.append(Change(PARTITION_DELETE))
     return [_split_group(mutation, timestamp, buckets[timestamp]) for timestamp in sorted(buckets)]

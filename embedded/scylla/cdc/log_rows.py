@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from struct import Struct
 
+from connector.timeuuid import time_uuid as _time_uuid
 from embedded.scylla.cdc.changes import (
     POST_IMAGE,
     PRE_IMAGE,
@@ -26,11 +27,8 @@ from embedded.scylla.cdc.plan import TRUE_CELL, ColumnPlan, LogPlan, cell, opera
 from embedded.scylla.mutation import Bound, Cell, Cells, ClusteringKey, PartitionMutation
 
 _pack_cell_int = Struct(">ii").pack
-_pack_time = Struct(">IHHQ").pack
 _NUMBERS = [_pack_cell_int(4, number) for number in range(256)]
 _OPERATIONS = {code: operation_cell(code) for code in range(-4, 10)}
-#: Microseconds since 1970 × 10 plus this are the 100 ns ticks of a version-1 UUID.
-UUID_EPOCH = 0x01B21DD213814000
 
 
 @dataclass(slots=True)
@@ -49,13 +47,7 @@ class LogMutation(PartitionMutation):
 
 def time_uuid(micros: int, random_bits: int) -> bytes:
     """A `cdc$time`: exactly this microsecond, the low half random but for the two bits of the variant."""
-    ticks = micros * 10 + UUID_EPOCH
-    return _pack_time(
-        ticks & 0xFFFFFFFF,
-        ticks >> 32 & 0xFFFF,
-        ticks >> 48 & 0x0FFF | 0x1000,
-        random_bits & 0x3FFFFFFFFFFFFFFF | 1 << 63,
-    )
+    return _time_uuid(micros * 10, random_bits & 0x3FFFFFFFFFFFFFFF | 1 << 63)
 
 
 def number_cell(number: int) -> bytes:

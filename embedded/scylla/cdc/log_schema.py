@@ -12,18 +12,21 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, freeze, native
+from connector.cql_names import LOG_SUFFIX, log_name
+from connector.values import CqlType, ListType, MapType, SetType, UserType, freeze, native
 from embedded.scylla.cdc.options import CdcOptions
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.schema import CDC_PARTITIONER, Column, DroppedColumn, Table
 
-SUFFIX = "_scylla_cdc_log"
 STREAM_ID, TIME, BATCH_SEQ_NO = "cdc$stream_id", "cdc$time", "cdc$batch_seq_no"
 OPERATION, TTL, END_OF_BATCH = "cdc$operation", "cdc$ttl", "cdc$end_of_batch"
 DELETED, DELETED_ELEMENTS = "cdc$deleted_", "cdc$deleted_elements_"
 #: A dropped log column counts as dropped from a little later on, because writes under the old schema may be
 #: under way.
 DROP_LEEWAY_US = 5_000_000
+
+#: What the names of the log's own columns begin with; names of base columns may not.
+RESERVED_PREFIX = "cdc$"
 
 _KEY = (
     Column(STREAM_ID, native("blob"), "partition_key", 0),
@@ -37,13 +40,9 @@ _FIXED = (
 )
 
 
-def log_name(base: str) -> str:
-    return base + SUFFIX
-
-
 def base_name(log: str) -> str | None:
     """The name of the base table if this is the name of a log table."""
-    return log.removesuffix(SUFFIX) if log.endswith(SUFFIX) and log != SUFFIX else None
+    return log.removesuffix(LOG_SUFFIX) if log.endswith(LOG_SUFFIX) and log != LOG_SUFFIX else None
 
 
 def is_log(table: Table) -> bool:

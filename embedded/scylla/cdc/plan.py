@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from struct import Struct
 from typing import Any, Literal
 
-from connector.values.ordering import order_key
-from connector.values.types import ListType, MapType, SetType, UserType, native
+from connector.values import ListType, MapType, SetType, UserType, native, order_key
 from embedded.scylla.cdc.log_schema import (
     BATCH_SEQ_NO,
     DELETED,

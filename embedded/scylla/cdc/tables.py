@@ -12,9 +12,16 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from connector.values.types import native
+from connector.cql_names import log_name
+from connector.values import native
 from embedded.scylla.cdc.augment import Augmenter, Logged
-from embedded.scylla.cdc.log_schema import base_name, is_log, log_name, new_log, updated_log
+from embedded.scylla.cdc.log_schema import (
+    RESERVED_PREFIX,
+    base_name,
+    is_log,
+    new_log,
+    updated_log,
+)
 from embedded.scylla.cdc.options import CdcOptions, parse_options, require_enabled_flag
 from embedded.scylla.cdc.plan import LogPlan
 from embedded.scylla.clock import Clock
@@ -27,8 +34,10 @@ from embedded.scylla.rowstore import RowStore
 from embedded.scylla.schema import SYSTEM_KEYSPACES, Keyspace, Schema, Table
 from embedded.scylla.store import TableStore
 from embedded.scylla.streams.service import StreamService
+from embedded.scylla.versions import NEWEST, VERSIONS, Version
 
 _COUNTER = native("counter")
+_CDC_WITH_TABLETS = "2025.4"
 _COLUMNS_FIXED = "You cannot modify the set of columns of a CDC log table directly. Modify the base table instead."
 _COLUMNS_FIXED_WHILE_DETACHED = (
     "You cannot modify the set of columns of a CDC log table directly. Although the base table has deactivated CDC, "
@@ -47,8 +56,17 @@ _NO_RENAME_WHILE_DETACHED = (
 class Cdc:
     """Change data capture for one engine."""
 
-    def __init__(self, schema: Schema, clock: Clock, streams: StreamService, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        clock: Clock,
+        streams: StreamService,
+        *,
+        seed: int | None = None,
+        version: Version = VERSIONS[NEWEST],
+    ) -> None:
         self._schema = schema
+        self._version = version
         self._clock = clock
         self.streams = streams
         self._augmenter = Augmenter(clock, self._resolve, seed)
@@ -77,6 +95,8 @@ class Cdc:
         _refuse_counters(table)
         if self._schema.table(table.keyspace, log_name(table.name)) is not None:
             raise _log_name_taken(table)
+        self._refuse_tablets(table)
+        _refuse_reserved_names(table)
         return [table, new_log(table, options, new_table_id())]
 
     def alter_table(self, old: Table, new: Table, change: TableChange) -> Sequence[Table]:
@@ -91,6 +111,7 @@ class Cdc:
             new = _with_options(new, after)
         tables = [new]
         if after.on:
+            _refuse_reserved_names(new)
             log = self._log_of_altered(old, new, before, after)
             # A log that stays as it is makes no event, so that nobody has to prepare its statements again.
             if log is not self._schema.table(log.keyspace, log.name):
@@ -159,6 +180,7 @@ class Cdc:
                 raise InvalidRequest(f"CDC log of {old.full_name} does not exist")
             return updated_log(new, log, self._clock.now_us())
         _refuse_counters(new)
+        self._refuse_tablets(new)
         if log is None:
             return new_log(new, after, new_table_id())
         if not is_log(log):
@@ -174,6 +196,12 @@ class Cdc:
     def _uses_tablets(self, keyspace: str) -> bool:
         known = self._schema.keyspace(keyspace)
         return known is not None and known.uses_tablets
+
+    def _refuse_tablets(self, table: Table) -> None:
+        if self._uses_tablets(table.keyspace) and not self._version.since(_CDC_WITH_TABLETS):
+            raise InvalidRequest(
+                f"Cannot create CDC log for a table {table.full_name}, because keyspace uses tablets. See issue #16317."
+            )
 
     def _open_streams(self, log: Table) -> None:
         name = base_name(log.name)
@@ -214,9 +242,17 @@ def _with_options(table: Table, options: CdcOptions) -> Table:
 
 def _refuse_counters(table: Table) -> None:
     if any(column.type == _COUNTER for column in table.columns):
-        raise InvalidRequest(
-            f"Cannot create CDC log table for table {table.full_name}. Counter support not implemented"
-        )
+        raise InvalidRequest(f"Cannot create CDC log for table {table.full_name}. Counter support not implemented")
+
+
+def _refuse_reserved_names(table: Table) -> None:
+    """A ScyllaDB node aborts at such a table (two columns of the log would have one name): better an error."""
+    for column in table.ordered_columns:
+        if column.name.startswith(RESERVED_PREFIX):
+            raise InvalidRequest(
+                f"Cannot create a CDC log for table {table.full_name}: names that begin with {RESERVED_PREFIX}, like "
+                f"{column.name}, are those of the log's own columns. Call the column otherwise, or leave CDC off"
+            )
 
 
 def _log_name_taken(table: Table) -> InvalidRequest:

@@ -53,6 +53,10 @@ class Cursor:
         self.at += 1
         return token
 
+    def skip(self) -> None:
+        """Leaves the rest of the statement unread."""
+        self.at = len(self.tokens) - 1
+
     def sees(self, *words: str) -> bool:
         """Whether these keywords come next."""
         for offset, word in enumerate(words):

@@ -1,7 +1,7 @@
 """Parses schema statements: CREATE, ALTER and DROP of keyspaces, tables and types.
 
-In: a cursor behind the verb. Out: the statement's tree. What this server does not have (indexes, views,
-functions, roles) becomes `Refused`, whatever follows.
+In: a cursor behind the verb. Out: the statement's tree. What this server does not have becomes `Refused`, whatever
+follows; of indexes and views the table is kept, since ScyllaDB's own errors about it come first.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from embedded.scylla.cql.tree import (
     AlterKeyspace,
     AlterTable,
     AlterType,
+    CreateIndex,
     CreateKeyspace,
     CreateTable,
     CreateType,
+    CreateView,
     DropKeyspace,
     DropTable,
     DropType,
@@ -29,27 +31,51 @@ from embedded.scylla.cql.tree import (
 
 PrimaryKey = tuple[tuple[str, ...], tuple[str, ...]]
 
+ROLES: Final = Refused("roles and permissions", login=True)
 _REFUSED: Final = (
-    (("custom", "index"), "Secondary indexes"),
-    (("index",), "Secondary indexes"),
-    (("materialized", "view"), "Materialized views"),
-    (("or", "replace"), "User-defined functions"),
-    (("function",), "User-defined functions"),
-    (("aggregate",), "User-defined aggregates"),
-    (("trigger",), "Triggers"),
-    (("role",), "Roles"),
-    (("user",), "Roles"),
-    (("service",), "Service levels"),
-    (("service_level",), "Service levels"),
+    (("index",), Refused("secondary indexes")),
+    (("materialized", "view"), Refused("materialized views")),
+    (("or", "replace"), Refused("user-defined functions")),
+    (("function",), Refused("user-defined functions")),
+    (("aggregate",), Refused("user-defined aggregates")),
+    (("trigger",), Refused("triggers")),
+    (("role",), ROLES),
+    (("user",), ROLES),
+    (("service",), Refused("service levels")),
+    (("service_level",), Refused("service levels")),
 )
 
 
 def _refused(cursor: Cursor) -> Refused | None:
-    for words, what in _REFUSED:
+    for words, refused in _REFUSED:
         if cursor.sees(*words):
-            cursor.at = len(cursor.tokens) - 1
-            return Refused(what)
+            cursor.skip()
+            return refused
     return None
+
+
+def _create_index(cursor: Cursor) -> CreateIndex:
+    _if_not_exists(cursor)
+    if not cursor.sees("on"):
+        cursor.identifier()
+    cursor.expect("on")
+    name = cursor.name()
+    cursor.skip()
+    return CreateIndex(name)
+
+
+def _create_view(cursor: Cursor) -> CreateView:
+    _if_not_exists(cursor)
+    cursor.name()
+    cursor.expect("as")
+    cursor.expect("select")
+    star = cursor.sees_mark("*")
+    while not cursor.sees("from"):
+        cursor.take()
+    cursor.expect("from")
+    base = cursor.name()
+    cursor.skip()
+    return CreateView(base, star)
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
@@ -69,6 +95,10 @@ def create(cursor: Cursor) -> Statement:
         cursor.expect_mark("(")
         fields = cursor.sparse(lambda: _field(cursor), ")")
         return CreateType(type_name, absent, fields)
+    if cursor.accept("index") or cursor.accept("custom", "index"):
+        return _create_index(cursor)
+    if cursor.accept("materialized", "view"):
+        return _create_view(cursor)
     return _refused(cursor) or cursor.fail()
 
 

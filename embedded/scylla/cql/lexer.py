@@ -55,7 +55,10 @@ def tokens(text: str) -> list[Token]:
     while at < end:
         hit = match(text, at)
         if hit is None:
-            raise SyntaxException(f"line {place(text, at)} no viable alternative at character {text[at]!r}")
+            if text[at] in "'\"":
+                raise SyntaxException(f"line {place(text, at)} no viable alternative at character {text[at]!r}")
+            # ScyllaDB's lexer reports the place behind the character.
+            raise SyntaxException(f"line {place(text, at + 1)} : Syntax error")
         kind = hit.lastgroup or ""
         raw = hit.group()
         if kind == "name":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from embedded.scylla.cql import definitions, modifications
 from embedded.scylla.cql.cursor import Cursor
 from embedded.scylla.cql.selections import select
-from embedded.scylla.cql.tree import Refused, Statement, Truncate, Use
+from embedded.scylla.cql.tree import PruneView, Statement, Truncate, Use
 from embedded.scylla.errors import SyntaxException
 
 
@@ -60,6 +60,10 @@ def _statement(cursor: Cursor) -> Statement:
             cursor.take()
         return Truncate(name)
     if cursor.sees("list") or cursor.sees("grant") or cursor.sees("revoke"):
-        cursor.at = len(cursor.tokens) - 1
-        return Refused("Roles and permissions")
+        cursor.skip()
+        return definitions.ROLES
+    if cursor.accept("prune", "materialized", "view"):
+        name = cursor.name()
+        cursor.skip()
+        return PruneView(name)
     cursor.fail()

@@ -5,8 +5,6 @@ In: a cursor behind the verb. Out: the statement's tree.
 
 from __future__ import annotations
 
-from typing import Final
-
 from embedded.scylla.cql.cursor import RESERVED, Cursor
 from embedded.scylla.cql.terms import attributes, marker, term, where
 from embedded.scylla.cql.tree import (
@@ -19,10 +17,7 @@ from embedded.scylla.cql.tree import (
     Selected,
     Selector,
     Term,
-    TermSelector,
 )
-
-_LITERALS: Final = frozenset(("string", "integer", "float", "uuid", "hex", "duration"))
 
 
 def select(cursor: Cursor) -> Select:
@@ -114,10 +109,9 @@ def _selector(cursor: Cursor) -> Selector:
 
 def _plain(cursor: Cursor) -> Selector:
     token = cursor.now
-    if token.kind in _LITERALS or token.kind == "mark":
-        return TermSelector(term(cursor))
-    if token.kind == "name" and token.text in ("null", "true", "false", "nan", "infinity"):
-        return TermSelector(term(cursor))
+    # ScyllaDB selects no constants, not even as arguments of functions.
+    if token.kind == "name" and token.text in ("true", "false"):
+        cursor.fail()
     if cursor.sees("cast") and cursor.ahead().text == "(":
         cursor.take()
         cursor.take()

@@ -62,11 +62,6 @@ class ColumnSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class TermSelector:
-    term: Term
-
-
-@dataclass(frozen=True, slots=True)
 class CallSelector:
     """`arguments` is None for `count(*)`."""
 
@@ -92,7 +87,7 @@ class FieldSelector:
     field: str
 
 
-Selector = ColumnSelector | TermSelector | CallSelector | CastSelector | ElementSelector | FieldSelector
+Selector = ColumnSelector | CallSelector | CastSelector | ElementSelector | FieldSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +244,32 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something that this server does not do; `what` names it in the error."""
+    """Something that this server does not do; `what` names it in the error. `login`: ScyllaDB wants a login for it."""
 
     what: str
+    login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """An index on this table, which is refused once the table is known to exist."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """A view of this table, which is refused with ScyllaDB's own reason where it has one. `star`: of all columns."""
+
+    base: Name
+    star: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PruneView:
+    """PRUNE MATERIALIZED VIEW, of which this server has none."""
+
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +395,9 @@ Statement = (
     | Use
     | Truncate
     | Refused
+    | CreateIndex
+    | CreateView
+    | PruneView
     | Insert
     | InsertJson
     | Update

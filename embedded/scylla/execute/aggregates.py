@@ -9,9 +9,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DecimalException, Inexact, Rounded
 from typing import Any, Final, Protocol
 
-from connector.values.binary import decode, encode
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, NativeType, freeze, native
+from connector.values import CqlType, NativeType, decode, encode, freeze, native, order_key
 from embedded.scylla.errors import InvalidRequest
 
 _NUMBERS: Final = frozenset(("tinyint", "smallint", "int", "bigint", "varint", "float", "double", "decimal", "counter"))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from connector.values.types import native
+from connector.values import native
 from embedded.scylla.catalog import Catalog, StoreReader
 from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.execute.attributes import refuse_far_future
 from embedded.scylla.execute.rows import NO_CELLS, RowAt, column_getter
 from embedded.scylla.execute.run import Run, Ticker
 from embedded.scylla.execute.writeplan import WritePlan
@@ -55,25 +56,31 @@ class Writer:
         """One statement."""
         run = Run(values, context, self._catalog.clock, self._ticker)
         if plan.conditions is not None:
-            return self._conditional([(plan, values)], run, batch=False)
+            return self._conditional([(plan, values)], run, batch=False, one_text=True)
         plan.prepare(run, None)
+        if plan.timestamped:
+            refuse_far_future(run.timestamp, self._catalog.clock.now_us())
         self._commit(plan.build(run, self._reader), context)
         return _VOID
 
-    def batch(self, steps: Sequence[Step], context: RequestContext, timestamp: int | None) -> Result:
-        """Several statements as one write. All without a timestamp of their own get the same one."""
+    def batch(self, steps: Sequence[Step], context: RequestContext, timestamp: int | None, *, one_text: bool) -> Result:
+        """Several statements as one write. All without a timestamp of their own get the same one. `one_text`: they are
+        a BATCH in CQL, not one that the protocol's message puts together."""
         if timestamp is not None and any(plan.timestamped for plan, _ in steps):
             raise InvalidRequest("Timestamp must be set either on BATCH or individual statements")
         if any(plan.conditions is not None for plan, _ in steps):
             if timestamp is not None:
                 raise InvalidRequest("Cannot provide custom timestamp for conditional BATCH")
-            return self._conditional(steps, Run((), context, self._catalog.clock, self._ticker), batch=True)
+            run = Run((), context, self._catalog.clock, self._ticker)
+            return self._conditional(steps, run, batch=True, one_text=one_text)
+        if timestamp is not None:
+            refuse_far_future(timestamp, self._catalog.clock.now_us())
         if context.default_timestamp is None:
             context = replace(context, default_timestamp=self._ticker.micros())
         run = Run((), context, self._catalog.clock, self._ticker)
         mutations: list[PartitionMutation] = []
         for plan, values in steps:
-            run.values = values
+            run.next_statement(values, counting_on=one_text)
             plan.prepare(run, timestamp)
             mutations += plan.build(run, self._reader)
         self._commit(merge_mutations([mutation for mutation in mutations if not mutation.empty]), context)
@@ -81,7 +88,7 @@ class Writer:
 
     # ---- conditional -------------------------------------------------------------------------------------------
 
-    def _conditional(self, steps: Sequence[Step], run: Run, batch: bool) -> Result:
+    def _conditional(self, steps: Sequence[Step], run: Run, batch: bool, one_text: bool) -> Result:
         for plan, _ in steps:
             if plan.conditions is not None and plan.timestamped:
                 raise InvalidRequest("Cannot provide custom timestamp for conditional updates")
@@ -99,6 +106,7 @@ class Writer:
         if len(keys) != 1:
             raise InvalidRequest("BATCH with conditions cannot span multiple partitions")
         key = keys.pop()
+        self._catalog.begin_transaction(table)
         before = self._read(steps, run, table, key)
         found = [before.find(plan, row) for (plan, _), row in zip(steps, addressed)]
         absent = RowAt(partition_key_values(table, key), (), NO_CELLS, NO_CELLS)
@@ -110,17 +118,17 @@ class Writer:
                     applied = False
                     break
         if applied:
-            self._apply(steps, run)
+            self._apply(steps, run, one_text)
         columns = _shown_columns(steps, table, batch)
         return _answer(table, columns, applied, [old.row for old in found])
 
-    def _apply(self, steps: Sequence[Step], run: Run) -> None:
+    def _apply(self, steps: Sequence[Step], run: Run, one_text: bool) -> None:
         timestamp = self._ticker.micros()
         mutations: list[PartitionMutation] = []
         for plan, values in steps:
-            run.values = values
+            run.next_statement(values, counting_on=one_text)
             plan.prepare(run, None)
-            run.timestamp, run.explicit = timestamp, False
+            run.timestamp = timestamp
             mutations += plan.build(run, self._reader)
         self._commit(merge_mutations([each for each in mutations if not each.empty]), run.context)
 

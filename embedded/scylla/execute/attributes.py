@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from connector.values.binary import decode
-from connector.values.types import native
+from connector.values import decode, native
 from embedded.scylla.cql.tree import Attributes, Term
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.run import Fixed, Run
@@ -19,6 +18,7 @@ from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Table
 
 MAX_TTL = 20 * 365 * 24 * 3600
+_FARTHEST_US = 3 * 86_400 * 1_000_000
 # What stands for none in ScyllaDB.
 _NO_TIMESTAMP = -(1 << 63)
 
@@ -45,14 +45,26 @@ def compile_attributes(attributes: Attributes, table: Table, scope: Scope) -> Ca
                 raise InvalidRequest("Invalid null value of timestamp")
             if raw is not UNSET:
                 run.timestamp = int.from_bytes(cast(bytes, raw), "big", signed=True)
-                run.explicit = True
                 if run.timestamp == _NO_TIMESTAMP:
-                    raise InvalidRequest("Invalid timestamp value")
+                    raise InvalidRequest(
+                        f"Out of bound timestamp, must be in [{_NO_TIMESTAMP + 1}, {-_NO_TIMESTAMP - 1}]"
+                    )
         seconds = default if ttl is None else _seconds(ttl(run), default)
         if seconds:
             run.ttl, run.expiry = seconds, run.now_s + seconds
 
     return prepare
+
+
+def refuse_far_future(timestamp: int, now_us: int) -> None:
+    """ScyllaDB looks at the timestamps that single statements and batches give in their text, not at those of
+    statements in a batch, nor at those of the protocol."""
+    if timestamp - now_us > _FARTHEST_US:
+        raise InvalidRequest(
+            "Cannot provide a timestamp more than 3 days into the future. If this was not intended, make sure the "
+            "timestamp is in microseconds. You can also disable this check by setting the restrict_future_timestamp "
+            "configuration option to false."
+        )
 
 
 def compile_timeout(timeout: Term, scope: Scope) -> None:
@@ -74,11 +86,10 @@ def compile_timeout(timeout: Term, scope: Scope) -> None:
 def _plain(run: Run, batch: int | None) -> None:
     run.ttl = run.expiry = 0
     if batch is not None:
-        run.timestamp, run.explicit = batch, True
+        run.timestamp = batch
         return
     given = run.context.default_timestamp
     run.timestamp = run.ticker.micros() if given is None else given
-    run.explicit = False
 
 
 def _seconds(raw: object, default: int) -> int:

@@ -1,4 +1,4 @@
-"""What WHERE says about key columns: candidate values or edges, and how they are put together.
+"""The restrictions of WHERE on key columns: candidate values or edges, and their combination.
 
 In: made by `restrictions.py`. Out: per execution every choice of candidates.
 """

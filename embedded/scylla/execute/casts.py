@@ -10,12 +10,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from connector.values.binary import decode, encode
-from connector.values.types import CqlType, NativeType
+from connector.timeuuid import millis_of
+from connector.values import CqlType, NativeType, decode, encode
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.json_values import decimal_text, float_text, native_text
 from embedded.scylla.execute.literals import day_of, pack_float
-from embedded.scylla.execute.run import time_uuid_ticks
 
 Convert = Callable[[bytes], bytes | None]
 _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "counter": 64}
@@ -79,7 +78,7 @@ def text_of(value: Any, type_: NativeType) -> str:
 
 def _time(value: Any, given: str, target: str) -> bytes:
     if given == "timeuuid":
-        milliseconds = time_uuid_ticks(value.bytes) // 10_000
+        milliseconds = millis_of(value.bytes)
     else:
         milliseconds = value * 86_400_000 if given == "date" else value
     if target == "timestamp":

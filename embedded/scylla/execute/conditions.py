@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from connector.values.binary import split_cells, split_fields
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, ListType, MapType, UserType, freeze, native
+from connector.values import CqlType, ListType, MapType, UserType, freeze, native, order_key, split_cells, split_fields
 from embedded.scylla.cql.tree import Conditions, Relation, Term
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.filters import COMPARISONS, Predicate, field_place, in_values, like_matcher

@@ -11,9 +11,19 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from connector.values.binary import split_cells
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, freeze, native
+from connector.values import (
+    CqlType,
+    ListType,
+    MapType,
+    SetType,
+    TupleType,
+    UserType,
+    freeze,
+    native,
+    order_key,
+    split_cells,
+    split_fields,
+)
 from embedded.scylla.cql.tree import (
     AnyRelation,
     InList,
@@ -27,8 +37,9 @@ from embedded.scylla.cql.tree import (
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.rows import Get, RowAt, column_getter
 from embedded.scylla.execute.run import Bound, Run
-from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term
+from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term, element_name
 from embedded.scylla.execute.types import element_contains_duration
+from embedded.scylla.execute.validation import pack_cells
 from embedded.scylla.results import UNSET
 from embedded.scylla.schema import Column, Table
 
@@ -62,7 +73,7 @@ def compile_filter(relation: AnyRelation, table: Table, scope: Scope) -> Filter:
     wanted = compile_term(cast(Term, relation.value), name, type_, scope)
     if op != "=" and element_contains_duration(type_):
         raise InvalidRequest("Slice restrictions are not supported on durations")
-    order, compare = order_key(freeze(type_)), COMPARISONS[op]
+    order, compare = _order(type_), COMPARISONS[op]
 
     def begin(run: Run) -> Predicate:
         value = _value(wanted(run), name)
@@ -77,6 +88,15 @@ def compile_filter(relation: AnyRelation, table: Table, scope: Scope) -> Filter:
         return holds
 
     return begin
+
+
+def _order(type_: CqlType) -> Callable[[bytes], Any]:
+    """The order of a type's values. Elements that a tuple's bytes leave out at the end are null, as in ScyllaDB."""
+    order = order_key(freeze(type_))
+    if not isinstance(type_, TupleType):
+        return order
+    width, spelled = len(type_.elements), type_.cql()
+    return lambda raw: order(pack_cells(split_fields(raw, width, spelled)))
 
 
 def nothing(row: RowAt) -> bool:
@@ -220,9 +240,9 @@ def in_values(
     """The values of an IN or NOT IN, in the order given; null stays. None if the whole list is null."""
     value = relation.value
     if isinstance(value, InList):
-        items: list[Bound] = [compile_term(item, name, type_, scope) for item in value.items]
+        items: list[Bound] = [compile_term(item, element_name(name), type_, scope) for item in value.items]
         return lambda run: [cast("bytes | None", item(run)) for item in items]
-    whole = compile_in_list(value, f"{relation.operator}({name})", freeze(type_), scope)
+    whole = compile_in_list(value, f"{relation.operator.lower()}({name})", freeze(type_), scope)
     return lambda run: None if (raw := _value(whole(run), name)) is None else split_cells(raw)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from connector.values.types import NATIVE_NAMES, CqlType, native
+from connector.timeuuid import millis_of, ticks_of, time_uuid
+from connector.values import NATIVE_NAMES, CqlType, native
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.json_values import bytes_from_json_text
-from embedded.scylla.execute.run import Run, time_uuid, time_uuid_ticks
+from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.validation import DAY_NANOSECONDS, checker
 from embedded.scylla.schema import Table, partition_key_bytes
 
@@ -53,7 +54,7 @@ def _ms(raw: bytes) -> int:
 
 
 def _uuid_ms(raw: bytes) -> int:
-    return time_uuid_ticks(raw) // 10_000
+    return millis_of(raw)
 
 
 def _date_ms(raw: bytes) -> int:
@@ -65,11 +66,11 @@ def _date_of_ms(milliseconds: int) -> bytes:
 
 
 def min_time_uuid(milliseconds: int) -> bytes:
-    return time_uuid(milliseconds * 10_000, b"\x80" * 8)
+    return time_uuid(milliseconds * 10_000, 0x8080808080808080)
 
 
 def max_time_uuid(milliseconds: int) -> bytes:
-    return time_uuid((milliseconds + 1) * 10_000 - 1, b"\x7f" * 8)
+    return time_uuid((milliseconds + 1) * 10_000 - 1, 0x7F7F7F7F7F7F7F7F)
 
 
 def _random_uuid() -> bytes:
@@ -80,7 +81,7 @@ def _random_uuid() -> bytes:
 
 
 def _current_ms(run: Run) -> int:
-    return time_uuid_ticks(run.ticker.uuid()) // 10_000
+    return millis_of(run.ticker.uuid())
 
 
 def _from_blob(type_: CqlType, name: str) -> Evaluate:
@@ -121,7 +122,7 @@ def _build() -> dict[str, list[Function]]:
         "currenttime current_time",
         (),
         "time",
-        lambda run, _: _LONG.pack(time_uuid_ticks(run.ticker.uuid()) * 100 % DAY_NANOSECONDS),
+        lambda run, _: _LONG.pack(ticks_of(run.ticker.uuid()) * 100 % DAY_NANOSECONDS),
     )
     add("mintimeuuid min_timeuuid", ("timestamp",), "timeuuid", strict(lambda raw: min_time_uuid(_ms(raw))))
     add("maxtimeuuid max_timeuuid", ("timestamp",), "timeuuid", strict(lambda raw: max_time_uuid(_ms(raw))))

@@ -77,19 +77,16 @@ def compile_insert(statement: Insert, table: Table, scope: Scope) -> WritePlan:
     def clustering_key(run: Run) -> ClusteringKey:
         return row_key([required(part(run), name) for part, name in parts], table)
 
-    static_writers = [operation.apply for operation in statics]
-    writers = [operation.apply for operation in regulars]
+    # In the order of the statement, in which the elements of lists are counted.
+    writers = [(operation.column.kind == "static", operation.apply) for operation in operations]
 
     def build(run: Run, reader: Reader) -> list[PartitionMutation]:
         mutation = PartitionMutation(table, key(run))
-        for write in static_writers:
-            write(run, mutation.static, no_elements)
+        row = RowMutation(Marker(run.timestamp, run.ttl, run.expiry))
         if not statics_only:
-            row = RowMutation(Marker(run.timestamp, run.ttl, run.expiry))
             mutation.rows[clustering_key(run)] = row
-            cells = row.cells
-            for write in writers:
-                write(run, cells, no_elements)
+        for static, write in writers:
+            write(run, mutation.static if static else row.cells, no_elements)
         return [mutation]
 
     return WritePlan(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from connector.values.types import native
+from connector.values import native
 from embedded.scylla.cql.tree import InsertJson
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.attributes import compile_attributes

@@ -13,16 +13,19 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from connector.values.binary import Duration, decode, encode, split_cells, split_fields, split_vector
-from connector.values.types import (
+from connector.values import (
     CqlType,
-    ListType,
+    Duration,
     MapType,
     NativeType,
-    SetType,
     TupleType,
     UserType,
     VectorType,
+    decode,
+    encode,
+    split_cells,
+    split_fields,
+    split_vector,
 )
 from embedded.scylla.cql.tree import Constant, ConstantKind
 from embedded.scylla.errors import FunctionFailure, InvalidRequest
@@ -88,7 +91,7 @@ def _from_json(value: Any, type_: CqlType) -> bytes:
         if len(value) > len(type_.elements):
             raise ValueError(f"tuple has {len(type_.elements)} elements, but got {len(value)}")
         return pack_cells(bytes_from_json(part, kind) for part, kind in zip(value, type_.elements))
-    element = cast("ListType | SetType | VectorType", type_).element
+    element = type_.element
     parts = []
     for part in value:
         raw = bytes_from_json(part, element)
@@ -202,7 +205,7 @@ def json_text(raw: bytes | None, type_: CqlType) -> str:
         return "[" + ", ".join(json_text(part, kind) for part, kind in zip(fields, type_.elements)) + "]"
     if isinstance(type_, VectorType):
         return "[" + ", ".join(json_text(part, type_.element) for part in split_vector(raw, type_)) + "]"
-    element = cast("ListType | SetType", type_).element
+    element = type_.element
     return "[" + ", ".join(json_text(part, element) for part in split_cells(raw)) + "]"
 
 

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from connector.values.types import CqlType, UserType, is_multi_cell, native
+from connector.values import CqlType, UserType, is_multi_cell, native
 from embedded.scylla.catalog import Catalog
+from embedded.scylla.cdc.log_schema import is_log
 from embedded.scylla.cql.tree import (
     AlterKeyspace,
     AlterType,
@@ -27,6 +28,7 @@ from embedded.scylla.errors import (
     AlreadyExists,
     ConfigurationException,
     InvalidRequest,
+    ServerError,
     SyntaxException,
 )
 from embedded.scylla.execute.types import resolve_type, uses_type, with_type
@@ -35,14 +37,17 @@ from embedded.scylla.schema import Keyspace, SchemaEvent
 
 _STRATEGIES: Final = ("SimpleStrategy", "NetworkTopologyStrategy", "EverywhereStrategy", "LocalStrategy")
 _LOCATOR: Final = "org.apache.cassandra.locator."
-_NAME: Final = re.compile(r"\w{1,192}\Z", re.ASCII)
+_NAME: Final = re.compile(r"\w+\Z", re.ASCII)
+_LONGEST_NAME: Final = 192
 
 
 def check_name(name: str, what: str) -> None:
     if not _NAME.match(name):
+        advice = "" if what == "keyspace" else " (must be alphanumeric character only: [0-9A-Za-z]+)"
+        raise InvalidRequest(f'"{name}" is not a valid {what} name{advice}')
+    if len(name) > _LONGEST_NAME:
         raise InvalidRequest(
-            f'"{name}" is not a valid {what} name: it must be non-empty and contain alphanumeric characters or '
-            "underscores only, and not more than 192"
+            f'{what.capitalize()} names shouldn\'t be more than {_LONGEST_NAME} characters long (got "{name}")'
         )
 
 
@@ -190,7 +195,8 @@ def _check_field(name: str, kind: object) -> None:
 def create_type(statement: CreateType, catalog: Catalog, current: str | None) -> Result:
     keyspace = catalog.keyspace_name(statement.name.keyspace, current)
     catalog.changeable("CREATE", keyspace)
-    catalog.keyspace(keyspace)
+    if catalog.schema.keyspace(keyspace) is None:
+        raise ServerError(f"Can't find a keyspace {keyspace}")
     name = statement.name.name
     types = catalog.schema.user_types(keyspace)
     if name in types:
@@ -210,6 +216,8 @@ def create_type(statement: CreateType, catalog: Catalog, current: str | None) ->
 
 def _find_type(name: Name, catalog: Catalog, current: str | None) -> UserType:
     keyspace = catalog.keyspace_name(name.keyspace, current)
+    if catalog.schema.keyspace(keyspace) is None:
+        raise InvalidRequest(f"Cannot alter type in unknown keyspace {keyspace}")
     found = catalog.schema.user_types(keyspace).get(name.name)
     if found is None:
         raise InvalidRequest(f"No user type named {keyspace}.{name.name} exists.")
@@ -272,13 +280,16 @@ def drop_type(statement: DropType, catalog: Catalog, current: str | None) -> Res
     if found is None:
         if statement.if_exists:
             return Void()
+        if catalog.schema.keyspace(keyspace) is None:
+            raise InvalidRequest(f"Cannot drop type in unknown keyspace {keyspace}")
         raise InvalidRequest(f"No user type named {keyspace}.{name} exists.")
     for other in catalog.schema.user_types(keyspace).values():
         if other.name != name and uses_type(other, found):
             raise InvalidRequest(
                 f"Cannot drop user type {keyspace}.{name} as it is still used by user type {other.name}"
             )
-    for table in catalog.schema.tables(keyspace):
+    # ScyllaDB names any of the tables: where there is a log, it was seen to be that one.
+    for table in sorted(catalog.schema.tables(keyspace), key=lambda table: not is_log(table)):
         if any(uses_type(column.type, found) for column in table.columns):
             raise InvalidRequest(
                 f"Cannot drop user type {keyspace}.{name} as it is still used by table {table.full_name}"

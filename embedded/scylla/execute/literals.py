@@ -7,6 +7,7 @@ In: a constant and a native type. Out: bytes; None when this kind of constant ca
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 import struct
 import uuid
@@ -15,8 +16,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Final
 
-from connector.values.binary import Duration, encode
-from connector.values.types import native
+from connector.values import Duration, encode, native
 from embedded.scylla.cql.tree import Constant
 
 _EPOCH: Final = date(1970, 1, 1)
@@ -150,9 +150,14 @@ def parse_duration(text: str) -> Duration:
     return Duration(sign * months, sign * days, sign * nanoseconds)
 
 
-def parse_float(text: str) -> float:
-    lowered = text.lower()
-    return float(lowered.replace("infinity", "inf"))
+def parse_float(text: str, size: int) -> float:
+    """A number of 4 or 8 bytes; one too large for them is none, unless the text says infinity."""
+    spelled = text.lower().replace("infinity", "inf")
+    value = float(spelled)
+    (kept,) = struct.unpack(">f" if size == 4 else ">d", pack_float(value, size))
+    if math.isinf(kept) and "inf" not in spelled:
+        raise ValueError(f"marshaling error: Invalid number format '{text}'")
+    return value
 
 
 def pack_float(value: float, size: int) -> bytes:
@@ -186,7 +191,8 @@ def constant_bytes(constant: Constant, type_name: str) -> bytes | None:
         except InvalidOperation:
             raise ValueError(f"unable to make BigDecimal from '{text}'") from None
     if type_name in ("float", "double"):
-        return pack_float(parse_float(text), 4 if type_name == "float" else 8) if kind in ("integer", "float") else None
+        size = 4 if type_name == "float" else 8
+        return pack_float(parse_float(text, size), size) if kind in ("integer", "float") else None
     if type_name == "boolean":
         return (b"\x01" if text == "true" else b"\x00") if kind == "boolean" else None
     if type_name in ("uuid", "timeuuid"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from embedded.scylla.cql.tree import Delete, Relation, TokenRelation, Update
 from embedded.scylla.errors import InvalidRequest, SyntaxException
 from embedded.scylla.execute.attributes import compile_attributes
+from embedded.scylla.execute.candidates import row_key
 from embedded.scylla.execute.conditions import compile_conditions
 from embedded.scylla.execute.operations import Current, Operation, compile_assignment, compile_deletion
 from embedded.scylla.execute.restrictions import Restrictions
@@ -16,8 +17,8 @@ from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.terms import Scope
 from embedded.scylla.execute.writeplan import Build, WritePlan, current_elements, known_column, no_elements
 from embedded.scylla.hooks import Reader
-from embedded.scylla.merge import is_empty_range
-from embedded.scylla.mutation import PartitionMutation, RangeTombstone, RowMutation
+from embedded.scylla.merge import is_empty_range, only_row, with_range
+from embedded.scylla.mutation import Bound, PartitionMutation, RangeTombstone, RowMutation
 from embedded.scylla.schema import Table
 
 
@@ -65,8 +66,6 @@ def _missing(table: Table, restrictions: Restrictions) -> InvalidRequest:
 
 def _build(table: Table, restrictions: Restrictions, operations: list[Operation], addressed: bool) -> Build:
     """Mutations of column operations on rows (`addressed`) and statics."""
-    statics = [operation for operation in operations if operation.column.kind == "static"]
-    regulars = [operation for operation in operations if operation.column.kind == "regular"]
     reads = any(operation.reads for operation in operations)
 
     def build(run: Run, reader: Reader) -> list[PartitionMutation]:
@@ -76,16 +75,17 @@ def _build(table: Table, restrictions: Restrictions, operations: list[Operation]
             mutation = PartitionMutation(table, key)
             current: Current = current_elements(reader, table, key, None) if reads else no_elements
             if not addressed:
-                for operation in statics:
+                for operation in operations:
                     operation.apply(run, mutation.static, current)
             for row in rows:
-                # Statics are written once for each row, so that IN appends to a static list several times.
-                for operation in statics:
-                    operation.apply(run, mutation.static, current)
                 written = RowMutation()
                 of_row = current_elements(reader, table, key, row) if reads else no_elements
-                for operation in regulars:
-                    operation.apply(run, written.cells, of_row)
+                for operation in operations:
+                    # Statics are written once for each row, so that IN appends to a static list several times.
+                    if operation.column.kind == "static":
+                        operation.apply(run, mutation.static, current)
+                    else:
+                        operation.apply(run, written.cells, of_row)
                 if written.cells:
                     mutation.rows[row] = written
             mutations.append(mutation)
@@ -219,10 +219,19 @@ def _refuse_partial(table: Table, restrictions: Restrictions, columns: bool, rel
     )
 
 
+def _delete_slice(mutation: PartitionMutation, start: Bound, end: Bound, timestamp: int) -> None:
+    table = mutation.table
+    row = only_row(start, end, table)
+    if row is not None:
+        mutation.rows[row_key(list(row), table)] = RowMutation(deletion=timestamp)
+    elif not is_empty_range(start, end, table.sort_key):
+        tombstone = RangeTombstone(start, end, timestamp)
+        mutation.ranges = with_range(mutation.ranges, tombstone, table.sort_key)
+
+
 def _build_deletion(table: Table, restrictions: Restrictions, addressed: bool) -> Build:
     """Mutations of row, range and partition deletions."""
     whole = not restrictions.clustering
-    sort_key = table.sort_key
 
     def build(run: Run, reader: Reader) -> list[PartitionMutation]:
         mutations = []
@@ -237,11 +246,8 @@ def _build_deletion(table: Table, restrictions: Restrictions, addressed: bool) -
             elif whole:
                 mutation.deletion = timestamp
             else:
-                mutation.ranges = [
-                    RangeTombstone(start, end, timestamp)
-                    for start, end in slices
-                    if not is_empty_range(start, end, sort_key)
-                ]
+                for start, end in slices:
+                    _delete_slice(mutation, start, end, timestamp)
             mutations.append(mutation)
         return mutations
 

@@ -2,7 +2,8 @@
 
 In: a column, what is assigned, and for each execution the `Run` with its timestamp and TTL. Out: `Operation`s
 that write cells into a mutation. `v = null` writes a tombstone, UNSET nothing, a whole collection a tombstone
-one microsecond before its cells.
+one microsecond before its cells. Adding or removing nothing leaves a collection without tombstone and cells: it changes
+nothing in the table, yet ScyllaDB's log takes its column for touched, and its post-image for null.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from connector.values.binary import split_cells, split_fields
-from connector.values.ordering import order_key
-from connector.values.types import ListType, MapType, SetType, UserType, native
+from connector.values import ListType, MapType, SetType, UserType, native, order_key, split_cells, split_fields
 from embedded.scylla.cql.tree import Assignment, CallTerm, Deletion, Term, term_text
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.filters import field_place
@@ -119,11 +118,15 @@ def compile_assignment(assignment: Assignment, column: Column, scope: Scope) -> 
 def _add(column: Column, value: Term, scope: Scope) -> Operation:
     compiled = compile_term(value, column.name, column.type, scope)
     elements = element_writer(column)
+    # Nothing added to a map or list is a write without content, which is logged in its own ways; to a set it is none.
+    touches = not isinstance(column.type, SetType)
 
     def add(run: Run, cells: Cells, current: Current) -> None:
         raw = compiled(run)
-        written = elements(run, cast(bytes, raw)) if raw and raw is not UNSET else {}
-        if written:
+        if not raw or raw is UNSET:
+            return
+        written = elements(run, cast(bytes, raw))
+        if written or touches:
             merge_column(cells, column.name, CollectionMutation(None, written))
 
     return Operation(column, add)
@@ -134,11 +137,13 @@ def _prepend(column: Column, value: Term, scope: Scope) -> Operation:
 
     def prepend(run: Run, cells: Cells, current: Current) -> None:
         raw = compiled(run)
-        parts = split_cells(cast(bytes, raw)) if raw and raw is not UNSET else []
-        if parts:
-            keys = run.prepend_keys(len(parts))
-            live = {key: Cell(run.timestamp, part, run.ttl, run.expiry) for key, part in zip(keys, parts)}
-            merge_column(cells, column.name, CollectionMutation(None, live))
+        if not raw or raw is UNSET:
+            return
+        parts = split_cells(cast(bytes, raw))
+        # Asked for even if there is nothing to prepend: the timestamp is checked in any case.
+        keys = run.prepend_keys(len(parts))
+        live = {key: Cell(run.timestamp, part, run.ttl, run.expiry) for key, part in zip(keys, parts)}
+        merge_column(cells, column.name, CollectionMutation(None, live))
 
     return Operation(column, prepend)
 
@@ -153,9 +158,8 @@ def _remove(column: Column, value: Term, scope: Scope) -> Operation:
 
     def remove(run: Run, cells: Cells, current: Current) -> None:
         raw = compiled(run)
-        parts = cast("list[bytes]", split_cells(cast(bytes, raw))) if raw and raw is not UNSET else []
-        if parts:
-            dead = {spell(part): Cell(run.timestamp, None) for part in parts}
+        if raw and raw is not UNSET:
+            dead = {spell(cast(bytes, part)): Cell(run.timestamp, None) for part in split_cells(cast(bytes, raw))}
             merge_column(cells, column.name, CollectionMutation(None, dead))
 
     return Operation(column, remove)
@@ -173,8 +177,7 @@ def _discard(column: Column, type_: ListType, value: Term, scope: Scope) -> Oper
             return
         unwanted = {order(part) for part in split_cells(cast(bytes, raw)) if part is not None}
         dead = {key: Cell(run.timestamp, None) for key, cell in present if order(cell.value or b"") in unwanted}
-        if dead:
-            merge_column(cells, column.name, CollectionMutation(None, dead))
+        merge_column(cells, column.name, CollectionMutation(None, dead))
 
     return Operation(column, discard, reads=True)
 

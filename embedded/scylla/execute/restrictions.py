@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, cast
 
-from connector.values.binary import split_cells, split_fields
-from connector.values.ordering import order_key
-from connector.values.types import TupleType, freeze, native
+from connector.values import TupleType, freeze, native, order_key, split_cells, split_fields
 from embedded.scylla.cql.tree import (
     AnyRelation,
     InList,
@@ -34,7 +32,7 @@ from embedded.scylla.execute.filters import Filter, compile_filter, relation_tex
 from embedded.scylla.execute.run import Bound as Compiled
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.slices import Edge, bounded_slices, in_storage_order
-from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term
+from embedded.scylla.execute.terms import Scope, compile_in_list, compile_term, element_name
 from embedded.scylla.mutation import FULL_SLICE, Slice
 from embedded.scylla.schema import Column, Table, partition_key_bytes
 from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN
@@ -67,6 +65,7 @@ class Restrictions:
         self._token_lower: tuple[Compiled, bool] | None = None
         self._token_upper: tuple[Compiled, bool] | None = None
         self.token = False
+        self._together: bool | None = None
         by_column: dict[str, Restriction] = {}
         others: list[Relation] = []
         for relation in relations:
@@ -102,17 +101,19 @@ class Restrictions:
         if isinstance(relation, Relation):
             return (self._column(relation.column),)
         columns = tuple(self._column(name) for name in relation.columns)
-        for before, column in zip((None, *columns), columns):
+        ordered = "in the PRIMARY KEY order"
+        for at, column in enumerate(columns):
             if column.kind != "clustering":
                 raise InvalidRequest(
                     "Multi-column relations can only be applied to clustering columns but was applied to: "
                     f"{column.name}"
                 )
-            if before is not None and column.position <= before.position:
-                raise InvalidRequest(
-                    "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: "
-                    f"({', '.join(relation.columns)})"
-                )
+            if column.position != at:
+                if at == 0:
+                    raise InvalidRequest(
+                        f"Clustering columns may not be skipped in multi-column relations. They should appear {ordered}"
+                    )
+                raise InvalidRequest(f"Clustering columns must appear {ordered} in multi-column relations")
         return columns
 
     def _token_relation(self, relation: TokenRelation) -> None:
@@ -143,24 +144,21 @@ class Restrictions:
             raise InvalidRequest(f'Unsupported "{operator}" relation: {relation_text(relation)}')
         if operator in _FILTERED:
             raise InvalidRequest(f"{operator} cannot be used for Multi-column relations")
+        if columns[0].kind == "clustering":
+            together = isinstance(relation, TupleRelation)
+            if self._together not in (None, together):
+                raise InvalidRequest(
+                    "Mixing single column relations and multi column relations on clustering columns is not allowed"
+                )
+            self._together = together
         if present is not None and self._intersect(present, columns, relation):
             if operator not in ("=", "IN") or present.values is not None:
                 return
             present = None
             del by_column[shown]
-        if present is not None:
-            tuples = isinstance(present.relations[0], TupleRelation) and isinstance(relation, TupleRelation)
-            if present.columns != columns and not (tuples and present.columns[0] is columns[0]):
-                raise InvalidRequest(
-                    f'Column "{shown}" cannot be restricted by two inequalities not starting with the same column'
-                )
-            if operator in ("=", "IN") or present.values is not None:
-                what = "a IN" if operator == "IN" else "an Equal"
-                raise InvalidRequest(f"{shown} cannot be restricted by more than one relation if it includes {what}")
-        elif any(column.name in by_column for column in columns):
-            raise InvalidRequest(
-                "Mixing single column relations and multi column relations on clustering columns is not allowed"
-            )
+        if present is not None and (operator in ("=", "IN") or present.values is not None):
+            what = "a IN" if operator == "IN" else "an Equal"
+            raise InvalidRequest(f"{shown} cannot be restricted by more than one relation if it includes {what}")
         restriction = present or Restriction(columns)
         restriction.relations.append(relation)
         for column in columns:
@@ -200,12 +198,12 @@ class Restrictions:
         return True
 
     def _tuple(
-        self, value: Term | InList, columns: tuple[Column, ...], together: bool
+        self, value: Term | InList, columns: tuple[Column, ...], together: bool, listed: bool = False
     ) -> Callable[[Run], tuple[bytes, ...]]:
-        """The values of all columns of a relation, at one execution."""
+        """The values of all columns of a relation, or of one element of an IN's list (`listed`), at one execution."""
         if not together:
             name = columns[0].name
-            one = compile_term(cast(Term, value), name, columns[0].type, self.scope)
+            one = compile_term(cast(Term, value), element_name(name) if listed else name, columns[0].type, self.scope)
             return lambda run: (required(one(run), name),)
         if isinstance(value, Marker):
             type_ = TupleType(tuple(freeze(column.type) for column in columns))
@@ -247,11 +245,11 @@ class Restrictions:
             return [rows[place] for place in sorted(rows)]
 
         if isinstance(relation.value, InList):
-            items = [self._tuple(item, columns, together) for item in relation.value.items]
+            items = [self._tuple(item, columns, together, listed=True) for item in relation.value.items]
             return lambda run: distinct([item(run) for item in items])
         types = tuple(freeze(column.type) for column in columns)
         element = TupleType(types) if together else types[0]
-        name = f"IN({','.join(column.name for column in columns)})"
+        name = f"in({','.join(column.name for column in columns)})"
         whole = compile_in_list(relation.value, name, element, self.scope)
 
         def unpack(run: Run) -> list[tuple[bytes, ...]]:

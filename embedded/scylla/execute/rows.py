@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from connector.values.types import ListType, MapType, UserType
+from connector.values import ListType, MapType, UserType
 from embedded.scylla.execute.validation import pack_cells, pack_collection
 from embedded.scylla.mutation import Cell, ClusteringKey, Marker
 from embedded.scylla.schema import Column
@@ -17,9 +17,10 @@ NO_CELLS: LiveCells = {}
 
 
 class RowAt:
-    """One row with its partition's key and statics. `ck` is empty when only the statics of the partition exist."""
+    """One row with its partition's key and statics. `ck` is empty when only the statics of the partition exist;
+    `before` is then the clustering key of the row that was looked at before it."""
 
-    __slots__ = ("cells", "ck", "marker", "pk", "static")
+    __slots__ = ("before", "cells", "ck", "marker", "pk", "static")
 
     def __init__(
         self,
@@ -28,12 +29,20 @@ class RowAt:
         static: LiveCells,
         cells: LiveCells,
         marker: Marker | None = None,
+        before: ClusteringKey = (),
     ) -> None:
+        self.before = before
         self.pk = pk
         self.ck = ck
         self.static = static
         self.cells = cells
         self.marker = marker
+
+    def computed(self) -> RowAt:
+        """The row as functions see it. ScyllaDB does not clear the clustering key between partitions when a selection
+        computes anything, so that a partition of statics only shows the key of another partition's row
+        (scylladb/scylladb#21267; in all of 2025.1 to 2026.1)."""
+        return self if self.ck or not self.before else RowAt(self.pk, self.before, self.static, self.cells)
 
 
 Get = Callable[[RowAt], bytes | None]

@@ -10,46 +10,29 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from connector.timeuuid import EPOCH_TICKS, time_uuid
 from embedded.scylla.clock import Clock
+from embedded.scylla.errors import InvalidRequest, ServerError
 from embedded.scylla.results import BoundValue, RequestContext
-
-UUID_EPOCH_TICKS = 0x01B21DD213814000
-"""100-nanosecond ticks from the Gregorian reform, where version-1 UUIDs count from, to 1970."""
 
 _REFERENCE_US = 1_262_304_000_000_000
 _SUBMICRO_LIMIT = 1 << 17
 
 
-def time_uuid(ticks: int, low: bytes) -> bytes:
-    """A version-1 UUID of a time in 100-ns ticks since 1970, with these low eight bytes."""
-    stamp = ticks + UUID_EPOCH_TICKS
-    return (
-        (stamp & 0xFFFFFFFF).to_bytes(4, "big")
-        + (stamp >> 32 & 0xFFFF).to_bytes(2, "big")
-        + (stamp >> 48 & 0x0FFF | 0x1000).to_bytes(2, "big")
-        + low
-    )
-
-
-def time_uuid_ticks(raw: bytes) -> int:
-    """100-ns ticks since 1970 of a version-1 UUID."""
-    high = int.from_bytes(raw[6:8], "big") & 0x0FFF
-    stamp = high << 48 | int.from_bytes(raw[4:6], "big") << 32 | int.from_bytes(raw[:4], "big")
-    return stamp - UUID_EPOCH_TICKS
-
-
 class Ticker:
     """The engine's source of unique, growing times: write timestamps (µs) and timeuuids (100 ns)."""
 
-    __slots__ = ("_clock", "_last_micros", "_last_ticks", "_node")
+    __slots__ = ("_clock", "_last_micros", "_last_ticks", "_node", "list_node")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_micros = 0
         self._last_ticks = 0
+        #: The last six bytes of the keys of list elements: one constant of the process, so that equal times meet.
+        self.list_node = int.from_bytes(os.urandom(6), "big")
         node = bytearray(os.urandom(8))
         node[0] = node[0] & 0x3F | 0x80
-        self._node = bytes(node)
+        self._node = int.from_bytes(node, "big")
 
     def micros(self) -> int:
         """A write timestamp, later than every one given before unless the clock was moved back."""
@@ -68,15 +51,12 @@ class Ticker:
 
 
 class Run:
-    """One execution. In a batch `values`, `timestamp` (`explicit` if the text gives it), `ttl` and `expiry` are those
-    of the statement at hand."""
+    """One execution. In a batch `values`, `timestamp`, `ttl` and `expiry` are those of the statement at hand."""
 
     __slots__ = (
-        "_appended",
-        "_node",
+        "_elements",
         "context",
         "expiry",
-        "explicit",
         "now_s",
         "ticker",
         "timestamp",
@@ -90,41 +70,45 @@ class Run:
         self.ticker = ticker
         self.now_s = clock.now_us() // 1_000_000
         self.timestamp = 0
-        self.explicit = False
         self.ttl = 0
         self.expiry = 0
-        self._appended = 0
-        self._node = b""
+        self._elements = 0
+
+    def next_statement(self, values: Sequence[BoundValue], *, counting_on: bool) -> None:
+        """Go on with a statement of a batch. List elements are counted on through a BATCH that is one text; statements
+        that the protocol's message puts together count from zero each, as in ScyllaDB, and may meet on the same
+        keys."""
+        self.values = values
+        if not counting_on:
+            self._elements = 0
 
     def append_key(self) -> bytes:
-        """The key of the next appended list element: it has the write's own time, as ScyllaDB's, and counts up within a
-        request. Under USING TIMESTAMP it has the present time instead: several statements may then give the same
-        timestamp, and their elements must not fall together."""
-        if self.explicit:
-            return self.ticker.uuid()
-        number = self._appended
-        self._appended += 1
+        """The key of the next appended list element: the write's own time, and a running number below its microsecond.
+        Writes of the same time meet on the same keys."""
+        number = self._elements
+        self._elements += 1
         return self._list_key(self.timestamp, number)
 
     def prepend_keys(self, count: int) -> list[bytes]:
         """Keys for elements that go to the front: their time lies before 2010 as far as the write's lies after."""
-        if self.explicit or self.timestamp <= _REFERENCE_US:
-            # Every tick is given out once, so going back in ticks keeps later statements before earlier ones.
-            ticks = 2 * _REFERENCE_US * 10 - time_uuid_ticks(self.ticker.uuid())
-            return [self._key(ticks, at) for at in range(count)]
-        self._appended += count
-        first = _SUBMICRO_LIMIT - self._appended
+        if self.timestamp <= _REFERENCE_US:
+            raise InvalidRequest("List prepend custom timestamp must be greater than Jan 1 2010 00:00:00")
         past = 2 * _REFERENCE_US - self.timestamp
+        if self._elements + count >= _SUBMICRO_LIMIT:
+            return [self._list_key(past, _SUBMICRO_LIMIT + at) for at in range(count)]
+        self._elements += count
+        first = _SUBMICRO_LIMIT - self._elements
         return [self._list_key(past, first + at) for at in range(count)]
 
     def _list_key(self, micros: int, number: int) -> bytes:
-        return self._key(micros * 10 + (number >> 14 & 7), number & 0x3FFF)
-
-    def _key(self, ticks: int, sequence: int) -> bytes:
-        if not self._node:
-            self._node = os.urandom(6)
-        # The low bytes are compared as signed ones: with this bit flipped the sequence sorts as it counts.
-        return time_uuid(ticks, ((sequence ^ 0x0080) | 0x8000).to_bytes(2, "big") + self._node)
+        if number >= _SUBMICRO_LIMIT:
+            raise InvalidRequest("Too many list values per single CQL statement or batch")
+        # The low bytes are compared as signed ones: with this bit flipped the number sorts as it counts.
+        sequence = (number & 0x3FFF ^ 0x0080) | 0x8000
+        ticks = micros * 10 + (number >> 14)
+        if not 0 <= ticks + EPOCH_TICKS < 1 << 60:
+            raise ServerError("timeuuid time must fit in 60 bits")
+        return time_uuid(ticks, sequence << 48 | self.ticker.list_node)
 
 
 Bound = Callable[[Run], BoundValue]

@@ -14,7 +14,7 @@ from embedded.scylla.execute.paging import NO_LIMIT, Position
 from embedded.scylla.execute.restrictions import Restrictions
 from embedded.scylla.execute.rows import NO_CELLS, RowAt
 from embedded.scylla.execute.run import Run
-from embedded.scylla.mutation import Bound, Slice, end_position, start_position
+from embedded.scylla.mutation import Bound, ClusteringKey, Slice, end_position, start_position
 from embedded.scylla.schema import Table, partition_key_values
 from embedded.scylla.store import PartitionView, TableStore
 
@@ -30,6 +30,12 @@ class Scan:
 
 
 Found = tuple[bytes, RowAt]
+
+
+class _Walk:
+    """One walk over partitions: the clustering key of the last row, also of one that was filtered out."""
+
+    last: ClusteringKey = ()
 
 
 def partitions(scan: Scan, store: TableStore, run: Run, position: Position | None) -> Iterator[PartitionView]:
@@ -64,6 +70,7 @@ def rows(
     """All rows in order, behind the position, filtered, with at most `per_partition` of each partition."""
     slices = scan.restrictions.slices(run)
     tests = [begin(run) for begin in scan.restrictions.filters]
+    walk = _Walk()
     for view in partitions(scan, store, run, position):
         allowed = per_partition
         wanted: Sequence[Slice] = slices
@@ -73,7 +80,7 @@ def rows(
             allowed = position.in_partition
             wanted = behind(slices, position.row, scan)
         resumed = wanted is not slices
-        for row in _partition_rows(scan, view, wanted, tests, resumed):
+        for row in _partition_rows(scan, view, wanted, tests, resumed, walk):
             if allowed == 0:
                 break
             yield view.key, row
@@ -87,6 +94,7 @@ def _partition_rows(
     slices: Sequence[Slice],
     tests: list[Predicate],
     resumed: bool,
+    walk: _Walk,
 ) -> Iterator[RowAt]:
     pk = partition_key_values(scan.table, view.key)
     static = view.static()
@@ -99,11 +107,12 @@ def _partition_rows(
     found = False
     for key, cells, marker in view.rows(slices, scan.reverse):
         found = True
+        walk.last = key
         row = RowAt(pk, key, static, cells, marker)
         if not tests or all(test(row) for test in tests):
             yield row
     if not found and static and not scan.restrictions.clustering and not resumed:
-        row = RowAt(pk, (), static, NO_CELLS)
+        row = RowAt(pk, (), static, NO_CELLS, before=walk.last)
         if all(test(row) for test in tests):
             yield row
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from connector.values.types import native
+from connector.values import native
 from embedded.scylla.cql.tree import AnyRelation, InList, Relation, Select, Term, TokenRelation, TupleRelation
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.attributes import compile_timeout
 from embedded.scylla.execute.json_values import json_text, shown_name
 from embedded.scylla.execute.paging import NO_LIMIT, Position, pack_position, unpack_position
-from embedded.scylla.execute.restrictions import FILTERING_NEEDED, Restrictions
+from embedded.scylla.execute.restrictions import Restrictions
 from embedded.scylla.execute.rows import Get, RowAt
 from embedded.scylla.execute.run import Run
 from embedded.scylla.execute.scan import Found, Scan, rows
@@ -30,6 +30,7 @@ from embedded.scylla.store import PageRequest, TableStore
 _TEXT = native("text")
 # A page that has become that long ends, however many rows were asked for.
 _PAGE_BYTES = 1 << 20
+_SHOULD_ALLOW_FILTERING = "This query should use ALLOW FILTERING and will be rejected in future versions."
 Stores = Callable[[Table], TableStore]
 
 
@@ -50,7 +51,6 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
         chosen = [(compile_column(column), column.name) for column in table.ordered_columns]
     selections = [selection for selection, _ in chosen]
     restrictions = Restrictions(table, statement.where, scope, statement.allow_filtering, select=True)
-    _check_filtering(statement, restrictions)
     _check_statics(statement, selections, table, restrictions)
     if statement.distinct:
         _check_distinct(selections, table, restrictions, statement.where)
@@ -82,6 +82,8 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
         execute = _aggregated(reading, group, bool(statement.group_by))
     else:
         execute = _fast_or_paged(reading, statement, table)
+    if restrictions.clustering and restrictions.key_values is None and not statement.allow_filtering:
+        execute = _warned(execute)
     shown = columns
     if statement.json:
         shown = (ColumnSpec(table.keyspace, table.name, "[json]", _TEXT),)
@@ -89,12 +91,6 @@ def compile_select(statement: Select, table: Table, scope: Scope, stores: Stores
 
 
 # ---- what is allowed ---------------------------------------------------------------------------------------------
-
-
-def _check_filtering(statement: Select, restrictions: Restrictions) -> None:
-    by_scan = restrictions.key_values is None and restrictions.clustering
-    if by_scan and not statement.allow_filtering:
-        raise InvalidRequest(FILTERING_NEEDED)
 
 
 def _check_statics(statement: Select, selections: list[Selection], table: Table, restrictions: Restrictions) -> None:
@@ -213,6 +209,11 @@ def _group_columns(names: tuple[str, ...], table: Table, restrictions: Restricti
     return tuple(grouped)
 
 
+def _warned(execute: Callable[[Run], Rows]) -> Callable[[Run], Rows]:
+    """Slices of all partitions are served with a warning (ScyllaDB's `strict_allow_filtering: warn`)."""
+    return lambda run: replace(execute(run), warnings=(_SHOULD_ALLOW_FILTERING,))
+
+
 # ---- running -----------------------------------------------------------------------------------------------------
 
 
@@ -236,12 +237,20 @@ class _Reading:
         first = self.columns[0]
         return (ColumnSpec(first.keyspace, first.table, "[json]", _TEXT),)
 
+    @property
+    def computes(self) -> bool:
+        """Whether anything but columns, each once, is selected; JSON is a function of them."""
+        names = {selection.column.name for selection in self.selections if selection.column is not None}
+        return len(names) != len(self.selections) or self.shape is not None
+
     def row_maker(self, run: Run) -> Callable[[RowAt], Row]:
         getters: list[Get] = [selection.begin(run) for selection in self.selections]
         shape = self.shape
-        if shape is None:
-            return lambda row: [get(row) for get in getters]
-        return lambda row: shape([get(row) for get in getters])
+        if shape is not None:
+            return lambda row: shape([get(shown) for shown in (row.computed(),) for get in getters])
+        if self.computes:
+            return lambda row: [get(shown) for shown in (row.computed(),) for get in getters]
+        return lambda row: [get(row) for get in getters]
 
 
 def _shaper(columns: tuple[ColumnSpec, ...]) -> Callable[[Row], Row]:
@@ -305,6 +314,8 @@ def _merged(reading: _Reading, run: Run, limit: int, per_partition: int) -> Rows
     scan = reading.scan
     key = scan.table.sort_key
     found = [row for _, row in rows(scan, reading.stores(scan.table), run, None, per_partition)]
+    if reading.computes:
+        found = [row.computed() for row in found]
     with_key = sorted((row for row in found if row.ck), key=lambda row: key(row.ck), reverse=scan.reverse)
     # A row of statics only counts as the least.
     bare = [row for row in found if not row.ck]
@@ -341,8 +352,9 @@ def _aggregated(reading: _Reading, group: tuple[Column, ...], grouped: bool) -> 
                         return Rows(reading.shown, out)
                 present = [selection.folder(run) for selection in reading.selections]
                 current = place
+            shown = row.computed()
             for folder in present:
-                folder.add(row)
+                folder.add(shown)
         if present is None and not grouped:
             present = [selection.folder(run) for selection in reading.selections]
         if present is not None:

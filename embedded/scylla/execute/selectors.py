@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
-from connector.values.binary import split_cells, split_fields
-from connector.values.ordering import order_key
-from connector.values.types import CqlType, ListType, MapType, SetType, UserType, native
+from connector.values import CqlType, ListType, MapType, SetType, UserType, native, order_key, split_cells, split_fields
 from embedded.scylla.cql.tree import (
     CallSelector,
     CastSelector,
@@ -21,11 +19,9 @@ from embedded.scylla.cql.tree import (
     Constant,
     ElementSelector,
     FieldSelector,
-    HintTerm,
     Selected,
     Selector,
     Term,
-    TermSelector,
 )
 from embedded.scylla.errors import InvalidRequest
 from embedded.scylla.execute.aggregates import AGGREGATES, Accumulator, aggregate_type
@@ -133,8 +129,6 @@ def compile_selected(selected: Selected, scope: Scope) -> tuple[Selection, str]:
 def compile_selector(selector: Selector, scope: Scope) -> Selection:
     if isinstance(selector, ColumnSelector):
         return compile_column(_column(selector.name, scope))
-    if isinstance(selector, TermSelector):
-        return _literal(selector.term, scope)
     if isinstance(selector, CallSelector):
         return _call(selector, scope)
     if isinstance(selector, CastSelector):
@@ -179,24 +173,6 @@ def _applied(
         return _Applied(lambda cells: evaluate(run, cells), [each.folder(run) for each in inner])
 
     return Selection(name, type_, begin, columns, fold=fold)
-
-
-def _literal(term: Term, scope: Scope) -> Selection:
-    if isinstance(term, HintTerm):
-        type_ = resolve_type(term.type, scope.keyspace, scope.user_types)
-    elif isinstance(term, Constant):
-        guesses = {"string": "text", "integer": "int", "float": "double", "hex": "blob"}
-        type_ = native(guesses.get(term.kind, term.kind))
-    else:
-        raise InvalidRequest("Cannot infer type for term in selection clause (try using a cast to force a type)")
-    compiled = compile_term(term, "[selection]", type_, scope)
-
-    def begin(run: Run) -> Get:
-        raw = compiled(run)
-        value = None if raw is UNSET else cast("bytes | None", raw)
-        return lambda row: value
-
-    return Selection(getattr(term, "text", "term"), type_, begin)
 
 
 def _field(inner: Selection, field: str) -> Selection:
@@ -265,35 +241,28 @@ def _call(selector: CallSelector, scope: Scope) -> Selection:
     if name in ("tojson", "to_json"):
         if len(selector.arguments) != 1:
             raise InvalidRequest(f"Invalid number of arguments in call to function system.{name}")
-        inner = compile_selector(selector.arguments[0], scope)
-        type_ = inner.type
+        shown = compile_selector(selector.arguments[0], scope)
+        type_ = shown.type
         return _applied(
-            f"system.{name}({inner.name})",
+            f"system.{name}({shown.name})",
             native("text"),
-            [inner],
+            [shown],
             lambda run, cells: json_text(cells[0], type_).encode(),
         )
     found = candidates(name, scope.table)
     if not found:
         raise InvalidRequest(f"Unknown function {name} called")
-    fixed = [
-        None if isinstance(argument, TermSelector) else compile_selector(argument, scope)
-        for argument in selector.arguments
-    ]
-    _check_count(found, len(fixed))
-    fitting = [function for function in found if _fits(function, fixed)]
+    inner = [compile_selector(argument, scope) for argument in selector.arguments]
+    _check_count(found, len(inner))
+    fitting = [function for function in found if _fits(function, inner)]
     if not fitting:
         raise InvalidRequest(
             f"Invalid call to function {name}, none of its type signatures match "
             f"(known type signatures: {', '.join(str(function) for function in found)})"
         )
     function = fitting[0]
-    inner_selections = [
-        given if given is not None else _argument(cast(TermSelector, argument), kind, scope)
-        for given, argument, kind in zip(fixed, selector.arguments, function.arguments)
-    ]
-    shown = f"system.{name}({', '.join(each.name for each in inner_selections)})"
-    return _applied(shown, function.returns, inner_selections, function.evaluate)
+    called = f"system.{name}({', '.join(each.name for each in inner)})"
+    return _applied(called, function.returns, inner, function.evaluate)
 
 
 def _check_count(found: list[Function], given: int) -> None:
@@ -304,21 +273,10 @@ def _check_count(found: list[Function], given: int) -> None:
         )
 
 
-def _fits(function: Function, given: list[Selection | None]) -> bool:
+def _fits(function: Function, given: list[Selection]) -> bool:
     return len(function.arguments) == len(given) and all(
-        selection is None or assignable(kind, selection.type) for kind, selection in zip(function.arguments, given)
+        assignable(kind, selection.type) for kind, selection in zip(function.arguments, given)
     )
-
-
-def _argument(selector: TermSelector, type_: CqlType, scope: Scope) -> Selection:
-    compiled = compile_term(selector.term, "arg", type_, scope)
-
-    def begin(run: Run) -> Get:
-        raw = compiled(run)
-        value = None if raw is UNSET else cast("bytes | None", raw)
-        return lambda row: value
-
-    return Selection(getattr(selector.term, "text", "?"), type_, begin)
 
 
 def _aggregate(selector: CallSelector, scope: Scope) -> Selection:
@@ -358,11 +316,13 @@ def _metadata(selector: CallSelector, scope: Scope) -> Selection:
     elif isinstance(target, ColumnSelector):
         column = _column(target.name, scope)
         if column.multi_cell:
-            raise InvalidRequest(f"Cannot use selection function {name} on collections")
+            raise InvalidRequest(
+                f"{name.upper()} expects an atomic column, but {column.name} is a non-frozen collection"
+            )
     else:
         raise InvalidRequest(f"{name} expects a column name")
     if column.kind in ("partition_key", "clustering"):
-        raise InvalidRequest(f"Cannot use selection function {name} on PRIMARY KEY part {column.name}")
+        raise InvalidRequest(f"{name.upper()} is not legal on partition key component {column.name}")
     cell_of = cell_getter(column)
 
     def begin(run: Run) -> Get:

@@ -2,11 +2,12 @@
 
 In: a prefix of the clustering key and lower and upper edges on the columns behind it. Out: non-empty slices.
 A DESC column turns its edges round; a multi-column inequality over mixed directions falls into several
-slices.
+slices, cut where ScyllaDB cuts them, since each is logged as a range of its own.
 """
 
 from __future__ import annotations
 
+from connector.values import order_key
 from embedded.scylla.mutation import Bound, ClusteringKey, Slice, end_position, start_position
 from embedded.scylla.schema import Column, Table
 
@@ -18,43 +19,67 @@ def bounded_slices(table: Table, prefix: ClusteringKey, lower: Edge | None, uppe
     """The slices of rows with this prefix between the edges, which begin with the same column."""
     whole = Bound(prefix, True)
     orders = {column.order for edge in (lower, upper) if edge for column in edge[0]}
-    if len(orders) <= 1:
-        ends = [Bound(prefix + edge[1], edge[2]) if edge else whole for edge in (lower, upper)]
-        if "desc" in orders:
-            ends.reverse()
-        return [Slice(ends[0], ends[1])]
-    found = [Slice(whole, whole)]
-    for edge, above in ((lower, True), (upper, False)):
-        if edge is not None:
-            found = _intersection(found, _mixed(prefix, edge, above), table)
+    if len(orders) > 1:
+        return _mixed(table, prefix, lower, upper)
+    ends = [Bound(prefix + edge[1], edge[2]) if edge else whole for edge in (lower, upper)]
+    if "desc" in orders:
+        ends.reverse()
+    return [Slice(ends[0], ends[1])]
+
+
+def _mixed(table: Table, prefix: ClusteringKey, lower: Edge | None, upper: Edge | None) -> list[Slice]:
+    """The slice between two tuples, where storage order is not that of the tuples: where their first different values
+    lie apart is one slice; every further column of either adds one, of the rows that agree with it so far."""
+    low, high = (edge[1] if edge else () for edge in (lower, upper))
+    columns = table.clustering[len(prefix) :]
+    if lower and upper and not _apart(columns, lower, upper):
+        return []
+    common = 0
+    while common < min(len(low), len(high)) and _same(columns[common], low[common], high[common]):
+        common += 1
+    if lower and upper and common == len(low) == len(high):
+        exact = Bound(prefix + low, True)
+        return [Slice(exact, exact)]
+
+    def slice_of(column: Column, start: Bound, end: Bound) -> Slice:
+        return Slice(end, start) if column.order == "desc" else Slice(start, end)
+
+    found = [slice_of(columns[common], _cut(prefix, lower, common + 1), _cut(prefix, upper, common + 1))]
+    for length in range(common + 2, len(low) + 1):
+        rest = Bound(prefix + low[: length - 1], True)
+        found.append(slice_of(columns[length - 1], _cut(prefix, lower, length), rest))
+    for length in range(common + 2, len(high) + 1):
+        rest = Bound(prefix + high[: length - 1], True)
+        found.append(slice_of(columns[length - 1], rest, _cut(prefix, upper, length)))
     return found
 
 
-def _mixed(prefix: ClusteringKey, edge: Edge, above: bool) -> list[Slice]:
-    """`(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`; each is one slice whatever the column's direction."""
-    columns, values, inclusive = edge
-    found = []
-    for at, column in enumerate(columns):
-        beginning = prefix + values[:at]
-        there, open_end = Bound((*beginning, values[at]), False), Bound(beginning, True)
-        forward = above == (column.order != "desc")
-        found.append(Slice(there, open_end) if forward else Slice(open_end, there))
-    if inclusive:
-        exact = Bound(prefix + values, True)
-        found.append(Slice(exact, exact))
-    return found
+def _cut(prefix: ClusteringKey, edge: Edge | None, length: int) -> Bound:
+    """The edge as far as its first columns: only the whole of it can be inside."""
+    if edge is None:
+        return Bound(prefix, True)
+    values = edge[1][:length]
+    return Bound(prefix + values, edge[2] and len(values) == len(edge[1]))
 
 
-def _intersection(one: list[Slice], other: list[Slice], table: Table) -> list[Slice]:
-    key = table.sort_key
-    found = []
-    for left in one:
-        for right in other:
-            start = max(left.start, right.start, key=lambda bound: start_position(bound, key))
-            end = min(left.end, right.end, key=lambda bound: end_position(bound, key))
-            if start_position(start, key) < end_position(end, key):
-                found.append(Slice(start, end))
-    return found
+def _same(column: Column, one: bytes, other: bytes) -> bool:
+    if one == other:
+        return True
+    order = order_key(column.type)
+    return bool(order(one) == order(other))
+
+
+def _apart(columns: tuple[Column, ...], lower: Edge, upper: Edge) -> bool:
+    """Whether a tuple can lie above the lower edge and below the upper one."""
+    shared = min(len(lower[1]), len(upper[1]))
+    orders = [order_key(column.type) for column in columns[:shared]]
+    low, high = ([order(raw) for order, raw in zip(orders, edge[1])] for edge in (lower, upper))
+    if low != high:
+        return bool(low < high)
+    if len(lower[1]) == len(upper[1]):
+        return lower[2] and upper[2]
+    # The shorter edge stands for all that begins with it.
+    return lower[2] if len(lower[1]) < len(upper[1]) else upper[2]
 
 
 def in_storage_order(slices: list[Slice], table: Table) -> list[Slice]:

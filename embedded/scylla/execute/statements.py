@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from connector.values.types import native
+from connector.values import native
 from embedded.scylla.catalog import Catalog
 from embedded.scylla.cql import tree
 from embedded.scylla.cql.parser import Parsed
 from embedded.scylla.errors import InvalidRequest
-from embedded.scylla.execute import keyspaces, tables
+from embedded.scylla.execute import keyspaces, tables, views
 from embedded.scylla.execute.apply import Writer, answer_columns
 from embedded.scylla.execute.run import Run, Ticker
 from embedded.scylla.execute.select import compile_select
@@ -24,13 +24,16 @@ from embedded.scylla.execute.writes import compile_write
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec, RequestContext, Result
 from embedded.scylla.schema import Table
 
+#: SERIAL and LOCAL_SERIAL: a SELECT at these is a lightweight transaction.
+_SERIAL = (8, 9)
+
 Execute = Callable[[Sequence[BoundValue], RequestContext], Result]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A statement ready to run. `plan` is set for a single modification, so that it can be part of a batch;
-    `tables` are those that it was compiled for."""
+    `tables` are those that it was compiled for; `conditional` statements are lightweight transactions."""
 
     variables: tuple[ColumnSpec, ...]
     pk_indexes: tuple[int, ...]
@@ -38,6 +41,7 @@ class Compiled:
     run: Execute
     tables: tuple[Table, ...] = ()
     plan: WritePlan | None = None
+    conditional: bool = False
 
 
 class Compiler:
@@ -67,33 +71,34 @@ class Compiler:
     def _select(self, statement: tree.Select, markers: tuple[str | None, ...], current: str | None) -> Compiled:
         scope, table = self._scope(statement.name, markers, current)
         plan = compile_select(statement, table, scope, self._catalog.store)
-        clock, ticker = self._catalog.clock, self._ticker
+        catalog, clock, ticker = self._catalog, self._catalog.clock, self._ticker
 
         def run(values: Sequence[BoundValue], context: RequestContext) -> Result:
+            if context.consistency in _SERIAL:
+                catalog.begin_transaction(table)
             return plan.execute(Run(values, context, clock, ticker))
 
-        return Compiled(_variables(scope), _pk_indexes(_bindings(statement.where), table), plan.columns, run, (table,))
+        return Compiled(_variables(scope), _pk_indexes(scope.targets, table), plan.columns, run, (table,))
 
     def _write(self, statement: tree.Modification, markers: tuple[str | None, ...], current: str | None) -> Compiled:
         scope, table = self._scope(statement.name, markers, current)
         self._catalog.writable(table)
         plan = compile_write(statement, table, scope)
         writer = self._writer
-        if isinstance(statement, tree.Insert):
-            bound = dict(zip(statement.columns, statement.values))
-        else:
-            bound = {} if isinstance(statement, tree.InsertJson) else _bindings(statement.where)
 
         def run(values: Sequence[BoundValue], context: RequestContext) -> Result:
             return writer.write(plan, values, context)
 
-        return Compiled(_variables(scope), _pk_indexes(bound, table), answer_columns(plan), run, (table,), plan)
+        conditional = plan.conditions is not None
+        pk_indexes = _pk_indexes(scope.targets, table)
+        return Compiled(_variables(scope), pk_indexes, answer_columns(plan), run, (table,), plan, conditional)
 
     def _batch(self, statement: tree.Batch, markers: tuple[str | None, ...], current: str | None) -> Compiled:
         if statement.attributes.ttl is not None:
             raise InvalidRequest("Global TTL on the BATCH statement is not supported.")
         refuse_counters(statement.kind)
         variables: dict[int, ColumnSpec] = {}
+        targets: list[tuple[str, int]] = []
         plans: list[WritePlan] = []
         involved: list[Table] = []
         for inner in statement.statements:
@@ -101,6 +106,7 @@ class Compiler:
             self._catalog.writable(table)
             plans.append(compile_write(inner, table, scope))
             variables.update(scope.variables)
+            targets += scope.targets
             involved.append(table)
         outer = Scope("", None, {}, markers)
         given = statement.attributes.timestamp
@@ -116,16 +122,24 @@ class Compiler:
                     raise InvalidRequest("Invalid null value of timestamp")
                 if raw is not UNSET:
                     stamp = int.from_bytes(raw, "big", signed=True)  # type: ignore[arg-type]
-            return writer.batch([(plan, values) for plan in plans], context, stamp)
+            return writer.batch([(plan, values) for plan in plans], context, stamp, one_text=True)
 
         if timestamp is not None and any(plan.timestamped for plan in plans):
             raise InvalidRequest("Timestamp must be set either on BATCH or individual statements")
-        return Compiled(tuple(variables[at] for at in sorted(variables)), (), None, run, tuple(involved))
+        # ScyllaDB compares the first statement's table with the last one's only. Keys of several partitions leave the
+        # position of the last.
+        one_table = involved and involved[0] is involved[-1]
+        pk_indexes = _pk_indexes(targets, involved[0]) if one_table else ()
+        ordered = tuple(variables[at] for at in sorted(variables))
+        conditional = any(plan.conditions is not None for plan in plans)
+        return Compiled(ordered, pk_indexes, None, run, tuple(involved), conditional=conditional)
 
     def _definition(self, statement: tree.Statement, current: str | None) -> Execute:
         catalog = self._catalog
 
         def run(values: Sequence[BoundValue], context: RequestContext) -> Result:
+            if isinstance(statement, tree.Refused):
+                views.refuse(statement, context.user)
             return _define(statement, catalog, context.keyspace or current)
 
         return run
@@ -154,8 +168,12 @@ def _define(statement: tree.Statement, catalog: Catalog, current: str | None) ->
         return keyspaces.use(statement, catalog)
     if isinstance(statement, tree.Truncate):
         return keyspaces.truncate(statement, catalog, current)
-    assert isinstance(statement, tree.Refused)
-    raise InvalidRequest(f"{statement.what} are not supported by this server")
+    if isinstance(statement, tree.CreateIndex):
+        views.refuse_index(statement, catalog, current)
+    if isinstance(statement, tree.PruneView):
+        views.refuse_pruning(statement, catalog, current)
+    assert isinstance(statement, tree.CreateView)
+    views.refuse_view(statement, catalog, current)
 
 
 def refuse_counters(kind: str) -> None:
@@ -167,20 +185,9 @@ def _variables(scope: Scope) -> tuple[ColumnSpec, ...]:
     return tuple(scope.variables[at] for at in sorted(scope.variables))
 
 
-def _bindings(where: tuple[tree.AnyRelation, ...]) -> dict[str, tree.Term]:
-    """Columns that are set equal to a term."""
-    return {
-        relation.column: relation.value
-        for relation in where
-        if isinstance(relation, tree.Relation)
-        and relation.operator == "="
-        and relation.key is None
-        and not isinstance(relation.value, tree.InList)
-    }
-
-
-def _pk_indexes(bound: dict[str, tree.Term], table: Table) -> tuple[int, ...]:
-    """The bind variables that make up the partition key; none unless they all do."""
-    found = [bound.get(column.name) for column in table.partition_key]
-    indexes = tuple(term.index for term in found if isinstance(term, tree.Marker))
-    return indexes if len(indexes) == len(found) else ()
+def _pk_indexes(targets: Sequence[tuple[str, int]], table: Table) -> tuple[int, ...]:
+    """The bind variables that make up the partition key, the last where several are for one column; none unless they
+    all do."""
+    found = dict(targets)
+    indexes = tuple(found[column.name] for column in table.partition_key if column.name in found)
+    return indexes if len(indexes) == len(table.partition_key) else ()

@@ -6,17 +6,19 @@ the `Result`.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
-from connector.values.types import CqlType, UserType, is_multi_cell, native
+from connector.values import CqlType, UserType, is_multi_cell, native
 from embedded.scylla.catalog import Catalog
 from embedded.scylla.cql.tree import AlterTable, CreateTable, DropTable, Properties, RawColumn
 from embedded.scylla.errors import (
     AlreadyExists,
     ConfigurationException,
     InvalidRequest,
+    ServerError,
     SyntaxException,
 )
 from embedded.scylla.execute.keyspaces import check_name
@@ -43,7 +45,16 @@ _NUMBERS: Final[Mapping[str, type]] = {
 _TEXTS: Final = frozenset(
     ("comment", "speculative_retry", "synchronous_updates", "in_memory", "id", "storage_engine", "extensions")
 )
-_COUNTERS: Final = "Counters are not supported by this server"
+_COUNTERS: Final = "The embedded server has no counters"
+# Maps that ScyllaDB keeps as extensions of a schema refuse a text with an error of their own.
+_NO_TEXT: Final[Mapping[str, str]] = {
+    "cdc": "Cannot create cdc info from string",
+    "per_partition_rate_limit": "Cannot create per partition rate limit info from string",
+    "tombstone_gc": "Cannot create tombstone_gc_extension info from string",
+}
+_TABLET_OPTIONS_SINCE: Final = "2025.2"
+_TABLET_OPTIONS: Final = ("min_tablet_count", "min_per_shard_tablet_count", "expected_data_size_in_gb")
+_LEADING_NUMBER: Final = re.compile(r"\s*([+-]?\d+)")
 
 
 def _options(properties: Properties) -> dict[str, Any]:
@@ -54,6 +65,8 @@ def _options(properties: Properties) -> dict[str, Any]:
             raise SyntaxException(f"Multiple definition for property '{name}'")
         if name in _MAPS:
             if isinstance(value, str):
+                if name in _NO_TEXT:
+                    raise ServerError(_NO_TEXT[name])
                 raise SyntaxException(f"Invalid value for property '{name}'. It should be a map.")
             options[name] = dict(value)
         elif name in _NUMBERS or name in _TEXTS:
@@ -70,6 +83,23 @@ def _options(properties: Properties) -> dict[str, Any]:
     if "compaction" in options and "class" not in options["compaction"]:
         raise ConfigurationException("Missing sub-option 'class' for the 'compaction' option.")
     return options
+
+
+def _check_tablets(options: Mapping[str, Any], keyspace: str, catalog: Catalog) -> None:
+    given = options.get("tablets")
+    if given is None:
+        return
+    if not catalog.version.since(_TABLET_OPTIONS_SINCE):
+        raise SyntaxException("Unknown property 'tablets'")
+    known = catalog.schema.keyspace(keyspace)
+    if known is not None and not known.uses_tablets:
+        raise ConfigurationException("tablet options cannot be used when tablets are disabled for the keyspace")
+    for name, value in given.items():
+        if name not in _TABLET_OPTIONS:
+            raise SyntaxException(f"Unknown tablet hint '{name}'")
+        number = _LEADING_NUMBER.match(value)
+        if number is not None and int(number[1]) < 0:
+            raise ConfigurationException(f"Invalid value '{int(number[1])}' for {name}")
 
 
 def _number(name: str, value: str) -> int | float:
@@ -96,9 +126,9 @@ def create_table(statement: CreateTable, catalog: Catalog, current: str | None) 
     keyspace = catalog.keyspace_name(statement.name.keyspace, current)
     name = statement.name.name
     catalog.changeable("CREATE", keyspace, name)
-    if catalog.schema.keyspace(keyspace) is None:
-        raise ConfigurationException(f"Keyspace '{keyspace}' does not exist")
     check_name(name, "table")
+    if catalog.schema.keyspace(keyspace) is None:
+        raise InvalidRequest(f"Can't find a keyspace {keyspace}")
     if catalog.schema.table(keyspace, name) is not None:
         if statement.if_not_exists:
             return Void()
@@ -110,6 +140,7 @@ def create_table(statement: CreateTable, catalog: Catalog, current: str | None) 
             "option to 'true'."
         )
     options = _options(statement.properties)
+    _check_tablets(options, keyspace, catalog)
     columns = _columns(statement, catalog, keyspace, options)
     given = options.get("id")
     try:
@@ -140,9 +171,9 @@ def _columns(statement: CreateTable, catalog: Catalog, keyspace: str, options: M
         if raw.static:
             statics.add(raw.name)
     if not statement.primary_keys:
-        raise InvalidRequest("No PRIMARY KEY specifed (exactly one required)")
+        raise InvalidRequest("No PRIMARY KEY specified (exactly one required)")
     if len(statement.primary_keys) > 1:
-        raise InvalidRequest("Multiple PRIMARY KEYs specifed (exactly one required)")
+        raise InvalidRequest("Multiple PRIMARY KEYs specified (exactly one required)")
     partition, clustering = statement.primary_keys[0]
     for key in (*partition, *clustering):
         _check_key(key, types, statics)
@@ -202,8 +233,6 @@ def drop_table(statement: DropTable, catalog: Catalog, current: str | None) -> R
     if table is None:
         if statement.if_exists:
             return Void()
-        if catalog.schema.keyspace(keyspace) is None:
-            raise InvalidRequest(f"Keyspace '{keyspace}' does not exist")
         raise InvalidRequest(f"Cannot drop non existing table '{name}' in keyspace '{keyspace}'.")
     catalog.drop_table(table)
     return SchemaChange(SchemaEvent("DROPPED", "TABLE", keyspace, name))
@@ -228,6 +257,7 @@ def alter_table(statement: AlterTable, catalog: Catalog, current: str | None) ->
         new, change = _retype(table, statement, catalog)
     else:
         options = _options(statement.properties)
+        _check_tablets(options, keyspace, catalog)
         if "id" in options:
             raise ConfigurationException("Cannot alter table id.")
         new, change = _with_options(table, options), TableChange(options=options)
@@ -240,18 +270,23 @@ def _add(table: Table, columns: tuple[RawColumn, ...], catalog: Catalog) -> tupl
     dropped = {column.name: column for column in table.dropped}
     for raw in columns:
         kind = resolve_type(raw.type, table.keyspace, catalog.schema.user_types(table.keyspace))
-        if raw.name in table.by_name or any(column.name == raw.name for column in added):
-            raise InvalidRequest(f"Invalid column name {raw.name} because it conflicts with an existing column")
-        if kind == native("counter"):
-            raise InvalidRequest(_COUNTERS)
         if raw.static and not table.clustering:
-            raise InvalidRequest("Static columns are not allowed in tables without clustering columns")
+            raise InvalidRequest(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
+            )
+        present = table.by_name.get(raw.name)
+        if present is not None or any(column.name == raw.name for column in added):
+            in_key = present is not None and present.kind == "partition_key"
+            what = "a PRIMARY KEY part" if in_key else "an existing column"
+            raise InvalidRequest(f"Invalid column name {raw.name} because it conflicts with {what}")
+        if kind == native("counter"):
+            raise ConfigurationException(f"Cannot add a counter column ({raw.name}) in a non counter column family")
         _check_nesting(raw.name, kind)
         before = dropped.get(raw.name)
         if before is not None and is_multi_cell(before.type) and is_multi_cell(kind) and before.type != kind:
             raise InvalidRequest(
                 f"Cannot add a collection with the name {raw.name} because a collection with the same name and "
-                f"a different type ({before.type.cql()}) has already been used in the past"
+                "a different type has already been used in the past"
             )
         added.append(Column(raw.name, kind, "static" if raw.static else "regular"))
     new = table.changed(columns=table.columns + tuple(added))
@@ -283,13 +318,13 @@ def _rename(table: Table, renames: tuple[tuple[str, str], ...]) -> tuple[Table, 
         column = next((column for column in columns if column.name == before), None)
         if column is None:
             raise InvalidRequest(f"Cannot rename unknown column {before} in table {table.name}")
-        if column.kind not in ("partition_key", "clustering"):
-            raise InvalidRequest(f"Cannot rename non PRIMARY KEY part {before}")
         if any(each.name == after for each in columns):
             raise InvalidRequest(
                 f"Cannot rename column {before} to {after} in table {table.name}; another column of that name "
                 "already exist"
             )
+        if column.kind not in ("partition_key", "clustering"):
+            raise InvalidRequest(f"Cannot rename non PRIMARY KEY part {before}")
         renamed = Column(after, column.type, column.kind, column.position, column.order)
         columns = [renamed if each is column else each for each in columns]
     return table.changed(columns=tuple(columns)), TableChange(renamed=renames)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from connector.values.binary import fixed_size
-from connector.values.scalars import encode_vint
-from connector.values.types import (
+from connector.values import (
     CqlType,
     ListType,
     MapType,
@@ -20,6 +18,8 @@ from connector.values.types import (
     TupleType,
     UserType,
     VectorType,
+    encode_vint,
+    fixed_size,
 )
 from embedded.scylla.cql.tree import (
     CallTerm,
@@ -61,6 +61,8 @@ class Scope:
         self.user_types = user_types
         self.markers = markers
         self.variables: dict[int, ColumnSpec] = {}
+        # What each marker is for, in the order of the statement: a marker with a name may be for several columns.
+        self.targets: list[tuple[str, int]] = []
         # Lists that are only compared with may hold nulls.
         self.nulls_in_lists = False
 
@@ -68,6 +70,7 @@ class Scope:
         return ColumnSpec(self.keyspace, self.table.name if self.table else "", name, type_)
 
     def bind(self, marker: Marker, name: str, type_: CqlType) -> None:
+        self.targets.append((name, marker.index))
         before = self.variables.get(marker.index)
         if before is not None and before.type != type_:
             raise InvalidRequest(
@@ -101,6 +104,11 @@ def compile_term(term: Term, name: str, type_: CqlType, scope: Scope) -> Bound:
             raise InvalidRequest(f"Cannot assign value {hinted.cql()} to {name} of type {type_.cql()}")
         return compile_term(term.term, name, hinted, scope)
     return _call(term, name, type_, scope)
+
+
+def element_name(column: str) -> str:
+    """What ScyllaDB calls an element of an IN's list in parentheses."""
+    return f"value(in({column}))"
 
 
 def compile_in_list(value: Term, name: str, element: CqlType, scope: Scope) -> Bound:

@@ -1,4 +1,4 @@
-"""Types as statements name them → `CqlType`, and which types may stand for which.
+"""Types as statements name them → `CqlType`, and which types are assignable to which.
 
 In: a `RawType` from the parser and the keyspace's user types. Out: a `CqlType`, or ScyllaDB's error.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from connector.values.types import (
+from connector.values import (
     CqlType,
     ListType,
     MapType,

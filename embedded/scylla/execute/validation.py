@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from connector.values.binary import decode, split_cells, split_fields, split_vector
-from connector.values.ordering import order_key
-from connector.values.types import (
+from connector.values import (
     CqlType,
     ListType,
     MapType,
@@ -22,6 +20,11 @@ from connector.values.types import (
     TupleType,
     UserType,
     VectorType,
+    decode,
+    order_key,
+    split_cells,
+    split_fields,
+    split_vector,
 )
 
 Check = Callable[[bytes], bytes]

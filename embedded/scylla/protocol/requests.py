@@ -83,8 +83,11 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
+    """`metadata_id` is what the client knows the result's columns by; None where that was not agreed on."""
+
     id: bytes
     parameters: Parameters
+    metadata_id: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +210,13 @@ def _batch(reader: Reader, version: int) -> Batch:
     return Batch(kind, entries, Parameters(consistency, serial_consistency=serial, default_timestamp=timestamp))
 
 
-def parse_request(opcode: int, version: int, body: bytes) -> Request:
-    """The request in this body. Bytes behind it are ignored, as servers do."""
+def parse_request(opcode: int, version: int, body: bytes, *, metadata_ids: bool = False) -> Request:
+    """The request in this body. Bytes behind it are ignored, as servers do. With `metadata_ids` EXECUTE carries one."""
     reader = Reader(body)
     if opcode == frame.EXECUTE:
-        return Execute(reader.short_bytes(), _parameters(reader, version))
+        statement_id = reader.short_bytes()
+        metadata_id = reader.short_bytes() if metadata_ids else None
+        return Execute(statement_id, _parameters(reader, version), metadata_id)
     if opcode == frame.QUERY:
         return Query(reader.long_string(), _parameters(reader, version))
     if opcode == frame.PREPARE:

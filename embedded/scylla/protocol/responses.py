@@ -6,6 +6,7 @@ compression around it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -23,7 +24,7 @@ from embedded.scylla.protocol.primitives import (
     encode_string,
     encode_string_list,
 )
-from embedded.scylla.protocol.types import encode_type
+from embedded.scylla.protocol.types import encode_type, marshal_class
 from embedded.scylla.results import ColumnSpec
 
 _VOID: Final = INT.pack(1)
@@ -35,6 +36,7 @@ _SCHEMA_CHANGE: Final = INT.pack(5)
 _GLOBAL_SPEC: Final = 0x0001
 _HAS_MORE_PAGES: Final = 0x0002
 _NO_METADATA: Final = 0x0004
+_METADATA_CHANGED: Final = 0x0008
 # ScyllaDB's extension: a client that opted in learns from this bit that a prepared statement is conditional.
 LWT_MARK: Final = -0x80000000
 
@@ -66,12 +68,27 @@ def _cached_specs(columns: tuple[ColumnSpec, ...]) -> tuple[int, bytes]:
     return _specs(columns)
 
 
-def rows_metadata(columns: Sequence[ColumnSpec], skip: bool, paging_state: bytes | None) -> bytes:
-    """What stands before the row count."""
-    flags, specs = (_NO_METADATA, b"") if skip else _cached_specs(tuple(columns))
-    if paging_state is None:
-        return INT.pack(flags) + INT.pack(len(columns)) + specs
-    return INT.pack(flags | _HAS_MORE_PAGES) + INT.pack(len(columns)) + encode_bytes(paging_state) + specs
+def rows_metadata(
+    columns: Sequence[ColumnSpec], skip: bool, paging_state: bytes | None, changed: bytes | None = None
+) -> bytes:
+    """What stands before the row count. `changed` is the id of columns that the client does not know: they are told."""
+    flags, specs = _cached_specs(tuple(columns))
+    state = b""
+    if paging_state is not None:
+        flags, state = flags | _HAS_MORE_PAGES, encode_bytes(paging_state)
+    if changed is not None:
+        flags, specs = flags | _METADATA_CHANGED, encode_short_bytes(changed) + specs
+    elif skip:
+        flags, specs = flags | _NO_METADATA, b""
+    return INT.pack(flags) + INT.pack(len(columns)) + state + specs
+
+
+@lru_cache(maxsize=1024)
+def metadata_id(columns: tuple[ColumnSpec, ...] | None) -> bytes:
+    """What a client recognises by that the columns of a prepared statement are still those that it knows: made, as in
+    ScyllaDB, from their names and types, fields of user types included."""
+    told = (encode_string(column.name) + encode_string(marshal_class(column.type)) for column in columns or ())
+    return hashlib.sha256(b"".join(told)).digest()[:16]
 
 
 def encode_cells(rows: Iterable[Sequence[bytes | None]]) -> tuple[int, bytes]:
@@ -121,12 +138,17 @@ def prepared_body(
     columns: Sequence[ColumnSpec] | None,
     *,
     lwt_mark: bool = False,
+    metadata_ids: bool = False,
 ) -> bytes:
-    """`columns` is None for statements that give no rows. v3 knows no partition key indexes."""
+    """`columns` is None for statements that give no rows. v3 knows no partition key indexes; nor are they told where
+    the bind variables belong to several tables."""
     flags, specs = _specs(binds) if binds else (0, b"")
+    if not flags & _GLOBAL_SPEC:
+        key_indexes = ()
     parts = [
         _PREPARED,
         encode_short_bytes(statement_id),
+        encode_short_bytes(metadata_id(None if columns is None else tuple(columns))) if metadata_ids else b"",
         INT.pack(flags | LWT_MARK if lwt_mark else flags),
         INT.pack(len(binds)),
     ]

@@ -8,16 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from connector.values.types import (
-    CqlType,
-    ListType,
-    MapType,
-    NativeType,
-    SetType,
-    TupleType,
-    UserType,
-    VectorType,
-)
+from connector.values import ByNative, CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 from embedded.scylla.protocol.primitives import SHORT, encode_string
 
 _CUSTOM: Final = 0x0000
@@ -27,7 +18,7 @@ _SET: Final = 0x0022
 _UDT: Final = 0x0030
 _TUPLE: Final = 0x0031
 
-_NATIVE: Final = {
+_NATIVE: Final[ByNative[int]] = {
     "ascii": 0x0001,
     "bigint": 0x0002,
     "blob": 0x0003,
@@ -40,7 +31,6 @@ _NATIVE: Final = {
     "timestamp": 0x000B,
     "uuid": 0x000C,
     "text": 0x000D,
-    "varchar": 0x000D,
     "varint": 0x000E,
     "timeuuid": 0x000F,
     "inet": 0x0010,
@@ -51,7 +41,7 @@ _NATIVE: Final = {
     "duration": 0x0015,
 }
 
-_MARSHAL: Final = {
+_MARSHAL: Final[ByNative[str]] = {
     "ascii": "AsciiType",
     "bigint": "LongType",
     "blob": "BytesType",
@@ -66,7 +56,6 @@ _MARSHAL: Final = {
     "int": "Int32Type",
     "smallint": "ShortType",
     "text": "UTF8Type",
-    "varchar": "UTF8Type",
     "time": "TimeType",
     "timestamp": "TimestampType",
     "timeuuid": "TimeUUIDType",

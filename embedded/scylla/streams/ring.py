@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from embedded.scylla.clock import Clock
@@ -72,6 +72,7 @@ class VnodeStreams:
 
     def __init__(self, clock: Clock, *, ring_delay: float = 0.0, seed: int | None = None) -> None:
         self._clock = clock
+        self.writer_knows: Callable[[], int | None] = lambda: None
         self._random = random.Random(seed)
         self.ring_delay = ring_delay
         self.nodes: dict[int, RingNode] = {}
@@ -132,14 +133,13 @@ class VnodeStreams:
     def stream_for(self, token: int, timestamp: int) -> bytes:
         """The stream of a write (µs), or the error that rejects it."""
         now = self._clock.now_us()
+        as_of = self.writer_knows()
+        if as_of is not None:
+            known = self._visible(as_of) or self.generations[:1]
+            return known[select_generation([each.timestamp * 1000 for each in known], timestamp, now)].stream_for(token)
         if self._newest_us <= timestamp <= now + LEEWAY_US and self._newest_us <= now - LEEWAY_US:
             return self.generations[-1].stream_for(token)
         return self.generations[select_generation(self._starts_us, timestamp, now)].stream_for(token)
-
-    def generation_at(self, timestamp: int) -> Generation | None:
-        """The generation that covers a time (µs), without any check against the clock."""
-        found = [generation for generation in self.generations if generation.timestamp * 1000 <= timestamp]
-        return found[-1] if found else None
 
     def timestamps(self, as_of: int | None = None) -> list[int]:
         """`cdc_generation_timestamps`: newest first, as known at `as_of` (ms)."""

@@ -25,10 +25,10 @@ _ADVICE = (
 
 
 def format_timestamp(micros: int) -> str:
-    """As ScyllaDB prints write timestamps: `2026/11/21 14:41:24.123456`; a timestamp beyond any calendar as
-    it is."""
+    """As ScyllaDB prints write timestamps, with nanoseconds: `2026/11/21 14:41:24.123456000`; a timestamp beyond any
+    calendar as it is."""
     try:
-        return (_EPOCH + timedelta(microseconds=micros)).strftime("%Y/%m/%d %H:%M:%S.%f")
+        return (_EPOCH + timedelta(microseconds=micros)).strftime("%Y/%m/%d %H:%M:%S.%f000")
     except OverflowError:
         return str(micros)
 
@@ -88,7 +88,6 @@ def select_stream_set(starts_us: Sequence[int], timestamp: int, now: int, table_
     found = bisect_right(starts_us, timestamp) - 1
     if found < 0:
         raise ServerError(
-            f"cdc::metadata::get_stream: could not find any CDC streams for table {table_id} "
-            f"for timestamp {format_timestamp(timestamp)}."
+            f"cdc::metadata::get_stream: could not find any CDC streams for table {table_id} for timestamp {timestamp}."
         )
     return found

@@ -8,7 +8,7 @@ each write, and the rows of the stream tables for the system tables, on request 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from embedded.scylla.clock import Clock
 from embedded.scylla.streams.ring import Generation, RingNode, VnodeStreams
@@ -44,6 +44,10 @@ class StreamService:
     @ring_delay.setter
     def ring_delay(self, seconds: float) -> None:
         self.vnodes.ring_delay = self.tablets.ring_delay = seconds
+
+    def let_writers_know(self, as_of: Callable[[], int | None]) -> None:
+        """``as_of`` tells, of whoever carries a write out, when it last heard of stream sets (ms; None: of all)."""
+        self.vnodes.writer_knows = self.tablets.writer_knows = as_of
 
     def add_node(self, number: int) -> RingNode:
         """A node bootstraps: its tokens join the ring and a new generation is made."""

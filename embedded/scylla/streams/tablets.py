@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -69,6 +69,7 @@ class TabletStreams:
 
     def __init__(self, clock: Clock, *, ring_delay: float = 0.0, seed: int | None = None) -> None:
         self._clock = clock
+        self.writer_knows: Callable[[], int | None] = lambda: None
         self._random = random.Random(seed)
         self.ring_delay = ring_delay
         self.tables: dict[tuple[str, str], TabletTable] = {}
@@ -156,15 +157,15 @@ class TabletStreams:
                 f"cdc::metadata::get_stream: could not find stream metadata for table {keyspace}.{table}."
             )
         now = self._clock.now_us()
+        as_of = self.writer_knows()
+        if as_of is not None:
+            known = [each for each in history.sets if each.announced <= as_of] or history.sets[:1]
+            starts = [each.timestamp * 1000 for each in known]
+            return known[select_stream_set(starts, timestamp, now, history.log_id)].stream_for(token)
         if history.starts_us[-1] <= timestamp <= now + LEEWAY_US:
             return history.sets[-1].stream_for(token)
         found = select_stream_set(history.starts_us, timestamp, now, history.log_id)
         return history.sets[found].stream_for(token)
-
-    def set_at(self, keyspace: str, table: str, timestamp: int) -> StreamSet | None:
-        """The set that covers a time (µs), without any check against the clock."""
-        found = [each for each in self._history(keyspace, table).sets if each.timestamp * 1000 <= timestamp]
-        return found[-1] if found else None
 
     def timestamps(self, keyspace: str, table: str, as_of: int | None = None) -> list[int]:
         """`system.cdc_timestamps`: newest first, as known at `as_of` (ms)."""

@@ -17,32 +17,15 @@ from embedded.scylla.identity import (
     PARTITIONER,
     RACK,
     RELEASE_VERSION,
-    SCYLLA_VERSION,
 )
 from embedded.scylla.nodes import Node
 from embedded.scylla.schema import Table
 from embedded.scylla.system_tables.definition import Row, Scan, system_table
+from embedded.scylla.system_tables.features import features
 
 if TYPE_CHECKING:
-    from embedded.scylla.cluster import Cluster
+    from embedded.scylla.system_tables.state import ClusterState
 
-_FEATURES: Final = ",".join(
-    (
-        "CDC",
-        "CDC_GENERATIONS_V2",
-        "CDC_WITH_TABLETS",
-        "COLLECTION_INDEXING",
-        "LWT",
-        "PER_TABLE_PARTITIONERS",
-        "RANGE_SCAN_DATA_VARIANT",
-        "SCHEMA_TABLES_V3",
-        "SUPPORTS_RAFT_CLUSTER_MANAGEMENT",
-        "TABLETS",
-        "TRUNCATION_TABLE",
-        "UDF",
-        "VIEW_VIRTUAL_COLUMNS",
-    )
-)
 LOCAL: Final = system_table(
     "system",
     "local",
@@ -73,74 +56,18 @@ CLIENTS: Final = system_table(
     ["port", "client_type"],
     comment="list of connected clients",
 )
-CLUSTER_STATUS: Final = system_table(
-    "system",
-    "cluster_status",
-    "peer inet, dc text, host_id uuid, load text, owns float, rack text, status text, tokens int, up boolean",
-    ["peer"],
-)
-TOKEN_RING: Final = system_table(
-    "system",
-    "token_ring",
-    "keyspace_name text, start_token text, endpoint inet, dc text, end_token text, rack text",
-    ["keyspace_name"],
-    ["start_token", "endpoint"],
-)
 ROLES: Final = system_table(
     "system",
     "roles",
     "role text, can_login boolean, is_superuser boolean, member_of set<text>, salted_hash text",
     ["role"],
 )
-EMPTY: Final = (
-    system_table(
-        "system",
-        "size_estimates",
-        "keyspace_name text, table_name text, range_start text, range_end text, mean_partition_size bigint,"
-        " partitions_count bigint",
-        ["keyspace_name"],
-        ["table_name", "range_start", "range_end"],
-    ),
-    system_table(
-        "system",
-        "built_views",
-        "keyspace_name text, view_name text, status_replicated boolean",
-        ["keyspace_name"],
-        ["view_name"],
-    ),
-    system_table(
-        "system",
-        "compaction_history",
-        "id uuid, bytes_in bigint, bytes_out bigint, columnfamily_name text, compacted_at timestamp,"
-        " keyspace_name text, rows_merged map<int, bigint>",
-        ["id"],
-    ),
-    system_table("system", "role_members", "role text, member text", ["role"], ["member"]),
-    system_table(
-        "system", "role_permissions", "role text, resource text, permissions set<text>", ["role"], ["resource"]
-    ),
-    system_table(
-        "system_traces",
-        "sessions",
-        "session_id uuid, client inet, command text, coordinator inet, duration int, parameters map<text, text>,"
-        " request text, request_size int, response_size int, started_at timestamp, username text",
-        ["session_id"],
-    ),
-    system_table(
-        "system_traces",
-        "events",
-        "session_id uuid, event_id timeuuid, activity text, scylla_parent_id bigint, scylla_span_id bigint,"
-        " source inet, source_elapsed int, thread text",
-        ["session_id"],
-        ["event_id"],
-    ),
-)
 
 
 class LocalTables:
     """Rows of the tables above."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._build = uuid.UUID(int=0)
 
@@ -151,8 +78,6 @@ class LocalTables:
             (VERSIONS, self.versions),
             (SCYLLA_LOCAL, self.scylla_local),
             (CLIENTS, self.clients),
-            (CLUSTER_STATUS, self.cluster_status),
-            (TOKEN_RING, self.token_ring),
             (ROLES, self.roles),
         ]
 
@@ -167,7 +92,7 @@ class LocalTables:
             "release_version": RELEASE_VERSION,
             "rpc_address": node.address,
             "schema_version": self._cluster.schema.version,
-            "supported_features": _FEATURES,
+            "supported_features": ",".join(features(node.version)),
             "tokens": self._tokens(node),
         }
 
@@ -191,11 +116,12 @@ class LocalTables:
             yield {**self._shared(node), "peer": node.address, "preferred_ip": node.address}
 
     def versions(self) -> Iterator[Row]:
-        yield {"key": "local", "version": SCYLLA_VERSION, "build_mode": "embedded", "build_id": str(self._build)}
+        version = self._cluster.answering.version.release
+        yield {"key": "local", "version": version, "build_mode": "embedded", "build_id": str(self._build)}
 
     def scylla_local(self) -> Iterator[Row]:
         yield {"key": "group0_schema_version", "value": str(self._cluster.schema.version)}
-        yield {"key": "enabled_features", "value": _FEATURES}
+        yield {"key": "enabled_features", "value": ",".join(features(self._cluster.answering.version))}
         yield {"key": "topology_change_kind", "value": "topology_change_kind_raft"}
 
     def clients(self) -> Iterator[Row]:
@@ -216,39 +142,6 @@ class LocalTables:
                 "ssl_enabled": client.encrypted,
                 "username": client.user or "anonymous",
             }
-
-    def cluster_status(self) -> Iterator[Row]:
-        nodes = list(self._cluster.nodes)
-        for node in nodes:
-            yield {
-                "peer": node.address,
-                "dc": DATACENTER,
-                "host_id": node.host_id,
-                "load": "0",
-                "owns": 1 / len(nodes),
-                "rack": RACK,
-                "status": "NORMAL",
-                "tokens": len(self._tokens(node)),
-                "up": node.up,
-            }
-
-    def token_ring(self) -> Iterator[Row]:
-        owners = {
-            token: node for node in self._cluster.nodes for token in self._cluster.streams.node_tokens(node.number)
-        }
-        ends = sorted(owners)
-        for keyspace in self._cluster.schema.keyspaces.values():
-            if keyspace.uses_tablets:
-                continue
-            for at, end in enumerate(ends):
-                yield {
-                    "keyspace_name": keyspace.name,
-                    "start_token": str(ends[at - 1]),
-                    "endpoint": owners[end].address,
-                    "dc": DATACENTER,
-                    "end_token": str(end),
-                    "rack": RACK,
-                }
 
     def roles(self) -> Iterator[Row]:
         credentials = self._cluster.settings.credentials

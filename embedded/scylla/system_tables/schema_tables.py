@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from embedded.scylla.schema import MURMUR3, Keyspace, Schema, Table
 from embedded.scylla.system_tables.definition import Row, Scan, system_table
+from embedded.scylla.versions import Version
 
 _KEYSPACE: Final = "system_schema"
 _LOCATOR: Final = "org.apache.cassandra.locator."
@@ -21,8 +22,7 @@ def _of_keyspace(name: str, columns: str, *clustering: str) -> Table:
 
 KEYSPACES: Final = _of_keyspace(
     "keyspaces",
-    "durable_writes boolean, replication frozen<map<text, text>>, replication_v2 frozen<map<text, text>>,"
-    " next_replication frozen<map<text, text>>",
+    "durable_writes boolean, replication frozen<map<text, text>>, replication_v2 frozen<map<text, text>>",
 )
 SCYLLA_KEYSPACES: Final = _of_keyspace(
     "scylla_keyspaces",
@@ -39,9 +39,8 @@ TABLES: Final = _of_keyspace(
 )
 SCYLLA_TABLES: Final = _of_keyspace(
     "scylla_tables",
-    "table_name text, cdc map<text, text>, committed_by_group0 boolean, in_memory boolean,"
-    " large_data_guardrails_enabled boolean, partitioner text, storage_engine text, tablets map<text, text>,"
-    " version uuid",
+    "table_name text, cdc frozen<map<text, text>>, committed_by_group0 boolean, in_memory boolean, partitioner text,"
+    " tablets frozen<map<text, text>>, version uuid",
     "table_name",
 )
 COLUMNS: Final = _of_keyspace(
@@ -53,7 +52,7 @@ COLUMNS: Final = _of_keyspace(
 )
 DROPPED_COLUMNS: Final = _of_keyspace(
     "dropped_columns",
-    "table_name text, column_name text, dropped_time timestamp, kind text, type text",
+    "table_name text, column_name text, dropped_time timestamp, type text",
     "table_name",
     "column_name",
 )
@@ -102,9 +101,9 @@ EMPTY: Final = (
     ),
     _of_keyspace(
         "view_virtual_columns",
-        "view_name text, column_name text, clustering_order text, column_name_bytes blob, kind text, position int,"
+        "table_name text, column_name text, clustering_order text, column_name_bytes blob, kind text, position int,"
         " type text",
-        "view_name",
+        "table_name",
         "column_name",
     ),
     _of_keyspace(
@@ -126,22 +125,29 @@ _OPTION_DEFAULTS: Final[Mapping[str, Any]] = {
     "read_repair_chance": 0.0,
     "speculative_retry": "99.0PERCENTILE",
 }
+#: A column without values has a type of its own, which clients know by this name.
+_SHOWN_TYPES: Final = {("system.IndexInfo", "value"): "empty"}
+#: The line from which on new tables are compressed with dictionaries.
+_DICTIONARIES_SINCE: Final = "2025.4"
+_WITH_DICTIONARIES: Final = {"sstable_compression": "LZ4WithDictsCompressor"}
 
 
-def _option(table: Table, name: str) -> Any:
+def _option(table: Table, name: str, version: Version) -> Any:
     """The option in the type that its column has; options may be kept as the text they were given in."""
     default = _OPTION_DEFAULTS[name]
+    if name == "compression" and version.since(_DICTIONARIES_SINCE):
+        default = _WITH_DICTIONARIES
     value = table.options.get(name)
     if value is None:
         value = default
     if isinstance(default, Mapping):
-        return [(str(key), str(entry)) for key, entry in value.items()] if isinstance(value, Mapping) else []
+        return _text_map(value) if isinstance(value, Mapping) else []
     return type(default)(value)
 
 
-def table_options(table: Table) -> dict[str, Any]:
-    """All properties of a table that have a column of their own; maps as lists of pairs."""
-    return {name: _option(table, name) for name in _OPTION_DEFAULTS}
+def table_options(table: Table, version: Version) -> dict[str, Any]:
+    """All properties of a table that have a column of their own; maps as lists of pairs, sorted."""
+    return {name: _option(table, name, version) for name in _OPTION_DEFAULTS}
 
 
 def replication_map(keyspace: Keyspace) -> list[tuple[str, str]]:
@@ -154,8 +160,9 @@ def replication_map(keyspace: Keyspace) -> list[tuple[str, str]]:
 class SchemaTables:
     """Rows of the tables above."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, version: Version) -> None:
         self._schema = schema
+        self._like = version
         self._version: object = None
         self._rows: dict[str, list[Row]] = {}
 
@@ -189,7 +196,6 @@ class SchemaTables:
                 "keyspace_name": keyspace.name,
                 "durable_writes": keyspace.durable_writes,
                 "replication": replication,
-                "replication_v2": replication,
             }
 
     def scylla_keyspaces(self) -> Iterator[Row]:
@@ -197,7 +203,7 @@ class SchemaTables:
         for keyspace in self._schema.keyspaces.values():
             if keyspace.tablets is not None:
                 initial = keyspace.tablets.get("initial", 0)
-                yield {"keyspace_name": keyspace.name, "initial_tablets": int(initial), "consistency": "eventual"}
+                yield {"keyspace_name": keyspace.name, "initial_tablets": int(initial)}
 
     def tables(self) -> Iterator[Row]:
         for table in self._schema.all_tables():
@@ -209,7 +215,7 @@ class SchemaTables:
                 "extensions": sorted(table.extensions.items()),
                 "flags": sorted(table.flags),
                 "id": table.id,
-                **table_options(table),
+                **table_options(table, self._like),
             }
 
     def scylla_tables(self) -> Iterator[Row]:
@@ -235,7 +241,7 @@ class SchemaTables:
                     "column_name_bytes": column.name.encode(),
                     "kind": column.kind,
                     "position": column.position,
-                    "type": column.type.cql(),
+                    "type": _SHOWN_TYPES.get((table.full_name, column.name)) or column.type.cql(),
                 }
 
     def dropped_columns(self) -> Iterator[Row]:
@@ -246,7 +252,6 @@ class SchemaTables:
                     "table_name": table.name,
                     "column_name": column.name,
                     "dropped_time": column.dropped_us // 1000,
-                    "kind": column.kind,
                     "type": column.type.cql(),
                 }
 

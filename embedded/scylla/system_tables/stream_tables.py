@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from connector.values.ordering import order_key
+from connector.timeuuid import EPOCH_TICKS
+from connector.values import order_key
 from embedded.scylla.schema import Table
 from embedded.scylla.streams.ids import IGNORE_MSB, stream_order
 from embedded.scylla.system_tables.definition import Row, Scan, system_table
 from embedded.scylla.tokens import cdc_token
 
 if TYPE_CHECKING:
-    from embedded.scylla.cluster import Cluster
+    from embedded.scylla.system_tables.state import ClusterState
 
 
 class StreamOrdered(Table):
@@ -90,12 +91,11 @@ STREAMS_HISTORY: Final = system_table(
 )
 TIMESTAMPS_KEY: Final = "timestamps"
 _CURRENT: Final = 0
-_UUID_EPOCH: Final = 0x01B21DD213814000
 
 
-def _generation_id(timestamp: int) -> uuid.UUID:
+def generation_id(timestamp: int) -> uuid.UUID:
     """A version 1 UUID of this millisecond; always the same one."""
-    ticks = timestamp * 10_000 + _UUID_EPOCH
+    ticks = timestamp * 10_000 + EPOCH_TICKS
     parts = (ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, ticks >> 48 & 0x0FFF, 0x80, 0, 0)
     return uuid.UUID(fields=parts, version=1)
 
@@ -103,7 +103,7 @@ def _generation_id(timestamp: int) -> uuid.UUID:
 class StreamTables:
     """Rows of the tables above."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
 
     def scans(self) -> list[tuple[Table, Scan]]:
@@ -134,7 +134,7 @@ class StreamTables:
         for timestamp, range_end, streams in self._cluster.streams.generation_streams(self._as_of):
             yield {
                 "key": "cdc_generations",
-                "id": _generation_id(timestamp),
+                "id": generation_id(timestamp),
                 "range_end": range_end,
                 "ignore_msb": IGNORE_MSB,
                 "streams": streams,

@@ -25,6 +25,14 @@ TABLES = {
         "CREATE TABLE {name} (pk int, c1 int, c2 int, v1 int, PRIMARY KEY (pk, c1, c2)) "
         "WITH CLUSTERING ORDER BY (c1 DESC, c2 ASC)"
     ),
+    "tm": (
+        "CREATE TABLE {name} (pk int, c1 int, c2 int, c3 int, PRIMARY KEY (pk, c1, c2, c3)) "
+        "WITH CLUSTERING ORDER BY (c1 ASC, c2 DESC, c3 ASC)"
+    ),
+    "tn": (
+        "CREATE TABLE {name} (pk int, c1 int, c2 int, c3 int, PRIMARY KEY (pk, c1, c2, c3)) "
+        "WITH CLUSTERING ORDER BY (c1 ASC, c2 ASC, c3 DESC)"
+    ),
 }
 BASE_ROWS = (
     "INSERT INTO t (pk,ck,v1,v2,m,st,u) VALUES (0,0,1,2,{1:1},{1,2},{a:7,b:8})",

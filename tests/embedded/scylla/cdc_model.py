@@ -3,17 +3,22 @@
 Comes in: writes (`Write` and the functions that make them) grouped into requests. Goes out: for each request the log
 rows it leaves, as `ModelRow`s. The model keeps the base table itself, cell by cell with timestamps, for the images.
 
-A multi-cell value is a dict: element key → value (sets: key → key, user types: field index → value).
+A multi-cell value is a dict: element key → value (sets: key → key, user types: field index → value, lists: position →
+value, a position being a time and the element's number within the request).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 Key = tuple[int, ...]
 NEVER = -(10**18)
+PAST = -(10**9)
+"""Where the time of what is prepended to a list is counted back from."""
+MOST_ELEMENTS = 1 << 17
 
 
 class Stamp(NamedTuple):
@@ -56,7 +61,9 @@ class Shape:
         return sorted(keys, reverse=self.descending)
 
 
-Range = tuple[tuple[Key, bool], tuple[Key, bool], int]
+Bound = tuple[Key, bool]
+Range = tuple[Bound, Bound, int]
+Place = tuple[float, ...]
 
 
 @dataclass
@@ -67,6 +74,7 @@ class Request:
     rows: dict[Key, Line] = field(default_factory=dict)
     ranges: list[Range] = field(default_factory=list)
     deleted: int | None = None
+    elements: int = 0
 
     def row(self, key: Key) -> Line:
         return self.rows.setdefault(key, Line())
@@ -135,8 +143,60 @@ def delete_column(shape: Shape, cells: dict[str, Stamp | Many], column: str, at:
     _put(cells, column, Many(at) if column in shape.kinds else Stamp(at, 0, None))
 
 
-def delete_range(request: Request, start: tuple[Key, bool], end: tuple[Key, bool], at: int) -> None:
-    request.ranges.append((start, end, at))
+def write_list(
+    request: Request, cells: dict[str, Stamp | Many], verb: str, values: Sequence[int], at: int, ttl: int
+) -> None:
+    """`l = […]` (set), `l = l + […]` (append), `l = […] + l` (prepend); elements are counted through the request."""
+    first = MOST_ELEMENTS - request.elements - len(values) if verb == "prepend" else request.elements
+    request.elements += len(values)
+    time = PAST - at if verb == "prepend" else at
+    live = {(time, first + place): Stamp(at, ttl, value) for place, value in enumerate(values)}
+    _put(cells, "l", Many(at - 1 if verb == "set" else None, live))
+
+
+def delete_row(request: Request, key: Key, at: int) -> None:
+    line = request.row(key)
+    line.deleted = max(at, line.deleted or at)
+
+
+def delete_range(shape: Shape, request: Request, start: Bound, end: Bound, at: int) -> None:
+    """A closed range of one row is a row delete. Others are laid over each other: where they overlap the latest counts,
+    and neighbours of one time are one range."""
+    row = only_row(shape, start, end)
+    if row is not None:
+        delete_row(request, row, at)
+        return
+    laid = [
+        (_place(shape, low, -1), _place(shape, high, 1), stamp)
+        for low, high, stamp in [*request.ranges, (start, end, at)]
+    ]
+    pieces: list[tuple[Place, Place, int]] = []
+    for low, high in pairwise(sorted({place for piece in laid for place in piece[:2]})):
+        stamps = [stamp for begin, finish, stamp in laid if begin <= low and high <= finish]
+        if not stamps:
+            continue
+        if pieces and pieces[-1][1:] == (low, max(stamps)):
+            low = pieces.pop()[0]
+        pieces.append((low, high, max(stamps)))
+    request.ranges = [(_bound(shape, low, -1), _bound(shape, high, 1), stamp) for low, high, stamp in pieces]
+
+
+def _place(shape: Shape, bound: Bound, side: int) -> Place:
+    """Where a bound lies in storage order; `side` is -1 for a start and 1 for an end."""
+    prefix, inclusive = bound
+    behind = side if inclusive else -side
+    return (*(-value if shape.descending else value for value in prefix), behind * float("inf"))
+
+
+def _bound(shape: Shape, place: Place, side: int) -> Bound:
+    *prefix, behind = place
+    return tuple(int(-value if shape.descending else value) for value in prefix), (behind > 0) == (side > 0)
+
+
+def only_row(shape: Shape, start: Bound, end: Bound) -> Key | None:
+    """The row of a range that is closed and holds just one."""
+    whole = start[1] and end[1] and start[0] == end[0] and len(start[0]) == len(shape.clustering)
+    return start[0] if whole else None
 
 
 class BaseTable:

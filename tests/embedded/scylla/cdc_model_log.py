@@ -11,7 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.embedded.scylla.cdc_model import BaseTable, Key, Line, Many, ModelRow, Range, Request, Shape, Stamp, inside
+from tests.embedded.scylla.cdc_model import (
+    BaseTable,
+    Key,
+    Line,
+    Many,
+    ModelRow,
+    Range,
+    Request,
+    Shape,
+    Stamp,
+    inside,
+    only_row,
+)
 
 
 class _Split(Exception):
@@ -252,6 +264,12 @@ class ModelLog:
                 self._add(3, key)
                 self._rows.pop(key, None)
         for start, end, _ in request.ranges:
+            row = only_row(shape, start, end)
+            if row is not None:
+                # What a later range left of an earlier one; only a split meets such.
+                self._add(3, row)
+                self._rows.pop(row, None)
+                continue
             self._add(5 if start[1] else 6, start[0])
             self._add(7 if end[1] else 8, end[0])
             for key in [key for key in self._rows if inside(key, start, end, shape.descending)]:

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
+
+from tests.embedded.scylla.cdc_model import PAST
 
 UUID_EPOCH = 0x01B21DD213814000
+REFERENCE_US = 1_262_304_000_000_000
+"""The start of 2010, at which the times of prepended elements are mirrored."""
 _FIXED = {"cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch"}
 
 
@@ -67,3 +72,10 @@ def log_rows(session: Any, table: str, base: int, *, since: int | None = None) -
             )
         )
     return sorted(rows, key=lambda row: (row.time, row.number))
+
+
+def list_position(key: UUID, base: int) -> tuple[int, int]:
+    """A list element's position as the model has it."""
+    micros, tick = divmod(key.time - UUID_EPOCH, 10)
+    time = micros - base if micros > REFERENCE_US else PAST - (2 * REFERENCE_US - micros - base)
+    return time, tick << 14 | ((key.int >> 48 & 0x3FFF) ^ 0x80)

@@ -18,17 +18,21 @@ from tests.embedded.scylla.cdc_model import (
     Shape,
     delete_column,
     delete_range,
+    delete_row,
     write_elements,
+    write_list,
     write_value,
 )
 
-KINDS = {"m": "map", "st": "set", "u": "udt", "sm": "map"}
-TWO_KEYS = Shape(clustering=("c1", "c2"), static=("s", "s2", "sm"), regular=("m", "st", "u", "v1", "v2"), kinds=KINDS)
-DESCENDING = Shape(clustering=("c1",), static=("s",), regular=("m", "u", "v1", "v2"), kinds=KINDS, descending=True)
-NO_CLUSTERING = Shape(clustering=(), regular=("m", "st", "v1", "v2"), kinds=KINDS)
+KINDS = {"m": "map", "st": "set", "u": "udt", "sm": "map", "l": "list"}
+TWO_KEYS = Shape(
+    clustering=("c1", "c2"), static=("s", "s2", "sm"), regular=("l", "m", "st", "u", "v1", "v2"), kinds=KINDS
+)
+DESCENDING = Shape(clustering=("c1",), static=("s",), regular=("l", "m", "u", "v1", "v2"), kinds=KINDS, descending=True)
+NO_CLUSTERING = Shape(clustering=(), regular=("l", "m", "st", "v1", "v2"), kinds=KINDS)
 SHAPES = (TWO_KEYS, DESCENDING, NO_CLUSTERING)
 
-_TYPES = {"m": "map<int,int>", "sm": "map<int,int>", "st": "set<int>", "u": "udt"}
+_TYPES = {"m": "map<int,int>", "sm": "map<int,int>", "st": "set<int>", "u": "udt", "l": "list<int>"}
 
 
 def create_table(shape: Shape, name: str, options: Mapping[str, str]) -> str:
@@ -55,17 +59,18 @@ class Statement:
     end: tuple[Key, bool] = ((), True)
     at: int = 0
     ttl: int = 0
+    #: What happens to the list: set, append or prepend, and its values.
+    elements_of_l: tuple[str, tuple[int, ...]] | None = None
 
     def apply(self, shape: Shape, request: Request) -> None:
         """Add this statement's writes to a request of the model."""
         if self.kind == "partition":
             request.deleted = max(self.at, request.deleted or self.at)
         elif self.kind == "range":
-            delete_range(request, self.start, self.end, self.at)
+            delete_range(shape, request, self.start, self.end, self.at)
         elif self.kind == "row":
             assert self.key is not None
-            line = request.row(self.key)
-            line.deleted = max(self.at, line.deleted or self.at)
+            delete_row(request, self.key, self.at)
         else:
             self._apply_columns(shape, request)
 
@@ -81,6 +86,8 @@ class Statement:
                 write_value(shape, cells, column, value, self.at, self.ttl)
         for column, elements in self.elements:
             write_elements(self._cells(shape, request, column), column, dict(elements), self.at, self.ttl)
+        if self.elements_of_l is not None:
+            write_list(request, self._cells(shape, request, "l"), *self.elements_of_l, self.at, self.ttl)
 
     def _cells(self, shape: Shape, request: Request, column: str) -> dict[str, Any]:
         if column in shape.static:
@@ -94,12 +101,18 @@ class Statement:
         if self.kind == "insert":
             names = ["pk", *(shape.clustering if self.key is not None else ()), *(name for name, _ in self.values)]
             shown = ["0", *map(str, self.key or ()), *(_literal(column, value) for column, value in self.values)]
+            if self.elements_of_l is not None:
+                names, shown = [*names, "l"], [*shown, str(list(self.elements_of_l[1]))]
             ttl = f" AND TTL {self.ttl}" if self.ttl else ""
             return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(shown)}) {stamp}{ttl}"
         if self.kind == "update":
             sets = [f"{column} = {_literal(column, value)}" for column, value in self.values]
             for column, elements in self.elements:
                 sets += [_element(column, key, value) for key, value in elements]
+            if self.elements_of_l is not None:
+                verb, elements_of_l = self.elements_of_l
+                given = str(list(elements_of_l))
+                sets.append(f"l = {({'set': '{}', 'append': 'l + {}', 'prepend': '{} + l'}[verb]).format(given)}")
             ttl = f" AND TTL {self.ttl}" if self.ttl else ""
             return f"UPDATE {table} {stamp}{ttl} SET {', '.join(sets)} WHERE {self._where(shape)}"
         names = [column for column, _ in self.values]
@@ -112,7 +125,8 @@ class Statement:
         if self.kind == "range":
             common = 0
             (low, low_in), (high, high_in) = self.start, self.end
-            while common < min(len(low), len(high)) and low[common] == high[common]:
+            last = len(shape.clustering) - 1 if low == high else len(shape.clustering)
+            while common < min(len(low), len(high), last) and low[common] == high[common]:
                 parts.append(f"{shape.clustering[common]} = {low[common]}")
                 common += 1
             after, before = (">", "<") if not shape.descending else ("<", ">")
@@ -170,6 +184,8 @@ def _value(draw: st.DrawFn, column: str) -> Any:
         return draw(st.dictionaries(st.integers(0, 3), _small, min_size=1, max_size=3))
     if column == "st":
         return {key: key for key in draw(st.sets(st.integers(0, 3), min_size=1, max_size=3))}
+    if column == "l":
+        return None
     if column == "u":
         return draw(st.dictionaries(st.integers(0, 1), _small, min_size=1, max_size=2))
     return draw(_small)
@@ -189,6 +205,16 @@ def _elements(draw: st.DrawFn, column: str) -> tuple[tuple[int, int | None], ...
     return tuple((key, draw(st.none() | _small)) for key in keys)
 
 
+@st.composite
+def _list_change(
+    draw: st.DrawFn, values: tuple[tuple[str, Any], ...], verbs: tuple[str, ...]
+) -> tuple[str, tuple[int, ...]] | None:
+    """A change of the list, unless the statement assigns it already."""
+    if any(name == "l" for name, _ in values) or draw(st.integers(0, 2)):
+        return None
+    return draw(st.sampled_from(verbs)), tuple(draw(st.lists(_small, max_size=3)))
+
+
 def _bound(draw: st.DrawFn, shape: Shape, prefix: Key) -> tuple[Key, bool]:
     if not draw(st.booleans()):
         return prefix, True
@@ -196,13 +222,13 @@ def _bound(draw: st.DrawFn, shape: Shape, prefix: Key) -> tuple[Key, bool]:
 
 
 @st.composite
-def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tuple[int, ...]) -> Statement:
-    """Any statement on partition 0 of a table of this shape."""
+def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tuple[int, ...], ranges: bool) -> Statement:
+    """Any statement on partition 0 of a table of this shape, or any range delete."""
     at, ttl = draw(st.sampled_from(times)), draw(st.sampled_from(ttls))
     kinds = ["insert", "insert", "update", "update", "columns", "row", "partition"]
     if shape.clustering:
         kinds += ["static insert", "static update", "range"]
-    kind = draw(st.sampled_from(kinds))
+    kind = "range" if ranges else draw(st.sampled_from(kinds))
     key: Key = tuple(draw(st.integers(0, 2)) for _ in shape.clustering)
     if kind == "partition" or (kind == "row" and not shape.clustering):
         return Statement("partition", at=at)
@@ -215,9 +241,8 @@ def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tupl
         start, end = _bound(draw, shape, prefix), _bound(draw, shape, prefix)
         low, high = (end, start) if (start[0] > end[0]) != shape.descending and start[0] and end[0] else (start, end)
         if low[0] == high[0]:
-            # One value on both sides is an equality; all columns together would be a row, not a range.
-            prefix = low[0][:-1] if len(low[0]) == len(shape.clustering) else low[0]
-            low = high = (prefix, True)
+            # One value on both sides: an equality, or a closed range of one row.
+            low = high = (low[0], True)
         if not low[0] and not high[0]:
             return Statement("partition", at=at)
         return Statement("range", None, start=low, end=high, at=at)
@@ -227,26 +252,22 @@ def statements(draw: st.DrawFn, shape: Shape, times: tuple[int, ...], ttls: tupl
     if kind == "static update":
         return Statement("update", None, draw(_columns(shape.static, 1)), at=at, ttl=ttl)
     if kind == "insert":
-        return Statement("insert", key, draw(_columns(every, 0)), at=at, ttl=ttl)
+        values = draw(_columns(every, 0))
+        return Statement("insert", key, values, at=at, ttl=ttl, elements_of_l=draw(_list_change(values, ("set",))))
     if kind == "columns":
         return Statement("columns", key, draw(_columns(shape.regular, 1)), at=at)
     values = draw(_columns(every, 0))
     set_already = {name for name, _ in values}
-    many = [name for name in every if name in shape.kinds and name not in set_already]
+    many = [name for name in every if name in shape.kinds and name not in set_already and name != "l"]
     chosen = draw(st.lists(st.sampled_from(many), unique=True, max_size=2)) if many else []
     elements = tuple((name, draw(_elements(name))) for name in chosen)
-    if not values and not elements:
+    change = draw(_list_change(values, ("set", "append", "prepend")))
+    if not values and not elements and change is None:
         values = (("v1", draw(_value("v1"))),)
-    touched = [name for name, _ in values] + [name for name, _ in elements]
+    touched = [name for name, _ in values] + [name for name, _ in elements] + (["l"] if change else [])
     # An UPDATE of statics only may not name a row.
     addressed = key if set(touched) & set(shape.regular) else None
-    return Statement("update", addressed, values, elements, at=at, ttl=ttl)
-
-
-def _one_range(batch: list[Statement]) -> list[Statement]:
-    """Overlapping range tombstones of one request are cut to pieces, which the model does not do."""
-    ranges = [each for each in batch if each.kind == "range"]
-    return [each for each in batch if each.kind != "range" or each is ranges[0]]
+    return Statement("update", addressed, values, elements, at=at, ttl=ttl, elements_of_l=change)
 
 
 @st.composite
@@ -256,7 +277,9 @@ def requests(draw: st.DrawFn, shape: Shape) -> list[Statement]:
         draw(st.sampled_from([(0,), (0,), (0, 1, 2)])),
         draw(st.sampled_from([(0,), (0,), (500,), (0, 500, 600)])),
     )
-    return draw(st.lists(statements(shape, times, ttls), min_size=1, max_size=5))
+    # Range deletes alone, now and then, since few meet each other among everything else.
+    ranges = bool(shape.clustering) and draw(st.integers(0, 3)) == 0
+    return draw(st.lists(statements(shape, times, ttls, ranges), min_size=1, max_size=5))
 
 
 @st.composite
@@ -265,7 +288,6 @@ def histories(draw: st.DrawFn) -> History:
     shape = draw(st.sampled_from(SHAPES))
     batches = draw(st.lists(requests(shape), min_size=1, max_size=6))
     spaced = tuple(
-        tuple(replace(each, at=number * 10 + each.at) for each in _one_range(batch))
-        for number, batch in enumerate(batches)
+        tuple(replace(each, at=number * 10 + each.at) for each in batch) for number, batch in enumerate(batches)
     )
     return History(shape, draw(_OPTIONS), spaced)

@@ -89,7 +89,7 @@ class CellModel:
         return {key for key, (_, expiring, expiry) in best.items() if not expiring or expiry > now}
 
     def rows(self, now: int) -> list[tuple[Any, ...]]:
-        """`(pk, ck, s, m, v, w)` of every visible row, sorted; collections as sorted pairs."""
+        """`(pk, ck, s, m, l, v, w)` of every visible row, sorted; the map as sorted pairs."""
         cells = self._cells(now)
         rows: dict[Key, dict[str, Any]] = {key: {} for key in self._marked(now)}
         statics: dict[int, Any] = {}
@@ -103,10 +103,12 @@ class CellModel:
         found = []
         for (partition, clustering), values in rows.items():
             pairs = sorted(values.get("m", [])) or None
-            found.append((partition, clustering, statics.get(partition), pairs, values.get("v"), values.get("w")))
+            elements = [value for _, value in sorted(values.get("l", []))] or None
+            plain = (values.get("v"), values.get("w"))
+            found.append((partition, clustering, statics.get(partition), pairs, elements, *plain))
         present = {partition for partition, _ in rows}
         found += [
-            (partition, None, value, None, None, None)
+            (partition, None, value, None, None, None, None)
             for partition, value in statics.items()
             if partition not in present
         ]

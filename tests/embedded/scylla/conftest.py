@@ -9,19 +9,22 @@ import pytest
 
 from embedded.scylla.process import EmbeddedScylla
 from tests.embedded.scylla.raw_client import RawClient
+from tests.servers.double import Double
+from tests.servers.plugin import server
+from tests.servers.scylla import Scylla
 
 
 @pytest.fixture(scope="session")
-def scylla() -> Iterator[EmbeddedScylla]:
+def scylla(request: pytest.FixtureRequest) -> Iterator[Scylla]:
     """The session's server: shared, so keyspaces need names of their own, and its clock and nodes stay as they are."""
-    with EmbeddedScylla(ring_delay=0) as server:
-        yield server
+    with server(request.config) as scylla:
+        yield scylla
 
 
 @pytest.fixture
-def own_scylla() -> Iterator[EmbeddedScylla]:
+def own_scylla() -> Iterator[Double]:
     """A server for one test, to be mistreated."""
-    with EmbeddedScylla(ring_delay=0) as server:
+    with Double(ring_delay=0) as server:
         yield server
 
 
@@ -46,9 +49,12 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def keyspace(scylla: EmbeddedScylla) -> str:
+def keyspace(scylla: Scylla) -> str:
     """A vnodes keyspace of this test's own on the shared server."""
-    name = f"own{next(_numbers)}"
+    name = scylla.named(f"own{next(_numbers)}")
+    if not isinstance(scylla, Double):
+        scylla.execute(scylla.keyspace_ddl(name, tablets=False))
+        return name
     replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
     scylla.admin.cql(f"CREATE KEYSPACE {name} WITH replication = {replication} AND tablets = {{'enabled': false}}")
     return name

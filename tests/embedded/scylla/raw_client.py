@@ -94,6 +94,7 @@ class Result:
     rows: list[list[bytes | None]]
     paging_state: bytes | None
     metadata_flags: int
+    metadata_id: bytes | None = None
 
     def dicts(self) -> list[dict[str, bytes | None]]:
         return [dict(zip(self.columns, row)) for row in self.rows]
@@ -107,6 +108,7 @@ class PreparedStatement:
     key_indexes: list[int]
     columns: list[str]
     types: list[int]
+    metadata_id: bytes | None = None
 
 
 def _skip_type(reader: Reader) -> int:
@@ -146,6 +148,7 @@ def parse_rows(body: bytes, known: PreparedStatement | None = None) -> Result:
     assert reader.int32() == 2, "not rows"
     flags, count = reader.int32(), reader.int32()
     state = reader.optional_bytes() if flags & 2 else None
+    metadata_id = reader.short_bytes() if flags & 8 else None
     if flags & 4:
         names = known.columns if known else [str(at) for at in range(count)]
         types = known.types if known else [0] * count
@@ -153,20 +156,21 @@ def parse_rows(body: bytes, known: PreparedStatement | None = None) -> Result:
         names, types = _columns(reader, count, flags)
     rows = [[reader.optional_bytes() for _ in range(count)] for _ in range(reader.int32())]
     assert reader.remaining == 0
-    return Result(names, types, rows, state, flags)
+    return Result(names, types, rows, state, flags, metadata_id)
 
 
-def parse_prepared(body: bytes, version: int = 4) -> PreparedStatement:
+def parse_prepared(body: bytes, version: int = 4, *, metadata_ids: bool = False) -> PreparedStatement:
     reader = Reader(body)
     assert reader.int32() == 4, "not prepared"
     statement_id = reader.short_bytes()
+    metadata_id = reader.short_bytes() if metadata_ids else None
     flags, count = reader.int32(), reader.int32()
     keys = [reader.short() for _ in range(reader.int32())] if version >= 4 else []
     binds, _ = _columns(reader, count, flags)
     result_flags, result_count = reader.int32(), reader.int32()
     columns, types = ([], []) if result_flags & 4 else _columns(reader, result_count, result_flags)
     assert reader.remaining == 0
-    return PreparedStatement(statement_id, flags, binds, keys, columns, types)
+    return PreparedStatement(statement_id, flags, binds, keys, columns, types, metadata_id)
 
 
 class RawClient:
@@ -189,6 +193,7 @@ class RawClient:
         self.version = version
         self.compression: str | None = None
         self.events: list[Response] = []
+        self.metadata_ids = False
         self._stream = 0
 
     def __enter__(self) -> RawClient:
@@ -255,6 +260,7 @@ class RawClient:
         pairs = {"CQL_VERSION": "3.0.0", **options}
         body = struct.pack(">H", len(pairs)) + b"".join(encode_string(k) + encode_string(v) for k, v in pairs.items())
         response = self.ask(frame.STARTUP, body)
+        self.metadata_ids = "SCYLLA_USE_METADATA_ID" in options
         if "COMPRESSION" in options and response.opcode != frame.ERROR:
             self.compression = options["COMPRESSION"]
         return response
@@ -280,10 +286,14 @@ class RawClient:
     def prepare(self, statement: str) -> PreparedStatement:
         response = self.ask(frame.PREPARE, long_string(statement))
         assert response.opcode == frame.RESULT, response.error
-        return parse_prepared(response.body, self.version)
+        return parse_prepared(response.body, self.version, metadata_ids=self.metadata_ids)
 
     def execute(self, statement: PreparedStatement, values: Sequence[Value] = (), **options: Any) -> Response:
-        body = struct.pack(">H", len(statement.id)) + statement.id + parameters(values, **options)
+        body = struct.pack(">H", len(statement.id)) + statement.id
+        if self.metadata_ids:
+            known = statement.metadata_id or b""
+            body += struct.pack(">H", len(known)) + known
+        body += parameters(values, **options)
         return self.ask(frame.EXECUTE, body)
 
     def batch(self, entries: Sequence[tuple[str | PreparedStatement, Sequence[Value]]], *, kind: int = 0) -> Response:

@@ -17,6 +17,8 @@ from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.protocol import frame
 from tests.embedded.scylla.raw_client import RawClient
 
+pytestmark = pytest.mark.only_double("the admin interface")
+
 Connect = Callable[..., RawClient]
 TIMES = "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'"
 TABLETS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import uuid
 from collections import Counter
 from itertools import groupby
@@ -30,6 +29,7 @@ from embedded.scylla.rowstore import RowStore
 from embedded.scylla.schema import Column, Keyspace, Schema, Table, partition_key_bytes
 from embedded.scylla.store import TableStore
 from embedded.scylla.streams.service import StreamService
+from tests.servers.patience import until
 
 USER_TYPES = {"u": parse_type("frozen<int>")}
 PLAIN = {"v": "int", "w": "text"}
@@ -258,9 +258,8 @@ def test_others_are_served_while_a_preload_runs(scylla: EmbeddedScylla, keyspace
     thread = threading.Thread(target=preload)
     thread.start()
     log = f"SELECT pk FROM {keyspace}.t_scylla_cdc_log"
-    deadline = time.monotonic() + 120
-    while not scylla.admin.cql(f"{log} LIMIT 1")["rows"]:
-        assert time.monotonic() < deadline and thread.is_alive(), answers
+    until(lambda: scylla.admin.cql(f"{log} LIMIT 1")["rows"] or not thread.is_alive(), 120, "the first row")
+    assert thread.is_alive(), answers
     scylla.admin.cql(f"INSERT INTO {table} (pk, ck) VALUES (-1, 0)")
     # Ten million rows would take a minute or two; a change of the schema ends it.
     scylla.admin.cql(f"ALTER TABLE {table} ADD w int")

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from connector.timeuuid import micros_of
 from connector.values.binary import decoder
-from connector.values.types import CqlType, UserType
-from embedded.scylla.cdc.log_rows import UUID_EPOCH
+from connector.values.types import CqlType, ListType, UserType
 from embedded.scylla.cdc.tables import Cdc
 from embedded.scylla.clock import Clock
 from embedded.scylla.engine import Engine
@@ -18,6 +18,7 @@ from embedded.scylla.schema import Schema
 from embedded.scylla.streams.service import StreamService
 from tests.embedded.scylla.cdc_model import BaseTable, ModelRow, Request
 from tests.embedded.scylla.cdc_model_log import ModelLog
+from tests.embedded.scylla.cdc_rows import list_position
 from tests.embedded.scylla.cdc_statements import History, create_table, histories
 
 _FIXED = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
@@ -55,7 +56,9 @@ class Server:
 def logged(server: Server, base: int) -> list[ModelRow]:
     rows = []
     for values in server.rows("SELECT * FROM ks.t_scylla_cdc_log"):
-        micros = (values["cdc$time"].time - UUID_EPOCH) // 10
+        if "l" in values:
+            values["l"] = [(list_position(key, base), value) for key, value in values["l"]]
+        micros = micros_of(values["cdc$time"].bytes)
         rows.append(
             ModelRow(
                 micros - base,
@@ -127,6 +130,8 @@ def test_the_base_table_is_what_the_model_says(history: History) -> None:
 def _shown(type_: CqlType, value: Any) -> Any:
     if isinstance(type_, UserType):
         return tuple(value.get(index) for index in range(len(type_.fields)))
+    if isinstance(type_, ListType):
+        return [value[position] for position in sorted(value)]
     if isinstance(value, dict):
         return sorted(value) if "set<" in type_.cql() else sorted(value.items())
     return value

@@ -16,7 +16,8 @@ from embedded.scylla.errors import (
     Unauthorized,
     Unprepared,
 )
-from tests.embedded.scylla.cql_session import CqlSession
+from embedded.scylla.results import Rows
+from tests.embedded.scylla.cql_session import START_US, CqlSession, decoded
 
 TABLE = (
     "CREATE TABLE t (p int, c int, d int, s int static, v int, m map<text, int>, l list<int>, st set<int>,"
@@ -28,12 +29,14 @@ TABLE = (
 def cql() -> CqlSession:
     session = CqlSession()
     session.execute(TABLE)
+    session.execute("CREATE TABLE doubles (p int PRIMARY KEY, d double)")
     session.execute("CREATE TYPE inner_type (a int)")
     session.execute("CREATE TYPE outer_type (a frozen<inner_type>)")
     session.execute("CREATE TYPE alone (a int)")
     session.execute("CREATE TYPE holder (a frozen<set<alone>>)")
     session.execute("CREATE TABLE typed (p frozen<list<outer_type>> PRIMARY KEY)")
     session.execute("CREATE TABLE texts (p int, c text, d text, a date, PRIMARY KEY (p, c, d))")
+    session.execute("CREATE TABLE numbers (p int PRIMARY KEY, d double, f float)")
     return session
 
 
@@ -45,6 +48,8 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("SELECT * FROM t WHERE p = :x AND s = :x AND e = :x ALLOW FILTERING", InvalidRequest, "variable :x has type int"),
     ("SELECT * FROM t WHERE p IN 3", SyntaxException, "no viable alternative at input '3'"),
     ("UPDATE t SET v = 1 WHERE p = 1 AND c = 1 AND d = 1 IF l[0] IN null", SyntaxException, "at input 'null'"),
+    ("INSERT INTO numbers (p, d) VALUES (1, -1e400)", InvalidRequest, "Invalid number format '-1e400'"),
+    ("INSERT INTO numbers (p, f) VALUES (1, 1e39)", InvalidRequest, "marshaling error: Invalid number format '1e39'"),
     ("SELECT * FROM t USING TIMEOUT 3mo", InvalidRequest, "Timeout values cannot be expressed in days/months"),
     ("SELECT * FROM t USING TIMEOUT 60s5ns", InvalidRequest, "granularity finer than milliseconds"),
     ("SELECT * FROM t USING TIMEOUT -10ms", InvalidRequest, "Timeout values must be non-negative"),
@@ -61,7 +66,11 @@ CASES: list[tuple[str, type[CqlError], str]] = [
         InvalidRequest,
         "Slice restrictions are not supported on durations",
     ),
-    (f"UPDATE t USING TIMESTAMP {-(1 << 63)} SET s = 1 WHERE p = 1", InvalidRequest, "Invalid timestamp value"),
+    (
+        f"UPDATE t USING TIMESTAMP {-(1 << 63)} SET s = 1 WHERE p = 1",
+        InvalidRequest,
+        "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]",
+    ),
     ("ALTER TYPE alone ADD b frozen<holder>", InvalidRequest, "as this would create a circular reference"),
     ("ALTER TYPE inner_type RENAME a TO b", InvalidRequest, "used in the partition key column p of table ks.typed"),
     ("CREATE TABLE k (a int PRIMARY KEY) WITH COMPACT STORAGE", InvalidRequest, "'CREATE TABLE WITH COMPACT STORAGE'"),
@@ -81,11 +90,23 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("SELECT * FROM t WHERE p = 'unended", SyntaxException, "line 1:26"),
     ("SELECT * FROM t; SELECT * FROM t", SyntaxException, "line 1:17"),
     ("SELECT * FROM nothing", InvalidRequest, "unconfigured table nothing"),
-    ("SELECT * FROM other.t", InvalidRequest, "Keyspace 'other' does not exist"),
+    ("SELECT * FROM other.t", InvalidRequest, "Keyspace other does not exist"),
     ("SELECT x FROM t", InvalidRequest, "Unrecognized name x"),
     ("SELECT nofunction(v) FROM t", InvalidRequest, "Unknown function nofunction called"),
-    ("SELECT writetime(p) FROM t", InvalidRequest, "PRIMARY KEY part p"),
-    ("SELECT * FROM t WHERE c = 1", InvalidRequest, "use ALLOW FILTERING"),
+    ("SELECT writetime(p) FROM t", InvalidRequest, "WRITETIME is not legal on partition key component p"),
+    ("SELECT * FROM t WHERE d = 1", InvalidRequest, 'PRIMARY KEY column "d" cannot be restricted as preceding'),
+    ("SELECT * FROM t WHERE c = 1 AND v = 1", InvalidRequest, "use ALLOW FILTERING"),
+    ("SELECT 1 FROM t", SyntaxException, "line 1:7 no viable alternative at input '1'"),
+    ("SELECT blobAsText(0x61) FROM t", SyntaxException, "line 1:18 no viable alternative at input '0x61'"),
+    ("SELECT true FROM t", SyntaxException, "line 1:7 no viable alternative at input 'true'"),
+    (
+        "SELECT writetime(m) FROM t",
+        InvalidRequest,
+        "WRITETIME expects an atomic column, but m is a non-frozen collection",
+    ),
+    ("SELECT ttl(st) FROM t", InvalidRequest, "TTL expects an atomic column, but st is a non-frozen collection"),
+    ("SELECT TTL(c) FROM t", InvalidRequest, "TTL is not legal on partition key component c"),
+    ("SELECT a$b FROM t", SyntaxException, "line 1:9 : Syntax error"),
     ("SELECT * FROM t WHERE v = 1", InvalidRequest, "use ALLOW FILTERING"),
     ("SELECT * FROM t WHERE p > 1", InvalidRequest, "Only EQ and IN relation are supported on the partition key"),
     ("SELECT * FROM t WHERE p = 1 AND d = 1", InvalidRequest, 'as preceding column "c" is not restricted'),
@@ -96,7 +117,14 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("SELECT * FROM t WHERE (c, d) NOT IN ((1, 2)) ALLOW FILTERING", InvalidRequest, "NOT IN cannot be used"),
     ("SELECT * FROM t WHERE p = null", InvalidRequest, "Invalid null value in condition for column p"),
     ("SELECT * FROM t WHERE p = 'x'", InvalidRequest, 'Invalid STRING constant (x) for "p" of type int'),
-    ("SELECT * FROM t WHERE p = 1 AND (d, c) > (1, 1)", InvalidRequest, "must appear in the PRIMARY KEY order"),
+    ("SELECT * FROM t WHERE p = 1 AND (d, c) > (1, 1)", InvalidRequest, "may not be skipped in multi-column relations"),
+    (
+        "DELETE FROM t WHERE p = 1 AND c = 1 AND (d) > (1)",
+        InvalidRequest,
+        "may not be skipped in multi-column relations",
+    ),
+    ("DELETE FROM t WHERE p = 1 AND c = 1 AND (c, d) > (1, 1)", InvalidRequest, "Mixing single column relations and"),
+    ("DELETE FROM t WHERE p = 1 AND (c) = (1) AND d > 1", InvalidRequest, "Mixing single column relations and multi"),
     ("SELECT * FROM t WHERE token(c) > 1", InvalidRequest, "must be in the partition key order"),
     ("SELECT * FROM t WHERE p = 1 ORDER BY d", InvalidRequest, "column c doesn't have an ordering or EQ relation"),
     ("SELECT * FROM t WHERE p = 1 AND c IN (1, 2) ORDER BY d", InvalidRequest, "column c doesn't have an ordering"),
@@ -146,12 +174,12 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("CREATE KEYSPACE k WITH replication = {'class': 'Nowhere'}", ConfigurationException, "replication strategy class"),
     ("CREATE KEYSPACE k WITH nonsense = 1", SyntaxException, "Unknown property 'nonsense'"),
     ("CREATE TABLE t (p int PRIMARY KEY)", AlreadyExists, "already existing table"),
-    ("CREATE TABLE x (p int)", InvalidRequest, "No PRIMARY KEY specifed"),
+    ("CREATE TABLE x (p int)", InvalidRequest, "No PRIMARY KEY specified"),
     ("CREATE TABLE x (p list<int> PRIMARY KEY)", InvalidRequest, "non-frozen collection type for PRIMARY KEY"),
     ("CREATE TABLE x (p duration PRIMARY KEY)", InvalidRequest, "duration type is not supported"),
     ("CREATE TABLE x (p int PRIMARY KEY, s int static)", InvalidRequest, "Static columns are only useful"),
     ("CREATE TABLE x (p int PRIMARY KEY, v nothing)", InvalidRequest, "Unknown type ks.nothing"),
-    ("CREATE TABLE x (p int PRIMARY KEY, v counter)", InvalidRequest, "Counters are not supported"),
+    ("CREATE TABLE x (p int PRIMARY KEY, v counter)", InvalidRequest, "The embedded server has no counters"),
     ("CREATE TABLE x (p int PRIMARY KEY, v list<set<int>>)", InvalidRequest, "not allowed inside collections"),
     ("CREATE TABLE x (p int PRIMARY KEY) WITH nonsense = 1", SyntaxException, "Unknown property 'nonsense'"),
     ("ALTER TABLE t ADD v int", InvalidRequest, "conflicts with an existing column"),
@@ -162,9 +190,61 @@ CASES: list[tuple[str, type[CqlError], str]] = [
     ("DROP TABLE nothing", InvalidRequest, "Cannot drop non existing table 'nothing'"),
     ("DROP KEYSPACE nothing", ConfigurationException, "non existing keyspace"),
     ("USE nothing", InvalidRequest, "Keyspace 'nothing' does not exist"),
-    ("CREATE INDEX ON t (v)", InvalidRequest, "not supported"),
-    ("CREATE MATERIALIZED VIEW x AS SELECT * FROM t", InvalidRequest, "not supported"),
-    ("CREATE FUNCTION f(a int) RETURNS NULL ON NULL INPUT", InvalidRequest, "not supported"),
+    ("CREATE INDEX ON t (v)", InvalidRequest, "The embedded server has no secondary indexes"),
+    ("CREATE CUSTOM INDEX i ON t (v) USING 'x'", InvalidRequest, "The embedded server has no secondary indexes"),
+    ("CREATE INDEX IF NOT EXISTS i ON nothing (v)", InvalidRequest, "unconfigured table nothing"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT * FROM t", InvalidRequest, "Unable to include static column 's' which"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT p FROM t", InvalidRequest, "The embedded server has no materialized views"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT p FROM no.t", InvalidRequest, "Keyspace no does not exist"),
+    ("PRUNE MATERIALIZED VIEW t", InvalidRequest, "Ghost rows can only be deleted from materialized views"),
+    ("PRUNE MATERIALIZED VIEW nothing", InvalidRequest, "unconfigured table nothing"),
+    (
+        "CREATE FUNCTION f(a int) RETURNS NULL ON NULL INPUT",
+        InvalidRequest,
+        "embedded server has no user-defined functi",
+    ),
+    ("LIST ROLES", InvalidRequest, "The embedded server has no roles and permissions"),
+    ("CREATE TABLE no.t (p int PRIMARY KEY)", InvalidRequest, "Can't find a keyspace no"),
+    ("DROP TABLE no.t", InvalidRequest, "Cannot drop non existing table 't' in keyspace 'no'."),
+    ("ALTER TABLE no.t ADD v int", InvalidRequest, "Keyspace no does not exist"),
+    ("TRUNCATE no.t", InvalidRequest, "Keyspace no does not exist"),
+    ("CREATE TYPE no.t (a int)", ServerError, "Can't find a keyspace no"),
+    ("ALTER TYPE no.t ADD a int", InvalidRequest, "Cannot alter type in unknown keyspace no"),
+    ("DROP TYPE no.t", InvalidRequest, "Cannot drop type in unknown keyspace no"),
+    ("ALTER TABLE t ADD n counter", ConfigurationException, "Cannot add a counter column (n) in a non counter"),
+    ("ALTER TABLE t RENAME v TO c", InvalidRequest, "another column of that name already exist"),
+    ("ALTER TABLE t ADD p int", InvalidRequest, "Invalid column name p because it conflicts with a PRIMARY KEY part"),
+    ('CREATE TABLE "a b" (p int PRIMARY KEY)', InvalidRequest, '"a b" is not a valid table name (must be alphanumeric'),
+    (f"CREATE TABLE {193 * 'x'} (p int PRIMARY KEY)", InvalidRequest, "Table names shouldn't be more than 192 char"),
+    ("CREATE TABLE x (p int PRIMARY KEY) WITH tombstone_gc = 'x'", ServerError, "tombstone_gc_extension info from str"),
+    ("CREATE TABLE x (p int PRIMARY KEY) WITH cdc = true", ServerError, "Cannot create cdc info from string"),
+    (
+        "CREATE TABLE x (p int PRIMARY KEY) WITH per_partition_rate_limit = 1",
+        ServerError,
+        "per partition rate limit info",
+    ),
+    ("CREATE TABLE x (p int PRIMARY KEY) WITH caching = 'x'", SyntaxException, "It should be a map"),
+    (
+        "CREATE TABLE x (p int PRIMARY KEY) WITH tablets = {'min_tablet_count': 1}",
+        ConfigurationException,
+        "tablet options cannot be used when tablets are disabled for the keyspace",
+    ),
+    (
+        "ALTER TABLE t WITH tablets = {'min_tablet_count': 1}",
+        ConfigurationException,
+        "tablet options cannot be used when tablets are disabled for the keyspace",
+    ),
+    (
+        "UPDATE t USING TIMESTAMP 9999999999999999 SET s = 1 WHERE p = 1",
+        InvalidRequest,
+        "more than 3 days into the fut",
+    ),
+    (
+        "BEGIN BATCH USING TIMESTAMP 9999999999999999 DELETE FROM t WHERE p = 1 APPLY BATCH",
+        InvalidRequest,
+        "Cannot provide a timestamp more than 3 days into the future.",
+    ),
+    ("INSERT INTO doubles (p, d) VALUES (1, 1e400)", InvalidRequest, "marshaling error: Invalid number format '1e400'"),
     ("DROP KEYSPACE system", Unauthorized, "Cannot DROP"),
 ]
 
@@ -187,6 +267,45 @@ def test_more_values_in_an_in_than_scylladb_takes_by_default(cql: CqlSession) ->
         cql.execute(select, list(range(101)))
     with pytest.raises(ServerError, match=r"size of clustering-key IN list .* 121 is greater"):
         cql.execute("SELECT * FROM t WHERE p = 1 AND c IN ? AND d IN ?", list(range(11)), list(range(11)))
+
+
+def test_slices_of_all_partitions_are_served_with_a_warning(cql: CqlSession) -> None:
+    cql.execute("INSERT INTO t (p, c, d, v) VALUES (1, 2, 3, 4)")
+    cql.execute("INSERT INTO t (p, c, d, v) VALUES (2, 1, 3, 4)")
+    for select, keys in (("c = 1", [(2,)]), ("c > 1 AND c < 3", [(1,)]), ("token(p) > 0 AND c >= 1", [])):
+        answer = cql.execute(f"SELECT p FROM t WHERE {select}")
+        assert isinstance(answer, Rows)
+        assert answer.warnings == ("This query should use ALLOW FILTERING and will be rejected in future versions.",)
+        assert decoded(answer) == keys
+    for quiet in ("p = 1 AND c = 2", "c = 1 ALLOW FILTERING"):
+        answer = cql.execute(f"SELECT p FROM t WHERE {quiet}")
+        assert isinstance(answer, Rows) and not answer.warnings
+
+
+def test_timestamps_days_ahead_pass_where_scylladb_does_not_look(cql: CqlSession) -> None:
+    ahead = START_US + 4 * 86_400 * 1_000_000
+    cql.execute("INSERT INTO t (p, c, d, v) VALUES (1, 1, 1, 1)", default_timestamp=ahead)
+    cql.execute(f"BEGIN BATCH INSERT INTO t (p, c, d, v) VALUES (2, 1, 1, 1) USING TIMESTAMP {ahead} APPLY BATCH")
+    cql.execute(f"UPDATE t USING TIMESTAMP {ahead - 2 * 86_400 * 1_000_000} SET s = 1 WHERE p = 3")
+    assert sorted(cql.rows("SELECT p, writetime(v) FROM t WHERE p IN (1, 2)")) == [(1, ahead), (2, ahead)]
+
+
+def test_names_of_bind_markers_in_lists(cql: CqlSession) -> None:
+    def names(where: str) -> list[str]:
+        prepared = cql.engine.prepare(f"SELECT * FROM t WHERE {where}", "ks")
+        return [column.name for column in prepared.variables]
+
+    assert names("p IN (?, ?)") == ["value(in(p))", "value(in(p))"]
+    assert names("p IN ? AND c = ?") == ["in(p)", "c"]
+    assert names("p = 1 AND v IN (?) ALLOW FILTERING") == ["value(in(v))"]
+
+
+def test_what_a_tuple_leaves_out_is_null(cql: CqlSession) -> None:
+    cql.execute("CREATE TABLE tuples (p int PRIMARY KEY, tp tuple<int, text>)")
+    cql.execute("INSERT INTO tuples (p, tp) VALUES (1, ?)", b"")
+    cql.execute("INSERT INTO tuples (p, tp) VALUES (2, (null, null))")
+    cql.execute("INSERT INTO tuples (p, tp) VALUES (3, (1, null))")
+    assert sorted(cql.rows("SELECT p FROM tuples WHERE tp = (null, null) ALLOW FILTERING")) == [(1,), (2,)]
 
 
 def test_no_keyspace_at_all(cql: CqlSession) -> None:

@@ -99,3 +99,19 @@ def test_conditions_know_them_too() -> None:
     cql.execute("DELETE v FROM t WHERE p = 0")
     assert not holds("v NOT IN (null, 2)") and holds("v NOT IN (2)")
     assert holds("v NOT IN ?", None) and not holds("v IN ?", None)
+
+
+@pytest.mark.parametrize("kind", ["tuple<int, text>", "frozen<pair>"])
+def test_a_tuple_without_bytes_is_one_of_nulls(kind: str) -> None:
+    session = CqlSession()
+    session.execute("CREATE TYPE pair (a int, b text)")
+    session.execute(f"CREATE TABLE k (p int, c int, tp {kind}, PRIMARY KEY (p, c))")
+    insert = session.engine.prepare("INSERT INTO k (p, c, tp) VALUES (0, ?, ?)", "ks")
+    for at, raw in enumerate([b"", b"\xff" * 4, b"\xff" * 8, b"\0\0\0\x04\0\0\0\x01"]):
+        session.engine.execute(insert, [at.to_bytes(4, "big"), raw], session.context())
+    nulls = "(null, null)" if kind.startswith("tuple") else "{a: null}"
+    one = "(1, null)" if kind.startswith("tuple") else "{a: 1}"
+    assert session.rows(f"SELECT c FROM k WHERE tp = {nulls} ALLOW FILTERING") == [(0,), (1,), (2,)]
+    assert session.rows(f"SELECT c FROM k WHERE tp IN ({nulls}) ALLOW FILTERING") == [(0,), (1,), (2,)]
+    assert session.rows(f"SELECT c FROM k WHERE tp > {nulls} ALLOW FILTERING") == [(3,)]
+    assert session.rows(f"SELECT c FROM k WHERE tp = {one} ALLOW FILTERING") == [(3,)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedded.scylla.errors import InvalidRequest
+from embedded.scylla.errors import InvalidRequest, Unauthorized
 from embedded.scylla.results import Rows
 from tests.embedded.scylla.cql_session import CqlSession, decoded
 
@@ -135,3 +135,35 @@ def test_durations_are_equal_or_not_but_never_less(kind: str, value: str) -> Non
     assert cql.rows(f"UPDATE k SET v = null WHERE p = 1 IF v != {value}")[0][0] is False
     with pytest.raises(InvalidRequest, match="Slice conditions are not supported"):
         cql.execute(f"UPDATE k SET v = null WHERE p = 1 IF v <= {value}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "consistency"),
+    [
+        ("INSERT INTO k.t (p) VALUES (1) IF NOT EXISTS", 1),
+        ("UPDATE k.t SET v = 1 WHERE p = 9 IF v = 5", 1),
+        ("SELECT * FROM k.t WHERE p = 1", 8),
+    ],
+)
+@pytest.mark.parametrize("tablets", [False, True])
+def test_with_tablets_a_transaction_leaves_a_table(statement: str, consistency: int, tablets: bool) -> None:
+    session = CqlSession()
+    replication = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+    enabled = str(tablets).lower()
+    session.execute(f"CREATE KEYSPACE k WITH replication = {replication} AND tablets = {{'enabled': {enabled}}}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v int)")
+    schema = session.engine.schema
+    session.execute("INSERT INTO k.t (p, v) VALUES (1, 1)")
+    session.execute("SELECT * FROM k.t")
+    assert [table.name for table in schema.tables("k")] == ["t"]
+
+    for _ in range(2):
+        session.execute(statement, consistency=consistency)
+    assert [table.name for table in schema.tables("k")] == (["t", "t$paxos"] if tablets else ["t"])
+    if tablets:
+        assert session.rows('SELECT * FROM k."t$paxos"') == []
+        for change in ('DROP TABLE k."t$paxos"', 'ALTER TABLE k."t$paxos" ADD x int'):
+            with pytest.raises(Unauthorized):
+                session.execute(change)
+    session.execute("DROP TABLE k.t")
+    assert schema.tables("k") == []

@@ -93,14 +93,21 @@ def test_range_tombstones_stay_sorted_and_apart_and_cover_the_same_rows(added: l
         assert found == ([] if expected is None else [expected])
     starts = [start_position(each.start, TABLE.sort_key) for each in ranges]
     assert starts == sorted(starts)
+    for left, right, start in zip(ranges, ranges[1:], starts[1:], strict=False):
+        assert left.timestamp != right.timestamp or end_position(left.end, TABLE.sort_key) != start
 
 
-def test_overlapping_ranges_of_one_time_become_one_and_touching_ones_stay_two() -> None:
+def test_ranges_of_one_time_that_overlap_or_touch_become_one() -> None:
     low, middle, high = Bound(raw(3), True), Bound(raw(2), True), Bound(raw(1), True)
     overlapping = with_range([RangeTombstone(low, middle, 5)], RangeTombstone(middle, high, 5), TABLE.sort_key)
     assert overlapping == [RangeTombstone(low, high, 5)]
-    apart = RangeTombstone(Bound(raw(2), False), high, 5)
-    assert len(with_range([RangeTombstone(low, middle, 5)], apart, TABLE.sort_key)) == 2
+    touching = RangeTombstone(Bound(raw(2), False), high, 5)
+    assert with_range([RangeTombstone(low, middle, 5)], touching, TABLE.sort_key) == [RangeTombstone(low, high, 5)]
+    apart = RangeTombstone(Bound(raw(2, 0), False), high, 5)
+    before = Bound(raw(2, 0), False)
+    assert len(with_range([RangeTombstone(low, before, 5)], apart, TABLE.sort_key)) == 2
+    other_time = RangeTombstone(Bound(raw(2), False), high, 6)
+    assert len(with_range([RangeTombstone(low, middle, 5)], other_time, TABLE.sort_key)) == 2
 
 
 cells = st.one_of(

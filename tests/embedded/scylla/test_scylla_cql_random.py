@@ -14,6 +14,9 @@ from tests.embedded.scylla.cell_model import CellModel, Deletion, Write
 from tests.embedded.scylla.cql_session import START_US, CqlSession
 
 INT = native("int")
+TABLE = (
+    "CREATE TABLE t (pk int, ck int, s int static, m map<text, int>, l list<int>, v int, w int, PRIMARY KEY (pk, ck))"
+)
 NOW = START_US // 1_000_000
 small = st.integers(-2, 2)
 nullable = st.none() | small
@@ -39,6 +42,7 @@ class Update:
     ck: int
     values: dict[str, Any]
     put: dict[str, int | None]
+    append: list[int]
     timestamp: int
     ttl: int
 
@@ -54,7 +58,9 @@ class Remove:
     timestamp: int
 
 
-columns = st.fixed_dictionaries({}, optional={"v": nullable, "w": nullable, "s": nullable, "m": maps})
+lists = st.none() | st.lists(small, max_size=3)
+
+columns = st.fixed_dictionaries({}, optional={"v": nullable, "w": nullable, "s": nullable, "m": maps, "l": lists})
 inserts = st.builds(Insert, keys, clusterings, columns, timestamps, ttls)
 updates = st.builds(
     Update,
@@ -62,6 +68,7 @@ updates = st.builds(
     clusterings,
     st.fixed_dictionaries({}, optional={"v": nullable, "w": nullable, "s": nullable}),
     st.dictionaries(st.sampled_from("abc"), nullable, max_size=2),
+    st.lists(small, max_size=2),
     timestamps,
     ttls,
 )
@@ -91,12 +98,13 @@ def statement(step: Insert | Update | Remove) -> str | None:
     if isinstance(step, Update):
         sets = [f"{name} = {shown(value)}" for name, value in step.values.items()]
         sets += [f"m['{key}'] = {shown(value)}" for key, value in step.put.items()]
-        statics = set(step.values) == {"s"} and not step.put
+        sets += [f"l = l + {step.append}"] if step.append else []
+        statics = set(step.values) == {"s"} and not step.put and not step.append
         where = f"pk = {step.pk}" + ("" if statics else f" AND ck = {step.ck}")
         return f"UPDATE t {using(step)} SET {', '.join(sets)} WHERE {where}" if sets else None
     at = f"USING TIMESTAMP {step.timestamp} WHERE pk = {step.pk}"
     return {
-        "columns": f"DELETE v, m FROM t {at} AND ck = {step.low}",
+        "columns": f"DELETE v, m, l FROM t {at} AND ck = {step.low}",
         "row": f"DELETE FROM t {at} AND ck = {step.low}",
         "range": f"DELETE FROM t {at} AND ck >= {step.low} AND ck <= {step.high}",
         "from": f"DELETE FROM t {at} AND ck > {step.low}",
@@ -114,20 +122,24 @@ def note(model: CellModel, step: Insert | Update | Remove) -> None:
     if isinstance(step, Insert):
         model.markers.append((key, step.timestamp, expiry))
 
-    def write(column: str, path: str | None, value: Any) -> None:
+    def write(column: str, path: Any, value: Any) -> None:
         raw = b"" if value is None else encode(INT, value)
         place = step.pk if column == "s" else key
         alive = expiry if value is not None else None
         model.writes.append(Write(place, column, path, value, raw, step.timestamp, alive))
 
     for column, value in step.values.items():
-        if column != "m":
+        if column not in ("m", "l"):
             write(column, None, value)
             continue
-        model.deletions.append(Deletion(step.pk, step.timestamp - 1, step.ck, step.ck, "m"))
-        for path, item in (value or {}).items():
-            write("m", path, item)
+        model.deletions.append(Deletion(step.pk, step.timestamp - 1, step.ck, step.ck, column))
+        # An element of a list stands where the timestamp and its number in the statement say.
+        elements = (value or {}).items() if column == "m" else enumerate(value or [])
+        for path, item in elements:
+            write(column, path if column == "m" else (step.timestamp, path), item)
     if isinstance(step, Update):
+        for number, item in enumerate(step.append):
+            write("l", (step.timestamp, number), item)
         for path, item in step.put.items():
             write("m", path, item)
 
@@ -136,7 +148,8 @@ def _note_removal(model: CellModel, step: Remove) -> None:
     timestamp = step.timestamp
     if step.what == "columns":
         model.writes.append(Write((step.pk, step.low), "v", None, None, b"", timestamp))
-        model.deletions.append(Deletion(step.pk, timestamp, step.low, step.low, "m"))
+        for column in ("m", "l"):
+            model.deletions.append(Deletion(step.pk, timestamp, step.low, step.low, column))
         return
     low, high = {
         "row": (step.low, step.low),
@@ -155,10 +168,7 @@ def test_histories_show_what_the_model_shows(
 ) -> None:
     cql, model = CqlSession(), CellModel()
     order = "DESC" if descending else "ASC"
-    cql.execute(
-        "CREATE TABLE t (pk int, ck int, s int static, m map<text, int>, v int, w int, PRIMARY KEY (pk, ck))"
-        f" WITH CLUSTERING ORDER BY (ck {order})"
-    )
+    cql.execute(f"{TABLE} WITH CLUSTERING ORDER BY (ck {order})")
     pending: list[str] = []
     for step in history:
         text = statement(step)
@@ -173,12 +183,12 @@ def test_histories_show_what_the_model_shows(
         cql.execute(text)
     for seconds in (0, 5, 10):
         cql.clock.freeze((NOW + seconds) * 1_000_000)
-        rows = cql.rows("SELECT pk, ck, s, m, v, w FROM t")
+        rows = cql.rows("SELECT pk, ck, s, m, l, v, w FROM t")
         in_order = [row[1] for row in rows if row[0] == 0 and row[1] is not None]
         assert in_order == sorted(in_order, reverse=descending)
         expected = model.rows(NOW + seconds)
         assert sorted(rows, key=lambda row: (row[0], row[1] is not None, row[1] or 0)) == expected
-        paged = [row for page in cql.pages("SELECT pk, ck, s, m, v, w FROM t", 2) for row in page]
+        paged = [row for page in cql.pages("SELECT pk, ck, s, m, l, v, w FROM t", 2) for row in page]
         assert paged == rows
 
 
@@ -189,9 +199,7 @@ def test_the_order_of_writes_does_not_matter(history: list[Insert | Update | Rem
     answers = []
     for _ in range(2):
         cql = CqlSession()
-        cql.execute(
-            "CREATE TABLE t (pk int, ck int, s int static, m map<text, int>, v int, w int, PRIMARY KEY (pk, ck))"
-        )
+        cql.execute(TABLE)
         for text in texts:
             cql.execute(text)
         answers.append(cql.rows("SELECT * FROM t"))

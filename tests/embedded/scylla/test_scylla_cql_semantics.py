@@ -237,13 +237,6 @@ def test_list_operations(cql: CqlSession) -> None:
         cql.batch(f"UPDATE t SET l = l + [1] {where}", f"UPDATE t SET l[2] = 1 {where}")
 
 
-def test_appends_to_a_list_at_one_explicit_time_all_stay(cql: CqlSession) -> None:
-    for value in (3, 1, 2):
-        cql.execute(f"UPDATE t USING TIMESTAMP 5 SET l = l + [{value}] WHERE pk = 0 AND ck = 0")
-        cql.execute(f"UPDATE t USING TIMESTAMP 5 SET l = [{-value}] + l WHERE pk = 0 AND ck = 0")
-    assert cql.rows("SELECT l FROM t") == [([-2, -1, -3, 3, 1, 2],)]
-
-
 def test_map_and_set_operations(cql: CqlSession) -> None:
     where = "WHERE pk = 0 AND ck = 0"
     cql.execute(f"UPDATE t SET m = {{'a': 1, 'b': 2}}, st = {{3, 1}} {where}")

@@ -86,3 +86,62 @@ def test_internals_are_the_id_and_what_was_dropped(client: RawClient, keyspace: 
         error = client.query(f"ALTER TABLE t_scylla_cdc_log {wrong}").error
         assert error[1].startswith("You cannot modify the set of columns of a CDC log table directly.")
     assert client.query("ALTER TABLE t_scylla_cdc_log RENAME v TO w").error[1].startswith("Cannot rename a column")
+
+
+def test_the_state_of_transactions_is_not_listed(client: RawClient, keyspace: str) -> None:
+    name = f"{keyspace}_tablets"
+    replication = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+    client.done(f"CREATE KEYSPACE {name} WITH replication = {replication}")
+    client.done(f"CREATE TABLE {name}.t (p int PRIMARY KEY)")
+    client.rows(f"INSERT INTO {name}.t (p) VALUES (1) IF NOT EXISTS")
+    assert [each[2] for each in texts(client, f"DESC KEYSPACE {name}")] == [name, "t"]
+    ((_, _, _, statement),) = texts(client, f'DESC TABLE {name}."t$paxos"')
+    assert "A paxos state table is created automatically when enabling LWT on a base table." in statement
+
+
+def test_properties_are_those_of_scylladb(client: RawClient, keyspace: str) -> None:
+    client.done("CREATE TABLE plain (a int PRIMARY KEY) WITH cdc = {'ttl': 5, 'enabled': false}")
+    (row,) = texts(client, "DESC TABLE plain")
+    assert row[3] == (
+        f"CREATE TABLE {keyspace}.plain (\n    a int,\n    PRIMARY KEY (a)\n) WITH bloom_filter_fp_chance = 0.01\n"
+        "    AND caching = {'keys': 'ALL', 'rows_per_partition': 'ALL'}\n    AND comment = ''\n"
+        "    AND compaction = {'class': 'IncrementalCompactionStrategy'}\n"
+        "    AND compression = {'sstable_compression': 'LZ4WithDictsCompressor'}\n    AND crc_check_chance = 1\n"
+        "    AND default_time_to_live = 0\n    AND gc_grace_seconds = 864000\n    AND max_index_interval = 2048\n"
+        "    AND memtable_flush_period_in_ms = 0\n    AND min_index_interval = 128\n"
+        "    AND speculative_retry = '99.0PERCENTILE'\n"
+        "    AND cdc = {'delta': 'full', 'enabled': 'false', 'postimage': 'false', 'preimage': 'false', 'ttl': '5'}\n"
+        "    AND tombstone_gc = {'mode': 'timeout', 'propagation_delay_in_seconds': '3600'};\n"
+    )
+    given = "compaction = {'min_threshold': '4', 'class': 'SizeTieredCompactionStrategy', 'bucket_low': '0.1'}"
+    client.done(f"ALTER TABLE plain WITH {given}")
+    shown = texts(client, "DESC TABLE plain")[0][3]
+    assert "{'class': 'SizeTieredCompactionStrategy', 'bucket_low': '0.1', 'min_threshold': '4'}" in shown
+    assert all(statement.endswith(";\n") for *_, statement in texts(client, "DESC TABLE t"))
+
+
+def test_tables_with_copies_on_tablets_wait_for_repair(client: RawClient, keyspace: str) -> None:
+    name = f"{keyspace}_two"
+    client.done(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'NetworkTopologyStrategy', 'datacenter1': 2}}")
+    client.done(f"CREATE TABLE {name}.t (a int PRIMARY KEY) WITH cdc = {{'enabled': true}}")
+    (base,), (log,) = ([row[3]] for row in texts(client, f"DESC TABLE {name}.t"))
+    assert "tombstone_gc = {'mode': 'repair'," in base and "tombstone_gc = {'mode': 'timeout'," in log
+    client.done(f"DROP KEYSPACE {name}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("TABLE nothing", "Table 'nothing' not found in keyspace '{k}'"),
+        ("TABLE addr", "Table 'addr' not found in keyspace '{k}'"),
+        ("TYPE t", "Type 't' not found in keyspace '{k}'"),
+        ("INDEX i", "Table for existing index 'i' not found in '{k}'"),
+        ("MATERIALIZED VIEW t", "Materialized view 't' not found in keyspace '{k}'"),
+        ("FUNCTION f", "Function 'f' not found in keyspace '{k}'"),
+        ("nothing", "'nothing' not found in keyspace '{k}'"),
+        ("nothing.t", "'nothing' not found in keyspaces"),
+        ("TABLE nothing.t", "'nothing' not found in keyspaces"),
+    ],
+)
+def test_what_is_not_there(client: RawClient, keyspace: str, words: str, message: str) -> None:
+    assert client.query(f"DESCRIBE {words}").error == (0x2200, message.replace("{k}", keyspace))

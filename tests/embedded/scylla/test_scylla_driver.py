@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,12 @@ from cassandra.connection import ConnectionException
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.query import UNSET_VALUE, BatchStatement, SimpleStatement
 
-from embedded.scylla.process import EmbeddedScylla
 from tests.embedded.scylla.certificates import certificate
+from tests.servers.double import Double
+from tests.servers.patience import patience, until
+from tests.servers.scylla import Scylla
 
-pytestmark = pytest.mark.scylla
+pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla]
 Open = Callable[..., Session]
 DEADLINE_SECONDS = 20.0
 TABLE = "CREATE TABLE {} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
@@ -31,12 +31,14 @@ def open_session() -> Iterator[Open]:
     """Connects a driver that never retries by itself."""
     clusters: list[Cluster] = []
 
-    def open_session(server: EmbeddedScylla, **options: Any) -> Session:
+    def open_session(server: Scylla, **options: Any) -> Session:
         profile = ExecutionProfile(
-            load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=20
+            load_balancing_policy=RoundRobinPolicy(),
+            retry_policy=FallthroughRetryPolicy(),
+            request_timeout=20 * patience(),
         )
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
-        cluster = Cluster([server.host], port=server.port, **options)
+        cluster = Cluster(**{**server.reached(), **options})
         clusters.append(cluster)
         return cluster.connect()
 
@@ -45,16 +47,9 @@ def open_session() -> Iterator[Open]:
         cluster.shutdown()
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        threading.Event().wait(0.02)
-
-
 @pytest.mark.parametrize("compression", [False, "lz4", "snappy"])
 def test_schema_as_the_driver_sees_it(
-    scylla: EmbeddedScylla, keyspace: str, open_session: Open, compression: str | bool
+    scylla: Scylla, keyspace: str, open_session: Open, compression: str | bool
 ) -> None:
     session = open_session(scylla, compression=compression)
     cluster = session.cluster
@@ -63,7 +58,7 @@ def test_schema_as_the_driver_sees_it(
     session.execute(TABLE.format(f"{keyspace}.t"))
     tables = cluster.metadata.keyspaces[keyspace].tables
     assert list(tables["t"].columns) == ["pk", "ck", "v"]
-    eventually(lambda: "t_scylla_cdc_log" in tables)
+    until(lambda: "t_scylla_cdc_log" in tables)
     assert [key.name for key in tables["t_scylla_cdc_log"].clustering_key] == ["cdc$time", "cdc$batch_seq_no"]
     session.execute(f"ALTER TABLE {keyspace}.t ADD w int")
     assert "w" in cluster.metadata.keyspaces[keyspace].tables["t"].columns
@@ -71,7 +66,7 @@ def test_schema_as_the_driver_sees_it(
     assert "t" not in cluster.metadata.keyspaces[keyspace].tables
 
 
-def test_paging_over_base_and_log(scylla: EmbeddedScylla, keyspace: str, open_session: Open) -> None:
+def test_paging_over_base_and_log(scylla: Scylla, keyspace: str, open_session: Open) -> None:
     session = open_session(scylla)
     session.execute(TABLE.format(f"{keyspace}.t"))
     insert = session.prepare(f"INSERT INTO {keyspace}.t (pk, ck, v) VALUES (?, ?, ?)")
@@ -89,7 +84,7 @@ def test_paging_over_base_and_log(scylla: EmbeddedScylla, keyspace: str, open_se
     assert read + [row.ck for row in rest] == list(range(1, 120, 3))
 
 
-def test_values_batches_and_conditions(scylla: EmbeddedScylla, keyspace: str, open_session: Open) -> None:
+def test_values_batches_and_conditions(scylla: Scylla, keyspace: str, open_session: Open) -> None:
     session = open_session(scylla)
     session.set_keyspace(keyspace)
     session.execute(TABLE.format("t"))
@@ -106,7 +101,7 @@ def test_values_batches_and_conditions(scylla: EmbeddedScylla, keyspace: str, op
     assert session.execute(conditional, (1, 3, "c")).was_applied is True
 
 
-def test_prepared_statements_outlive_a_schema_change(scylla: EmbeddedScylla, keyspace: str, open_session: Open) -> None:
+def test_prepared_statements_outlive_a_schema_change(scylla: Scylla, keyspace: str, open_session: Open) -> None:
     session = open_session(scylla)
     session.execute(TABLE.format(f"{keyspace}.t"))
     session.execute(f"INSERT INTO {keyspace}.t (pk, ck, v) VALUES (1, 1, 'a')")
@@ -115,9 +110,10 @@ def test_prepared_statements_outlive_a_schema_change(scylla: EmbeddedScylla, key
     assert session.execute(prepared).one()._asdict() == {"pk": 1, "ck": 1, "a_first": None, "v": "a"}
 
 
+@pytest.mark.only_double("a server of its own with a password and certificates")
 def test_login_and_tls(tmp_path: Path, open_session: Open) -> None:
     certificate_file, key_file = certificate(tmp_path, "server")
-    with EmbeddedScylla(user="ann", password="pw", tls_cert=certificate_file, tls_key=key_file) as server:
+    with Double(user="ann", password="pw", tls_cert=certificate_file, tls_key=key_file) as server:
         context = ssl.create_default_context(cafile=str(certificate_file))
         context.check_hostname = False
         session = open_session(server, ssl_context=context, auth_provider=PlainTextAuthProvider("ann", "pw"))
@@ -126,8 +122,9 @@ def test_login_and_tls(tmp_path: Path, open_session: Open) -> None:
             open_session(server, ssl_context=context, auth_provider=PlainTextAuthProvider("ann", "no"))
 
 
+@pytest.mark.only_double("nodes stop, start and join")
 def test_nodes_go_and_come(open_session: Open) -> None:
-    with EmbeddedScylla(nodes=3, vnodes=4, shards=2, ring_delay=0) as server:
+    with Double(nodes=3, vnodes=4, shards=2, ring_delay=0) as server:
         session = open_session(server)
         metadata = session.cluster.metadata
         assert {host.address for host in metadata.all_hosts()} == {"127.0.0.1", "127.0.0.2", "127.0.0.3"}
@@ -145,15 +142,16 @@ def test_nodes_go_and_come(open_session: Open) -> None:
                 return False
 
         # The driver believes what it sees more than what it is told: a lost connection shows when it is used.
-        eventually(lambda: answered() and not up("127.0.0.3"))
+        until(lambda: answered() and not up("127.0.0.3"))
         assert all(answered() for _ in range(6))
         server.admin.start_node(2)
-        eventually(lambda: up("127.0.0.3"))
+        until(lambda: up("127.0.0.3"))
         server.admin.add_node()
-        eventually(lambda: up("127.0.0.4"))
+        until(lambda: up("127.0.0.4"))
 
 
-def test_errors_arrive_as_the_drivers_own(scylla: EmbeddedScylla, keyspace: str, open_session: Open) -> None:
+@pytest.mark.only_double("the server answers with errors at its tester's wish")
+def test_errors_arrive_as_the_drivers_own(scylla: Scylla, keyspace: str, open_session: Open) -> None:
     session = open_session(scylla)
     session.execute(TABLE.format(f"{keyspace}.t"))
     for action, kind in (("read_timeout", ReadTimeout), ("unavailable", Unavailable)):

@@ -14,6 +14,8 @@ from embedded.scylla.protocol import frame
 from embedded.scylla.protocol.primitives import Reader
 from tests.embedded.scylla.raw_client import RawClient
 
+pytestmark = pytest.mark.only_double("the server answers late, wrongly or not at all at its tester's wish")
+
 Connect = Callable[..., RawClient]
 
 
@@ -67,7 +69,8 @@ def test_wrong_rules_are_refused_in_full() -> None:
 @pytest.fixture
 def faulty(scylla: EmbeddedScylla, keyspace: str, connect: Connect) -> tuple[EmbeddedScylla, RawClient, str]:
     """A table of its own with three rows, so that faults hit nobody else."""
-    client = connect(scylla)
+    client = connect(scylla, start=False)
+    client.startup(SCYLLA_RATE_LIMIT_ERROR="")
     table = f"{keyspace}.t"
     client.done(f"CREATE TABLE {table} (k int PRIMARY KEY, v int)")
     for key in range(3):

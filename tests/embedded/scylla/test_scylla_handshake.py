@@ -31,9 +31,13 @@ def test_supported_has_all_that_makes_drivers_see_scylla(scylla: EmbeddedScylla,
     for name in ("SHARD", "NR_SHARDS", "SHARDING_ALGORITHM", "SHARDING_IGNORE_MSB", "PARTITIONER"):
         assert f"SCYLLA_{name}" in supported
     assert "TABLETS_ROUTING_V1" in supported
-    assert "SCYLLA_USE_METADATA_ID" not in supported
-    # One shard: nothing to choose from, hence no port to choose it by.
-    assert "SCYLLA_SHARD_AWARE_PORT" not in supported
+    assert "SCYLLA_HOST_ID" not in supported
+    assert supported["CLIENT_OPTIONS"] == [""]
+    assert supported["SCYLLA_USE_METADATA_ID"] == [""]
+    assert supported["SCYLLA_LWT_ADD_METADATA_MARK"] == ["LWT_OPTIMIZATION_META_BIT_MASK=2147483648"]
+    assert supported["SCYLLA_RATE_LIMIT_ERROR"] == ["ERROR_CODE=61440"]
+    # As ScyllaDB, whatever the number of shards.
+    assert int(supported["SCYLLA_SHARD_AWARE_PORT"][0]) != scylla.port
 
 
 @pytest.mark.parametrize("version", [1, 2, 5, 6, 0x41, 0x7F])

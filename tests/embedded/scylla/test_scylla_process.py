@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.protocol import frame
 from embedded.scylla.script import statements
 from tests.embedded.scylla.raw_client import RawClient
+from tests.servers.patience import until
 
 Connect = Callable[..., RawClient]
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,13 +33,6 @@ def foreground(*options: str) -> subprocess.Popen[str]:
 def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        threading.Event().wait(0.02)
 
 
 def test_ready_line_and_sigterm() -> None:
@@ -77,6 +69,8 @@ def test_a_taken_port_is_named() -> None:
         ["--port", "70000"],
         ["--host", "10.0.0.1"],
         ["--ring-delay", "-1"],
+        ["--like", "1.0"],
+        ["--without", "SCYLLA_SHARD"],
         ["--user", "ann"],
         ["--tls-key", "k.pem"],
     ],
@@ -144,7 +138,7 @@ def test_ends_with_the_process_that_started_it() -> None:
         assert is_listening(port)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    eventually(lambda: not is_listening(port))
+    until(lambda: not is_listening(port))
 
 
 def test_a_paused_server_goes_on_where_it_stood(own_scylla: EmbeddedScylla, connect: Connect) -> None:

@@ -10,6 +10,7 @@ import pytest
 from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.protocol import frame
 from tests.embedded.scylla.raw_client import RawClient, Result, Value, parse_rows, text
+from tests.servers.double import Double
 
 Connect = Callable[..., RawClient]
 Ask = Callable[..., Result]
@@ -33,14 +34,14 @@ def long(value: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedScylla]:
-    with EmbeddedScylla(ring_delay=0) as server:
+def server() -> Iterator[Double]:
+    with Double(ring_delay=0) as server:
         fill(server)
         yield server
 
 
 @pytest.fixture
-def scylla(server: EmbeddedScylla) -> EmbeddedScylla:
+def scylla(server: Double) -> Double:
     """Fixtures that use the shared server use this module's own."""
     return server
 

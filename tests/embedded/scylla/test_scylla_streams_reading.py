@@ -17,7 +17,7 @@ from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.streams.ids import shard_of
 from embedded.scylla.tokens import MAX_TOKEN, cdc_token, murmur3_token
 
-pytestmark = pytest.mark.scylla
+pytestmark = [pytest.mark.scylla, pytest.mark.only_double("stream sets that change partly; clocks that jump")]
 UUID_EPOCH = 0x01B21DD213814000
 WRITES = 300
 

@@ -115,8 +115,8 @@ def test_writes_further_ahead_than_the_leeway_are_rejected(clock: Clock) -> None
         streams.stream_for(0, clock.now_us() + 5 * SECOND + 1)
 
     assert str(error.value) == (
-        'cdc: attempted to get a stream "from the future" (2026/11/18 11:06:45.123457; current server time: '
-        "2026/11/18 11:06:40.123456). With CDC you cannot send writes with timestamps arbitrarily into the future, "
+        'cdc: attempted to get a stream "from the future" (2026/11/18 11:06:45.123457000; current server time: '
+        "2026/11/18 11:06:40.123456000). With CDC you cannot send writes with timestamps arbitrarily into the future, "
         "because we don't know what streams will be used at that time.\n"
         "We *do* allow sending writes into the near future, but our ability to do that is limited. If you really must "
         "use your own timestamps, then make sure your clocks are well-synchronized  with the database's clocks."

@@ -1,0 +1,69 @@
+"""Which properties reach which Kafka client, in the order in which Kafka Connect stacks them.
+
+In: both documents and the worker's parsed values. Out: ``KafkaProperties``; findings name the place they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connector.config.document import Document
+from connector.config.findings import Findings
+from connector.config.kafka.table import ALL, CONSUMER, PRODUCER
+from connector.config.kafka.translation import KafkaProperties, Setting, is_client_property, is_secret, translate
+from connector.config.properties import WORKER_BY_NAME
+
+#: The worker's own properties that clients get, with the clients they mean something to.
+_OWN = {
+    "bootstrap.servers": ALL,
+    "transaction.timeout.ms": (PRODUCER,),
+    "session.timeout.ms": (CONSUMER,),
+    "heartbeat.interval.ms": (CONSUMER,),
+    "group.protocol": (CONSUMER,),
+}
+
+
+def kafka_properties(
+    connector: Document, worker: Document, values: Mapping[str, Any], findings: Findings
+) -> KafkaProperties:
+    """librdkafka's properties of all clients; problems go to ``findings``."""
+    layers: dict[str, list[Setting]] = {role: [] for role in ALL}
+    owners: dict[str, Document] = {}
+    for name, text in worker.texts.items():
+        owners[name] = worker
+        if name in worker.broken or name.partition(".")[0] in ALL:
+            continue
+        if name in _OWN or (name not in WORKER_BY_NAME and is_client_property(name)):
+            for role in _OWN.get(name, ALL):
+                if is_client_property(name, (role,)):
+                    layers[role].append(Setting(name, text, "worker", name))
+    for name, text in worker.texts.items():
+        prefix, _, rest = name.partition(".")
+        if prefix in ALL and name not in worker.broken:
+            layers[prefix].append(Setting(rest, text, "worker", name))
+    for name, text in connector.texts.items():
+        prefix, _, rest = name.partition(".override.")
+        if rest and prefix in ALL and name not in connector.broken:
+            owners[name] = connector
+            layers[prefix].append(Setting(rest, text, "connector", name))
+    required = {name: str(values[name]) for name in _OWN if name not in worker.texts and values.get(name) is not None}
+    if "heartbeat.interval.ms" in required:
+        # A shorter session was asked for: its heartbeats follow, as nobody would want to be told of a default.
+        required["heartbeat.interval.ms"] = str(min(values["heartbeat.interval.ms"], values["session.timeout.ms"] // 3))
+    found, said = translate(layers, required)
+    for finding in said:
+        setting = finding.setting
+        owner = owners.get(setting.written_as) or (connector if setting.file == "connector" else worker)
+        if finding.fatal:
+            findings.problem(
+                owner,
+                setting.written_as,
+                finding.text,
+                finding.suggestion,
+                secret=is_secret(setting.name),
+                known=is_client_property(setting.name),
+            )
+        else:
+            findings.notice(owner, setting.written_as, finding.text)
+    return found

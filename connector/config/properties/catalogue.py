@@ -1,0 +1,58 @@
+"""All declared properties together: by file, by name, with the families that begin with a prefix."""
+
+from __future__ import annotations
+
+from connector.config.properties.connection import CONNECTION, READING
+from connector.config.properties.framework import CONNECTOR_FAMILIES, FRAMEWORK
+from connector.config.properties.inherited import INHERITED
+from connector.config.properties.output import OUTPUT
+from connector.config.properties.property import Family, Property, Section
+from connector.config.properties.worker import WORKER, WORKER_FAMILIES
+
+CONNECTOR_SECTIONS: tuple[Section, ...] = (CONNECTION, READING, OUTPUT, FRAMEWORK, INHERITED)
+WORKER_SECTIONS: tuple[Section, ...] = (WORKER,)
+
+
+def _by_name(sections: tuple[Section, ...]) -> dict[str, Property]:
+    found: dict[str, Property] = {}
+    for section in sections:
+        for declared in section.properties:
+            for name in (declared.name, *declared.aliases):
+                if name in found:
+                    raise AssertionError(f"{name} is declared twice")
+                found[name] = declared
+    return found
+
+
+CONNECTOR: dict[str, Property] = _by_name(CONNECTOR_SECTIONS)
+WORKER_BY_NAME: dict[str, Property] = _by_name(WORKER_SECTIONS)
+
+#: What older files and neighbouring connectors call a property of this one.
+RENAMED: dict[str, str] = {
+    "scylla.name": "topic.prefix",
+    "database.server.name": "topic.prefix",
+    "table.include.list": "scylla.table.names",
+    "scylla.table.name": "scylla.table.names",
+    "scylla.hosts": "scylla.cluster.ip.addresses",
+    "scylla.contact.points": "scylla.cluster.ip.addresses",
+    "dead.letter.queue.topic": "errors.deadletterqueue.topic.name",
+    "offset.storage.topic": "offsets.storage.topic",
+}
+
+
+def family_of(name: str, families: tuple[Family, ...]) -> Family | None:
+    """The family that a name belongs to: that of the longest prefix."""
+    found = [family for family in families if name.startswith(family.prefix) and len(name) > len(family.prefix)]
+    return max(found, key=lambda family: len(family.prefix), default=None)
+
+
+__all__ = [
+    "CONNECTOR",
+    "CONNECTOR_FAMILIES",
+    "CONNECTOR_SECTIONS",
+    "RENAMED",
+    "WORKER_BY_NAME",
+    "WORKER_FAMILIES",
+    "WORKER_SECTIONS",
+    "family_of",
+]

@@ -1,0 +1,28 @@
+"""Key stores, PEM files, and the TLS contexts made of them.
+
+In: paths and passwords. Out: ``ssl.SSLContext``, or ``KeystoreError``.
+"""
+
+from __future__ import annotations
+
+from connector.config.tls.config import TlsConfig
+from connector.config.tls.contexts import TlsMaterial, configured_context, tls_material
+from connector.config.tls.keystores import (
+    KeystoreError,
+    openssl_cipher_name,
+    read_certificates,
+    read_identity,
+    read_pem_identity,
+)
+
+__all__ = [
+    "KeystoreError",
+    "TlsConfig",
+    "TlsMaterial",
+    "configured_context",
+    "openssl_cipher_name",
+    "read_certificates",
+    "read_identity",
+    "read_pem_identity",
+    "tls_material",
+]

@@ -1,0 +1,159 @@
+"""Tables: the owner of what each table is, and of how far a change of it has come.
+
+In: descriptions that were read, the columns of pages. Out: the description in force, by which rows are read and
+encoded; which tables have to be described again; which schema records are still to be written. A changed column takes
+the one way through it that docs/architecture.md draws. Owned by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from connector.changes import LogLayout, layout_of
+from connector.errors import RetriableSourceError
+from connector.source.descriptions import DescribedTable
+from connector.source.pages import RawPage
+from connector.table_name import TableName
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Known:
+    """Of one table. ``found`` is newer than ``in_force``, and waits until its schema record is committed."""
+
+    in_force: DescribedTable
+    found: DescribedTable | None = None
+    # It is to be described again. ``stopped``: nothing is read meanwhile, ``answered``: that question was.
+    asked: bool = False
+    stopped: bool = False
+    answered: bool = True
+    # What the log's pages looked like last, and for which look the table was described again.
+    shape: tuple[str, ...] | None = None
+    described_for: tuple[str, ...] | None = None
+    # The version of its schema record: the committed one, the one in the open transaction, and of what it was made.
+    version: str | None = None
+    writing: str | None = None
+    compared: DescribedTable | None = None
+
+    @property
+    def newest(self) -> DescribedTable:
+        return self.found or self.in_force
+
+
+class Tables(Mapping[TableName, DescribedTable]):
+    """The descriptions in force. ``missing``: tables that could not be described at the start, and why."""
+
+    def __init__(self, described: Iterable[DescribedTable], missing: Mapping[TableName, str] | None = None) -> None:
+        self._known = {each.table: _Known(each) for each in described}
+        self.missing = dict(missing or {})
+
+    def __getitem__(self, table: TableName) -> DescribedTable:
+        return self._known[table].in_force
+
+    def __iter__(self) -> Iterator[TableName]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    # -- the reader: how to read a page ------------------------------------------------------------------------
+
+    def stopped(self, table: TableName) -> bool:
+        """Reads of the table wait: a row must not be read with a description that is older than its columns."""
+        return self._known[table].stopped
+
+    def layout(self, table: TableName, page: RawPage) -> LogLayout | None:
+        """How to read the page's rows. None: not with what is in force; reads are `stopped` until the table was
+        described again."""
+        known, shape = self._known[table], page.shape
+        if known.shape is None:
+            known.shape = shape
+        # While another page has stopped the reads, this one may hold what only the new description knows.
+        anew = known.described_for != shape
+        if not known.stopped and not (anew and known.shape != shape):
+            try:
+                layout = layout_of(known.in_force.description, page.signature)
+            except RetriableSourceError as error:
+                log.debug("%s: %s", table, error)
+            else:
+                if not (anew and layout.unknown):
+                    return layout
+        known.shape = known.described_for = shape
+        known.stopped, known.answered = True, False
+        known.asked = True
+        return None
+
+    # -- the watch: asking and finding -------------------------------------------------------------------------
+
+    def ask(self, table: TableName) -> None:
+        """Have the table described again, soon."""
+        self._known[table].asked = True
+
+    @property
+    def asked(self) -> list[TableName]:
+        """Tables to be described for somebody's sake, from now on: an answer that is under way is too old."""
+        return [table for table, known in self._known.items() if known.asked]
+
+    def asking(self, table: TableName) -> None:
+        """The question is on its way."""
+        self._known[table].asked = False
+
+    def found(self, described: DescribedTable) -> None:
+        """The answer: what the table is now."""
+        self.seen(described)
+        known = self._known[described.table]
+        known.answered = True
+        if known.found is None:
+            known.stopped = False
+
+    def seen(self, described: DescribedTable) -> None:
+        """What the table is, read without being asked: whoever waits for an answer goes on waiting."""
+        known = self._known[described.table]
+        if described != known.newest:
+            known.found = described
+
+    # -- transactions: schema records --------------------------------------------------------------------------
+
+    @property
+    def changed(self) -> bool:
+        """A description waits to be put in force."""
+        return any(known.found is not None for known in self._known.values())
+
+    def put_in_force(self) -> None:
+        """The schema records of what was found are committed, or nobody wants any: read on by it."""
+        for known in self._known.values():
+            if known.found is not None:
+                known.in_force, known.found = known.found, None
+                known.stopped = known.stopped and not known.answered
+
+    def unrecorded(self) -> list[DescribedTable]:
+        """The newest descriptions of which it is not known that their schema records are written."""
+        return [known.newest for known in self._known.values() if known.compared is not known.newest]
+
+    def record(self, described: DescribedTable, version: str) -> bool:
+        """Its schema record has this version. Whether it is another one than was written last: then it is now."""
+        known = self._known[described.table]
+        known.compared = described
+        if (known.writing or known.version) == version:
+            return False
+        known.writing = version
+        return True
+
+    def recorded(self) -> None:
+        """The transaction with these records is committed."""
+        for known in self._known.values():
+            known.version, known.writing = known.writing or known.version, None
+
+    def not_recorded(self) -> None:
+        """It was aborted."""
+        for known in self._known.values():
+            if known.writing is not None:
+                known.writing = known.compared = None
+
+    def recorded_versions(self, versions: Mapping[str, str]) -> None:
+        """What stands in the schemas topic, by ``keyspace.table``: others may have written since."""
+        for table, known in self._known.items():
+            known.version, known.compared = versions.get(str(table)), None

@@ -1,0 +1,96 @@
+"""Roles: what each user of the planner may ask of it and tell it. `Planner` plays all of them, and is the only way to
+change anything of a table's plan.
+
+Whoever is given a planner takes the role it needs, so that its signature says what it changes: the watch the sets, the
+readers their reads, transactions what is committed, the worker its slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
+from connector.topology.commits import Commit
+from connector.topology.groups import Read
+from connector.topology.lineage import Observed, View
+from connector.topology.looks import Heir
+from connector.topology.table_state import TableState
+
+
+class Plan(Protocol):
+    """Looking at it. ``voids`` counts how often reads were taken back; see `is_current`."""
+
+    @property
+    def tables(self) -> Mapping[TableName, TableState]: ...
+
+    @property
+    def owned(self) -> frozenset[int]: ...
+
+    @property
+    def voids(self) -> int: ...
+
+    def is_current(self, read: Read) -> bool: ...
+
+
+class SetsPlan(Plan, Protocol):
+    """For who watches the stream sets."""
+
+    def wanted(self, table: TableName, listed: Iterable[int], now: int) -> tuple[int, ...]: ...
+
+    def observe(self, table: TableName, view: View, polled_at: int) -> Observed: ...
+
+    def fail_table(self, table: TableName, reason: str) -> None: ...
+
+
+class ReadsPlan(Plan, Protocol):
+    """For who reads."""
+
+    def plan(self, now: int, count: int, narrowest: int = 1) -> list[Read]: ...
+
+    def advance(self, read: Read, stream: bytes, time: bytes) -> bool: ...
+
+    def finish(self, read: Read, read_to: int | None = None) -> bool: ...
+
+    def interrupt(self, read: Read) -> None: ...
+
+    def fail(self, read: Read, reason: str) -> None: ...
+
+
+class LooksPlan(Plan, Protocol):
+    """For who looks beyond the ends of closed streams."""
+
+    def looks(self, now: int, count: int) -> list[Read]: ...
+
+    def hold(self, read: Read) -> list[Heir] | None: ...
+
+    def advance(self, read: Read, stream: bytes, time: bytes) -> bool: ...
+
+    def finish_look(self, read: Read, found: bool, now: int) -> bool: ...
+
+    def look_later(self, read: Read, at: int) -> None: ...
+
+
+class CommitsPlan(Plan, Protocol):
+    """For who commits."""
+
+    def commit_due(self, now: int) -> bool: ...
+
+    def commit_entries(self, now: int, move_marks: bool = False) -> Commit: ...
+
+    def committed(self) -> None: ...
+
+    def aborted(self) -> None: ...
+
+    def forget(self) -> list[int]: ...
+
+
+class SlotsPlan(Plan, Protocol):
+    """For who owns slots and follows those of others."""
+
+    def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None: ...
+
+    def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> None: ...
+
+    def release(self, slots: Iterable[int]) -> None: ...

@@ -1,0 +1,188 @@
+"""The state of one table's plan: what is known of its streams and slots, and the questions that this alone answers.
+
+`claims`, `commits`, `looks`, `held` and `standing` work on it; `TablePlan` is the state with what changes it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+
+from connector.table_name import TableName
+from connector.topology.book import SlotBook
+from connector.topology.gates import blocking
+from connector.topology.groups import Gate, GroupState, Read, Saved
+from connector.topology.ledger import Ledger, start_of
+from connector.topology.lineage import Lineage
+from connector.topology.offsets import Mark, Position
+from connector.topology.sets import StreamGroup, StreamSet
+from connector.topology.slots import home_slot
+
+# The least time between the end of a stream and the look beyond it, and between two looks: gossip of a new stream set
+# takes seconds where a node is busy, and clocks are off by less.
+LEAST_GRACE_MS = 10_000
+
+
+@dataclass(slots=True)
+class Staged:
+    """The part of a commit that concerns one table."""
+
+    positions: list[tuple[int, GroupState | None, bytes, Position | None]] = field(default_factory=list)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    claimed: set[int] = field(default_factory=set)
+
+
+class TableState:
+    """Times are ms since 1970 by one clock, which may step.
+
+    A group more than ``laggard_ms`` behind does not hold the mark of its slot back, as long as the streams that then
+    need a position of their own are no more than ``laggard_streams``, or a tenth of the slot's. ``grace_ms`` after its
+    end a closed stream is looked at once more; every ``search_ms`` somebody asks whether that is due.
+    """
+
+    laggard_ms = 10_000
+    laggard_streams = 256
+    search_ms = 500
+
+    def __init__(
+        self, table: TableName, book: SlotBook, confidence_ms: int, lookback_ms: int = 0, grace_ms: int | None = None
+    ) -> None:
+        self.table = table
+        self.book = book
+        self.confidence_ms = confidence_ms
+        self.lookback_ms = lookback_ms
+        self.home = home_slot(table, book.slots)
+        self.lineage = Lineage(table, book.slots)
+        self.polled_at: int | None = None
+        self.last_limit: int | None = None
+        self.failure: str | None = None
+        self.active: set[int] = set()
+        self.announced: set[GroupState] = set()
+        self.fresh: dict[GroupState, set[bytes]] = {}
+        self.orphans: dict[int, set[bytes]] = {}
+        self._finished: list[StreamGroup] = []
+        self._heap: list[tuple[int, int, GroupState]] = []
+        self._parked: dict[int, set[GroupState]] = {}
+        self._numbers = itertools.count(1)
+        self._undo: dict[GroupState, Saved] = {}
+        self._staged: Staged | None = None
+        self._undo_later: dict[GroupState, Saved] = {}
+        self.grace_ms = max(confidence_ms, LEAST_GRACE_MS) if grace_ms is None else grace_ms
+        self.holding: dict[Read, list[GroupState]] = {}
+        self.look_at = 0
+
+    @property
+    def newest(self) -> StreamSet | None:
+        return self.lineage.newest
+
+    def claimable(self) -> list[int]:
+        """Slots that were restored and in which this table is not claimed yet."""
+        return [slot for slot in sorted(self.book.own) if slot not in self.active]
+
+    def own_ledger(self, slot: int) -> Ledger | None:
+        own = self.book.own.get(slot)
+        return None if own is None else own.table(self.table)
+
+    def mark_of(self, slot: int) -> Mark | None:
+        ledger = self.book.ledger(slot, self.table)
+        return None if ledger is None else ledger.mark
+
+    def limit(self, now: int) -> int | None:
+        """Nothing at or after this ms is read yet; None: nothing at all, until a poll answers.
+
+        Behind ``now - confidence`` rows may still arrive out of order. Behind the start of the last good poll
+        there may be a stream set that we do not know: a stream that grows at T and is read past T before T is
+        learnt delivers rows of keys whose earlier rows still wait in the stream that closed. A quarter of the
+        confidence window is left to nodes that learn of a set late; while polls succeed at their usual pace (every
+        half of it) the first bound is the lower one, and this costs no latency.
+        """
+        # A poll that started "later than now" was timed by a clock that has since stepped back: it vouches for nothing.
+        if self.polled_at is None or self.polled_at > now:
+            return None
+        return min(now - self.confidence_ms, self.polled_at - self.confidence_ms // 4)
+
+    def knows_enough(self, slot: int) -> bool:
+        """What we know of the stream sets suffices to go on where the slot's mark stands.
+
+        Not while its ``stream_set`` is newer than all we know: the predecessor knew a set that the nodes
+        asked so far hide from us. We do not know the streams it opened; were we to move the mark on, they
+        would later start at it, and their rows below would be lost.
+        """
+        mark, newest = self.mark_of(slot), self.lineage.newest
+        if mark is None or newest is None or newest.timestamp < mark.stream_set:
+            return False
+        # Older sets were left out by our own idea of the lookback, and the table was started further back.
+        return not self.lineage.trimmed or mark.read_to >= self.lineage.base
+
+    def readable(self, slot: int) -> bool:
+        """The slot is ours, the claim is committed, and nothing stands against reading the table in it."""
+        return slot in self.active and self.failure is None and self.knows_enough(slot)
+
+    def blocking(self, state: GroupState) -> tuple[Gate, GroupState] | None:
+        """The first gate in front of a group that is still shut, and one group that keeps it shut."""
+        return blocking(state, self.reached, self.committed_to)
+
+    def reached(self, source: GroupState, at: int) -> bool:
+        """``source`` is delivered up to ``at``: produced by us, in front of whatever waits for it, or
+        committed by others.
+
+        What others have produced is not enough: their transaction may yet abort, and come again behind our
+        rows.
+        """
+        if source.slot in self.active:
+            return source.read_to >= at
+        return self.committed_to(source, at)
+
+    def committed_to(self, source: GroupState, at: int) -> bool:
+        """All streams of ``source`` start at ``at`` or later by what is committed. Only ``read_to`` counts,
+        not ``after``."""
+        ledger = self.book.ledger(source.slot, self.table)
+        if ledger is None:
+            return False
+        # Without positions all streams of a group start at the same place.
+        streams = source.group.streams if ledger.positions else source.group.streams[:1]
+        return all(
+            start is not None and start.read_to >= at
+            for start in (
+                start_of(ledger, stream, source.opened, source.close, source.opened_known) for stream in streams
+            )
+        )
+
+    def _ready(self, state: GroupState) -> bool:
+        return state.reading is None and not state.holds and state.failure is None and self.readable(state.slot)
+
+    def settle(self, state: GroupState) -> None:
+        """Put a group where it belongs: into the queue, or behind the group that it waits for, or nowhere."""
+        if state.queued or state.drained or not self._ready(state):
+            return
+        shut = self.blocking(state)
+        if shut is not None and state.read_to >= shut[0].at:
+            witness = shut[1]
+            witness.waiters.append(state)
+            if witness.slot not in self.active:
+                self._parked.setdefault(witness.slot, set()).add(witness)
+            return
+        state.queued = True
+        heapq.heappush(self._heap, (state.read_to, next(self._numbers), state))
+
+    def passed(self, state: GroupState) -> int | None:
+        """The newest change that others wait for and that the group has passed."""
+        if not state.watched:
+            return None
+        read_to = state.read_to
+        return max((at for at in state.watched if at <= read_to), default=None)
+
+    def touch(self, state: GroupState) -> None:
+        undo = self._undo if self._staged is None else self._undo_later
+        if state not in undo:
+            undo[state] = state.save()
+
+    def touched(self) -> list[GroupState]:
+        """Groups that have something to say in the next commit even where no mark moves."""
+        return list(dict.fromkeys([*self.fresh, *self.announced]))
+
+    def visible_to(self, state: GroupState) -> int:
+        """Everything of the group before this ms is committed; its rows in the open transaction are not."""
+        saved = self._undo.get(state) if state in self.fresh else None
+        return state.read_to if saved is None else min(state.read_to, state.stood_at(saved))

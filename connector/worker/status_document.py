@@ -1,0 +1,213 @@
+"""The documents of the status: what `/status`, `/health`, the status topic and `scylla-cdc status --json` hold.
+
+They are a public contract: names are never changed, members only added. The status topic may hold documents of other
+versions: members that are not known here are ignored, missing ones have defaults, but for those that every version has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from connector.worker.state import State
+
+#: More than any topic has partitions: what claims more was written by something else.
+MOST_SLOTS = 1_000_000
+
+
+class Document(BaseModel):
+    """Frozen; `document` is its JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def document(self) -> dict[str, Any]:
+        """Plain data, with the members that were given."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class HeldStatus(Document):
+    """Something that is not read, and what for: a table, a slot of it (``slot``), or a group of streams."""
+
+    reason: str
+    slot: int | None = None
+    streams: tuple[str, ...] = ()
+    read_to: int | None = None
+    at: int | None = None
+    waits_for: tuple[str, ...] = ()
+    waits_for_slot: int | None = None
+    note: str | None = None
+
+
+class TableStatus(Document):
+    """A table, as one worker has it. One that could not be described at the start has no figures."""
+
+    state: State
+    all_failed: bool = True
+    position_ms: int | None = None
+    lag_ms: int | None = None
+    groups: int = 0
+    failed_groups: int = 0
+    stream_set: int | None = None
+    records: int = 0
+    dead_letters: int = 0
+    late_changes: dict[str, int] = {}
+    skipped: dict[str, int] = {}
+    error: str | None = None
+    failing: tuple[str, ...] = ()
+    expired: int = 0
+    held: tuple[HeldStatus, ...] = ()
+    held_count: int = 0
+
+    @property
+    def has_figures(self) -> bool:
+        return "records" in self.model_fields_set
+
+
+class ReadingStatus(Document):
+    """Counters of a worker's reading, and how much of it is under way."""
+
+    rows: int = 0
+    pages: int = 0
+    reads: int = 0
+    batches: int = 0
+    queries: int = 0
+    in_flight: int = 0
+    waiting: int = 0
+    pause_ms: int = 0
+    retries: int = 0
+
+
+class DeliveryStatus(Document):
+    """Counters of a worker's transactions; ``open``: there is one now."""
+
+    commits: int = 0
+    aborts: int = 0
+    open: bool = False
+    rebalances: int = 0
+
+
+class RetryStatus(Document):
+    """A group of streams whose read failed and is tried again."""
+
+    slot: int | None = None
+    attempts: int = 0
+    error: str = ""
+
+
+class PollStatus(Document):
+    """A place where stream sets are listed."""
+
+    tables: tuple[str, ...] = ()
+    error: str | None = None
+    attempts: int = 0
+
+
+class FailingStatus(Document):
+    """Work beside the reading that fails."""
+
+    task: str
+    about: str | None = None
+    since: str = ""
+    since_ms: int = 0
+    seconds: float = 0.0
+    attempts: int = 0
+    error: str = ""
+    what: str = ""
+    waits: str = ""
+    holds_delivery: bool = False
+    text: str = ""
+
+
+class WorkerStatus(Document):
+    """One worker: what it reports every second, and its record in the status topic."""
+
+    worker: str
+    index: int = 0
+    connector: str = ""
+    fingerprint: str
+    tables_configured: tuple[str, ...]
+    time_ms: int
+    server_time_ms: int = 0
+    clock_skew_ms: int = 0
+    state: State
+    waiting_for: str | None = None
+    slots: tuple[int, ...]
+    slots_pending: tuple[int, ...] = ()
+    slot_count: int = Field(ge=0, le=MOST_SLOTS)
+    tables: dict[str, TableStatus]
+    reading: ReadingStatus = ReadingStatus()
+    delivery: DeliveryStatus = DeliveryStatus()
+    retrying: tuple[RetryStatus, ...] = ()
+    polls: tuple[PollStatus, ...] = ()
+    background: tuple[FailingStatus, ...] = ()
+    background_seconds: dict[str, float] = {}
+    errors: dict[str, str | None] = {}
+
+    @property
+    def nothing_left(self) -> bool:
+        """The worker has work, and all of it has failed."""
+        tables = self.tables.values()
+        owned = bool(self.slots) and not self.slots_pending
+        return owned and bool(tables) and all(each.state is State.FAILED and each.all_failed for each in tables)
+
+
+class RunningWorker(WorkerStatus):
+    """A worker's last report, in `/status`."""
+
+    last_report_age_seconds: float = 0.0
+
+
+class ServiceStatus(Document):
+    """`/status`: all workers of one `scylla-cdc run`."""
+
+    state: State = State.WAITING
+    waiting_for: str | None = None
+    failing: tuple[str, ...] = ()
+    workers_wanted: int = 0
+    workers_running: int = 0
+    restarts: int = 0
+    workers: tuple[RunningWorker, ...] = ()
+
+
+class Health(Document):
+    """`/health`. Changes that came too late are worth an operator's look, and no reason for a restart."""
+
+    state: State
+    waiting_for: str | None
+    failing: tuple[str, ...]
+    late_changes: dict[str, dict[str, int]]
+
+
+class ReportedWorker(WorkerStatus):
+    """A worker's record in the status topic, in `scylla-cdc status`. ``stale``: it is not running any more."""
+
+    age_ms: int
+    stale: bool
+
+
+class TableReport(Document):
+    """What all workers together say of a table."""
+
+    state: State
+    position_ms: int | None
+    lag_ms: int | None
+    records: int
+    dead_letters: int
+    late_changes: dict[str, int]
+    skipped: dict[str, int]
+    failed_groups: int
+    held: tuple[HeldStatus, ...]
+    failing: tuple[str, ...]
+    error: str | None
+    committed_ms: int | None
+
+
+class StatusReport(Document):
+    """`scylla-cdc status`: the connector, its tables and its workers; ``warnings`` name what needs a look."""
+
+    connector: str
+    state: State
+    tables: dict[str, TableReport]
+    workers: tuple[ReportedWorker, ...]
+    warnings: tuple[str, ...]

@@ -1,0 +1,78 @@
+"""The Spark half of `scylla-cdc demo`, in a process of its own: `python -m embedded.demo.landing FOLDER`.
+
+In: a folder with `landing.json`. It starts Spark at once, while rows are still written, waits for the file `land.now`,
+lands, compares the landed tables with their source, and writes both to `landed.json`, complete or not at all: if Spark
+does not get that far, the status is 1 and there is no such file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from connector.secrets import scrub
+
+_LOOK_SECONDS = 0.1
+
+
+def main(folder: Path) -> int:
+    from connector.cli.land import with_jars
+    from connector.cli.source_options import configured_access
+    from embedded.demo.comparison import plain
+    from spark_jobs.config import load_settings
+    from spark_jobs.jvm import find_java
+    from spark_jobs.land import land
+    from spark_jobs.session import start_session
+    from spark_jobs.stream import Progress
+    from spark_jobs.tables import register_landed
+    from spark_jobs.verify import total, verify
+
+    # Spark hands timestamps over as local time.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    os.environ.update(find_java().spark_environment())
+    settings = with_jars(load_settings(folder / "landing.json"))
+    # Into this process's log file, for whoever looks why Spark ended.
+    session = start_session({**settings.session_config(), "log.level": "ERROR"})
+    session.range(1).collect()
+    pause = threading.Event()
+    while not (folder / "land.now").exists():
+        pause.wait(_LOOK_SECONDS)
+    began = time.monotonic()
+    progress = Progress()
+    status = land(settings, True, progress, session=session)
+    landed_after = time.monotonic() - began
+    register_landed(session, settings.session_config())
+    rows: dict[str, list[Any]] = {}
+    for table in settings.tables:
+        rows[str(table)] = [plain(row) for row in session.table(str(table)).collect()]
+    began = time.monotonic()
+    access = configured_access(settings)
+    assert access is not None, "landing.json has the source's address"
+    verdicts = verify(session, settings, access)
+    if problems := [verdict.problem for verdict in verdicts if verdict.problem]:
+        print(*map(scrub, problems), sep="\n", file=sys.stderr)
+        return 1
+    value = {
+        "status": status,
+        "seconds": landed_after,
+        "progress": progress.summary(),
+        "rows": rows,
+        "compared_seconds": time.monotonic() - began,
+        "differences": total(verdicts),
+        "details": [line.strip() for verdict in verdicts if verdict.differences for line in verdict.lines()],
+    }
+    fresh = folder / "landed.json.new"
+    fresh.write_text(json.dumps(value))
+    fresh.replace(folder / "landed.json")
+    session.stop()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

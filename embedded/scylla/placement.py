@@ -1,0 +1,112 @@
+"""Where tablets live: which nodes, and which of their shards, hold the tablet of a token.
+
+In: the cluster, a table, a token. Out: a `Tablet`, or None for tables of vnode keyspaces. Every node answers for every
+token here; clients are told who holds it all the same, as ScyllaDB tells them (`TABLETS_ROUTING_V1`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+from embedded.scylla.cdc.log_schema import base_name, is_log
+from embedded.scylla.nodes import Node, Nodes
+from embedded.scylla.paxos import paxos_base_name
+from embedded.scylla.protocol.primitives import INT, LONG
+from embedded.scylla.schema import Schema, Table
+from embedded.scylla.streams.service import StreamService
+from embedded.scylla.streams.tablets import tablet_count, uniform_tokens
+from embedded.scylla.tokens import MIN_TOKEN
+
+_SYSTEM_OPTIONS: Final = ("class", "initial", "enabled")
+_uniform = lru_cache(maxsize=64)(uniform_tokens)
+
+
+class Placed(Protocol):
+    """The parts of a cluster that tell where its tablets are."""
+
+    schema: Schema
+    streams: StreamService
+    nodes: Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Tablet:
+    """The tokens behind `first` up to `last`, and who holds them: nodes with the number of their shard."""
+
+    first: int
+    last: int
+    replicas: tuple[tuple[Node, int], ...]
+
+    def holds(self, node: Node, shard: int) -> bool:
+        return any(holder is node and at == shard for holder, at in self.replicas)
+
+    def routing(self) -> bytes:
+        """As a client is told: `tuple<bigint, bigint, list<tuple<uuid, int>>>`."""
+        parts = [INT.pack(8), LONG.pack(self.first), INT.pack(8), LONG.pack(self.last)]
+        replicas = [INT.pack(len(self.replicas))]
+        for node, shard in self.replicas:
+            replicas += (INT.pack(28), INT.pack(16), node.host_id.bytes, INT.pack(4), INT.pack(shard))
+        told = b"".join(replicas)
+        return b"".join([*parts, INT.pack(len(told)), told])
+
+
+def tablet_of(cluster: Placed, table: Table, token: int) -> Tablet | None:
+    """The tablet of a table that has this token."""
+    lasts = last_tokens(cluster, table)
+    return None if lasts is None else _tablet(cluster, table, lasts, bisect_left(lasts, token))
+
+
+def tablets_of(cluster: Placed, table: Table) -> list[Tablet]:
+    """All tablets of a table, by token; none if it has vnodes."""
+    lasts = last_tokens(cluster, table) or ()
+    return [_tablet(cluster, table, lasts, at) for at in range(len(lasts))]
+
+
+def base_of(cluster: Placed, table: Table) -> Table | None:
+    """The table whose tablets this one shares, being its log or its state of lightweight transactions; else None."""
+    name = base_name(table.name) if is_log(table) else paxos_base_name(table.name)
+    keyspace = cluster.schema.keyspace(table.keyspace)
+    if name is None or keyspace is None or not keyspace.uses_tablets:
+        return None
+    return cluster.schema.table(table.keyspace, name)
+
+
+def last_tokens(cluster: Placed, table: Table) -> Sequence[int] | None:
+    """Where each tablet of a table ends. A log has those of its base table, which are its newest streams."""
+    keyspace = cluster.schema.keyspace(table.keyspace)
+    if keyspace is None or not keyspace.uses_tablets:
+        return None
+    table = base_of(cluster, table) or table
+    streams = cluster.streams.tablets.tables.get((table.keyspace, table.name))
+    if streams is not None:
+        return streams.sets[-1].tokens
+    wanted = _wanted(table.options.get("tablets")) or int((keyspace.tablets or {}).get("initial", "0"))
+    return _uniform(tablet_count(wanted or cluster.streams.default_tablets()))
+
+
+def _wanted(options: object) -> int:
+    given = options.get("min_tablet_count", "0") if isinstance(options, Mapping) else "0"
+    return int(given)
+
+
+def _tablet(cluster: Placed, table: Table, lasts: Sequence[int], at: int) -> Tablet:
+    """Nodes take turns, and on each node its shards."""
+    nodes = [node for node in cluster.nodes if cluster.streams.node_tokens(node.number)]
+    copies = min(len(nodes), _copies(cluster, table.keyspace))
+    replicas = []
+    for copy in range(copies):
+        turn = at + copy
+        node = nodes[turn % len(nodes)]
+        replicas.append((node, turn // len(nodes) % node.shards))
+    return Tablet(lasts[at - 1] if at else MIN_TOKEN, lasts[at], tuple(replicas))
+
+
+def _copies(cluster: Placed, keyspace: str) -> int:
+    known = cluster.schema.keyspace(keyspace)
+    replication = known.replication if known is not None else {}
+    counts = [int(count) for name, count in replication.items() if name not in _SYSTEM_OPTIONS and count.isdecimal()]
+    return max(1, max(counts, default=1))

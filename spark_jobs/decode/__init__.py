@@ -1,0 +1,18 @@
+"""Kafka records to changelog rows: JSON and Avro values in typed columns, bad records with their reason.
+
+In: frames of Kafka records. Out: frames of changelog rows and dead letters.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.decode.avro_records import Registry
+from spark_jobs.decode.records import bucket, decoded_avro, decoded_json, not_fitting, over_frame
+
+__all__ = [
+    "Registry",
+    "bucket",
+    "decoded_avro",
+    "decoded_json",
+    "not_fitting",
+    "over_frame",
+]

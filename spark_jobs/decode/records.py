@@ -1,0 +1,343 @@
+"""Kafka records to changelog rows: typed cells, identities and tie keys made once, bad records with their reason.
+
+In: a micro-batch (key, value, topic, partition, offset, timestamp) and a ``Layout``. Out: a frame with the changelog's
+columns; a record that cannot be landed is a row of the dead segment with its raw bytes. The value is parsed once per
+plan: it stands behind a generator, since Spark would repeat the parser for every filter and column that uses it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from connector.values import CqlType
+from spark_jobs.decode.avro_records import Registry, with_avro_text
+from spark_jobs.decode.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
+from spark_jobs.functions import DECIMAL, elements_sql, order_sql, tie_sql, unknown_inside
+from spark_jobs.model import (
+    DEAD,
+    NUMBERED,
+    PARTITION,
+    ROW,
+    DeadReason,
+    Key,
+    Layout,
+    Stored,
+    as_stored,
+    changelog_columns,
+    literal,
+    order_is_stored,
+    order_key,
+    out_of_range,
+    quoted,
+    reason_sql,
+    struct_of,
+    text_value,
+    tie_is_stored,
+)
+
+_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value"
+BATCH = "scylla_cdc_batch"
+_STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE')"
+
+
+def decoded_json(
+    batch: DataFrame, layout: Layout, segment: int, range_topic: str, with_schemas: bool = False
+) -> DataFrame:
+    """The changelog rows of a batch of JSON records."""
+    text = batch.where("value IS NOT NULL").selectExpr("*", "CAST(value AS string) AS text")
+    if layout.images:
+        text = text.selectExpr("*", "CAST(key AS string) AS key_text")
+    return _decoded(text, layout, segment, range_topic, with_schemas, struct_bounds=with_schemas)
+
+
+def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: str, registry: Registry) -> DataFrame:
+    """The changelog rows of a batch of Avro records."""
+    text = with_avro_text(batch.where("value IS NOT NULL"), registry)
+    if layout.images:
+        text = with_avro_text(text, registry, "key")
+    return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True)
+
+
+def _decoded(
+    batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
+) -> DataFrame:
+    inner = record_type(layout, struct_bounds)
+    envelope = f"struct<payload:{inner}>" if wrapped else inner
+    parser = (
+        f"from_json(concat('{{\"e\":', text, ',\"z\":1}}'), {literal(f'e {envelope}, z int, _corrupt string')}, "
+        f"{_STRICT_JSON})"
+    )
+    path = "$.payload.after" if wrapped else "$.after"
+    keys = f"json_object_keys(get_json_object(text, '{path}'))"
+    known = ", ".join(literal(name) for name in known_fields(layout))
+    unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
+    if (inside := unknown_inside(layout)) is not None:
+        unknown = f"({unknown} OR {inside})"
+    e = "p.e.payload" if wrapped else "p.e"
+    broken = reason_sql(
+        ("length(raw_value) = 0", DeadReason.EMPTY),
+        ("NOT is_valid_utf8(text)", DeadReason.NOT_UTF8),
+        ("p IS NULL OR p._corrupt IS NOT NULL", DeadReason.CORRUPT),
+        ("p.z IS NULL", DeadReason.TRAILING),
+        (f"{e} IS NULL", DeadReason.NULL_ENVELOPE),
+    )
+    source = batch.selectExpr(
+        "topic",
+        "partition",
+        "offset",
+        "unix_millis(timestamp) AS kafka_ms",
+        "key AS raw_key",
+        "value AS raw_value",
+        "text",
+        *(["key_text"] if layout.images else []),
+    )
+    parsers = [("p", parser)]
+    if layout.images:
+        # Only the key says which row a delete without its image is about.
+        parsers.append(("k", f"from_json(key_text, {literal(record_key_type(layout))})"))
+    parsed = (
+        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown{', k' if layout.images else ''} "
+        f"FROM {BATCH} LATERAL VIEW inline_outer(array({struct_of(parsers)})) AS {', '.join(n for n, _ in parsers)}"
+    )
+    return _changes(source, parsed, layout, segment, range_topic, struct_bounds)
+
+
+def _changes(
+    source: DataFrame, parsed: str, layout: Layout, segment: int, range_topic: str, struct_bounds: bool
+) -> DataFrame:
+    fields = _fields(layout, struct_bounds, range_topic)
+    flat = f"SELECT {_RAW}, broken, unknown, {', '.join(fields)} FROM ({parsed}) AS parsed"
+    typed = f"SELECT *, {_identities(layout)} {_reason(layout)} AS reason FROM ({flat}) AS flat"
+    columns: list[str] = []
+    for name, kind in changelog_columns(layout).items():
+        columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
+    where = ""
+    if layout.older_tables and (created := layout.definition.created_ms) is not None:
+        # What cannot be read of an older table of this name is nobody's loss.
+        where = f" WHERE reason IS NULL OR kafka_ms >= {created}L"
+    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed{where}")
+
+
+def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
+    """SQL over a frame. The name lives only while the text is analysed, in a session of the caller's own."""
+    session = frame.sparkSession
+    frame.createOrReplaceTempView(name)
+    try:
+        return session.sql(text)
+    finally:
+        session.catalog.dropTempView(name)
+
+
+def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
+    made = {
+        "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
+        "bucket": bucket(layout),
+        "landed_at": "current_timestamp()",
+        "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
+        "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
+    }
+    if name in made:
+        return made[name]
+    if name in NUMBERED or name in _no_longer_written(layout):
+        return f"CAST(NULL AS {kind})"
+    return quoted(name)
+
+
+def bucket(layout: Layout) -> str:
+    """The part of the table that a partition's rows are in."""
+    partition = ", ".join(quoted(key.identity) for key in layout.partition)
+    return f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)"
+
+
+def _no_longer_written(layout: Layout) -> set[str]:
+    """Changelog columns of types that a column had before: kept for what is landed, no record fills them."""
+    written = {stored for _, stored in layout.recorded}
+    for _, stored in layout.recorded:
+        if stored.role == "fields":
+            written.update(part for _, part in layout.field_cells(stored))
+    gone = [stored for stored in layout.physical if stored not in written]
+    return {name for stored in gone for name in (stored.value, stored.elements, stored.tombstone)}
+
+
+def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
+    ranged = f"topic = {literal(range_topic)}"
+    operation = "e.op"
+    if layout.clustering:
+        by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
+        operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE e.op END"
+    fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
+    has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
+    if layout.images:
+        has_row = f"({has_row} OR k IS NOT NULL)"
+    if layout.clustering:
+        bounded = "(e.kind = 'partition' OR (e.start IS NOT NULL AND e.end IS NOT NULL))"
+        has_row = f"CASE WHEN {ranged} THEN e.partition IS NOT NULL AND {bounded} ELSE {has_row} END"
+        for side in ("start", "end"):
+            bound = _bound(layout, side, struct_bounds)
+            fields.append(f"CASE WHEN {ranged} AND e.kind = 'range' THEN {bound} END AS {side}_bound")
+    fields.append(f"{has_row} AS has_row")
+    for key in layout.keys:
+        fields.append(f"{as_stored(key.type, _key_value(layout, key, ranged))} AS {quoted(key.value)}")
+    no_clustering = " AND ".join(f"{_key_value(layout, key, ranged)} IS NULL" for key in layout.clustering)
+    kind = str(ROW)
+    if layout.clustering:
+        kind = f"CASE WHEN {ranged} OR ({no_clustering}) THEN {PARTITION} ELSE {ROW} END"
+    fields.append(f"{kind} AS kind")
+    ranges: list[str] = []
+    for column, stored in layout.recorded:
+        source = f"e.after.{quoted(column.name)}"
+        fields += _column(layout, stored, source, no_clustering, column.kind == "static")
+        value = source if layout.images else f"{source}.value"
+        ranges += _cannot_show(layout, column.name, stored, value)
+    for key in layout.keys:
+        ranges += not_fitting(key.type, _key_value(layout, key, ranged), layout.declared.get(key.name))
+    fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
+    return fields
+
+
+def _cannot_show(layout: Layout, column: str, stored: Stored, value: str) -> list[str]:
+    """Conditions under which a reader's type cannot hold what a record writes to a column."""
+    if stored.role == "cell":
+        return not_fitting(stored.type, value, layout.declared.get(column))
+    if stored.role == "fields":
+        return [
+            text
+            for name, part in layout.field_cells(stored)
+            for text in not_fitting(part.type, f"{value}.elements.{quoted(name)}.value", None)
+        ]
+    parts = [(stored.element_key, "e.key"), (stored.element_value, "e.value")]
+    found = [text for kind, sql in parts if kind is not None for text in not_fitting(kind, sql, None)]
+    return [f"exists({value}.elements, e -> {' OR '.join(found)})"] if found else []
+
+
+def not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
+    """Conditions under which a reader's type cannot hold a value."""
+    if declared is None:
+        return [text for text in [out_of_range(type_, value, 1)] if text]
+    if declared == "bigint":
+        return []
+    fitted = f"try_cast({value} AS {declared})"
+    same = f"{order_sql(DECIMAL, value)} = {order_sql(DECIMAL, f'CAST({fitted} AS string)')}"
+    return [f"({value} IS NOT NULL AND ({fitted} IS NULL OR NOT {same}))"]
+
+
+def _key_value(layout: Layout, key: Key, ranged: str) -> str:
+    places = [f"e.{part}.{quoted(name)}" for name in key.names for part in ("after", "before")]
+    if layout.images:
+        roots = ["k.payload", "k"] if key_is_wrapped(layout) else ["k"]
+        places += [f"{root}.{quoted(name)}" for name in key.names for root in roots]
+    if layout.clustering and not key.clustering:
+        places += [f"e.partition.{quoted(name)}" for name in key.names]
+    return f"coalesce({', '.join(places)})"
+
+
+def _bound(layout: Layout, side: str, struct_bounds: bool) -> str:
+    """Order keys of the bound's prefix, its length, and whether the bound itself is inside."""
+    values = f"e.{side}.values"
+    length = f"e.{side}.length" if struct_bounds else f"size({values})"
+    keys: list[tuple[str, str]] = []
+    for index, key in enumerate(layout.clustering):
+        if struct_bounds:
+            value = f"coalesce({', '.join(f'{values}.{quoted(name)}' for name in key.names)})"
+        else:
+            value = text_value(key.type, f"get({values}, {index})")
+        keys.append((f"o{index}", order_key(key.type, value, order_sql(key.type, value))))
+    return struct_of([("o", struct_of(keys)), ("l", length), ("i", f"e.{side}.inclusive")])
+
+
+def _column(layout: Layout, stored: Stored, source: str, no_clustering: str, static: bool) -> list[str]:
+    """The changelog columns of one recorded column; null where the record does not touch it."""
+    if layout.images:
+        # Without an image a change has left nothing of the row.
+        own = "e.op <> 'd'"
+        if no_clustering:
+            own += f" AND {'' if static else 'NOT '}({no_clustering})"
+        return [f"CASE WHEN {own} THEN {_cell(stored, source)} END AS {quoted(stored.value)}"]
+    if stored.role == "cell":
+        cell = _cell(stored, f"{source}.value")
+        return [f"CASE WHEN {source} IS NOT NULL THEN {cell} END AS {quoted(stored.value)}"]
+    overwritten = f"coalesce({source}.value.mode, 'overwrite') = 'overwrite'"
+    if stored.role == "fields":
+        columns = [f"CASE WHEN {source} IS NOT NULL THEN {overwritten} END AS {quoted(stored.tombstone)}"]
+        for name, part in layout.field_cells(stored):
+            field = f"{source}.value.elements.{quoted(name)}"
+            cell = _cell(part, f"{field}.value")
+            columns.append(f"CASE WHEN {field} IS NOT NULL THEN {cell} END AS {quoted(part.value)}")
+        return columns
+    made = struct_of([("o", overwritten), ("e", elements_sql(stored, f"{source}.value.elements"))])
+    return [f"CASE WHEN {source} IS NOT NULL THEN {made} END AS {quoted(stored.elements)}"]
+
+
+def _cell(stored: Stored, value: str) -> str:
+    fields = [("v", as_stored(stored.type, value))]
+    if stored.tie:
+        fields.append(("x", tie_sql(stored.type, value)))
+    return struct_of(fields)
+
+
+def _identities(layout: Layout) -> str:
+    """Identity columns that differ from the key's own value, and a range's bounds; each ends with a comma."""
+    made = ""
+    for key in layout.keys:
+        value = quoted(key.value)
+        if key.identity_kind == "text":
+            made += f"CAST({value} AS string) AS {quoted(key.identity)}, "
+        elif key.identity_kind == "tie":
+            made += f"{tie_sql(key.type, value)} AS {quoted(key.identity)}, "
+        elif key.identity_kind == "order":
+            made += f"{order_sql(key.type, value)} AS {quoted(key.identity)}, "
+    if layout.clustering:
+        bounds = struct_of([("s", "start_bound"), ("e", "end_bound")])
+        made += f"CASE WHEN start_bound IS NOT NULL THEN {bounds} END AS {quoted(layout.bounds)}, "
+    return made
+
+
+def _reason(layout: Layout) -> str:
+    no_key = " OR ".join(f"{quoted(key.value)} IS NULL" for key in layout.partition)
+    for key in layout.clustering:
+        no_key += f" OR (kind = {ROW} AND {quoted(key.value)} IS NULL)"
+    if layout.clustering and not layout.has_statics:
+        no_key += f" OR (kind = {PARTITION} AND op IN ('c', 'u'))"
+    known_op = "op IN ('c', 'u', 'd')"
+    if layout.clustering:
+        known_op = f"({known_op} OR (op = 'r' AND start_bound IS NOT NULL))"
+    whole = reason_sql(
+        (f"op IS NULL OR NOT {known_op}", DeadReason.BAD_OP),
+        ("ts IS NULL", DeadReason.NO_TS),
+        ("NOT has_row", DeadReason.NO_ROW),
+        (no_key, DeadReason.NO_KEY),
+        (" OR ".join(_malformed(layout)), DeadReason.CORRUPT),
+        ("unknown", DeadReason.UNKNOWN_FIELD),
+        ("out_of_range", DeadReason.OUT_OF_RANGE),
+    )
+    return f"coalesce(broken, {whole})"
+
+
+def _malformed(layout: Layout) -> list[str]:
+    """Conditions that find values whose text is none of their type: no key could be made of them, or no bound."""
+    found = ["false"]
+    for key in layout.keys:
+        if key.identity != key.value:
+            found.append(f"({quoted(key.value)} IS NOT NULL AND {quoted(key.identity)} IS NULL)")
+    written = [stored for _, stored in layout.recorded]
+    written += [part for kept in written if kept.role == "fields" for _, part in layout.field_cells(kept)]
+    for stored in written:
+        if stored.role == "cell" and stored.tie:
+            cell = quoted(stored.value)
+            found.append(f"({cell}.v IS NOT NULL AND {cell}.x IS NULL)")
+        elif stored.role == "elements":
+            wrong = ["e.k IS NULL"]
+            if order_is_stored(stored.element_key):
+                wrong.append("e.b IS NULL")
+            if stored.element_value is not None and tie_is_stored(stored.element_value):
+                wrong.append("(e.v IS NOT NULL AND e.x IS NULL)")
+            found.append(f"coalesce(exists({quoted(stored.elements)}.e, e -> {' OR '.join(wrong)}), false)")
+    for bound in ("start_bound", "end_bound") if layout.clustering else ():
+        count = len(layout.clustering)
+        found.append(
+            f"({bound} IS NOT NULL AND NOT coalesce({bound}.l BETWEEN 0 AND {count} AND {bound}.i IS NOT NULL, false))"
+        )
+        for index, key in enumerate(layout.clustering):
+            part = f"{bound}.o.o{index}" + (".v" if key.order_type.startswith("struct") else "")
+            found.append(f"coalesce({bound}.l > {index} AND {part} IS NULL, false)")
+    return found

@@ -1,0 +1,23 @@
+"""The fold and what is read from its result: patches of a key become one, rows that a reader sees, a row's history.
+
+In: patches. Out: SQL expressions and frames.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.fold.fold import NEVER, compacted, folded, parts
+from spark_jobs.fold.history import check_names, versions
+from spark_jobs.fold.view import living_rows, partition_columns, range_cover, visible_rows
+
+__all__ = [
+    "NEVER",
+    "check_names",
+    "compacted",
+    "folded",
+    "living_rows",
+    "partition_columns",
+    "parts",
+    "range_cover",
+    "versions",
+    "visible_rows",
+]

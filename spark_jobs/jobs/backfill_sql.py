@@ -1,0 +1,102 @@
+"""Rows of the source as changelog rows: one per write time that a row has cells of.
+
+In: the reader's frame and a ``Layout``. Out: a frame with the changelog's columns, values that no reader's type can
+hold as dead letters.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.decode import bucket, not_fitting, over_frame
+from spark_jobs.model import (
+    DEAD,
+    ROW,
+    DeadReason,
+    Layout,
+    changelog_columns,
+    key_columns,
+    quoted,
+    reason_sql,
+    struct_of,
+)
+from spark_jobs.source import ReadPlan, source_keys
+
+LOWEST = -(2**63) + 1
+"""Below every time that a write can have; the number below it stands for the base time in the state."""
+_ROWS = "scylla_cdc_source_rows"
+
+
+def lowest_time(layout: Layout, not_before: int | None = None) -> int:
+    """The time of what the source tells none of: nothing that is not newer than the table's truncation, or than the
+    dropping of a column of the same name, exists."""
+    return max([LOWEST, *(time + 1 for time in (layout.not_before, not_before) if time is not None)])
+
+
+def change_rows(rows: DataFrame, layout: Layout, plan: ReadPlan, segment: int) -> DataFrame:
+    """The changelog rows of source rows."""
+    lowest = lowest_time(layout)
+    timed = {part.name for part in plan.parts if part.what == "time"}
+    columns = ["kind", *source_keys(layout)]
+    times = [f"CASE WHEN kind = {ROW} THEN {lowest}L END"]
+    made: dict[str, str] = {}
+    for cell in plan.cells:
+        stored, least = cell.stored, lowest_time(layout, cell.not_before)
+        time = f"greatest({quoted(stored.time)}, {least}L)" if stored.time in timed else f"{least}L"
+        when = quoted(f"at_{stored.physical}")
+        columns.append(f"CASE WHEN {quoted(stored.value)} IS NOT NULL THEN {time} END AS {when}")
+        fields = [("v", quoted(stored.value))]
+        if stored.tie:
+            fields.append(("x", quoted(stored.tie)))
+        columns.append(f"{struct_of(fields)} AS {quoted('cell_' + stored.physical)}")
+        times.append(when)
+        made[stored.value] = f"CASE WHEN {when} = ts THEN {quoted('cell_' + stored.physical)} END"
+    for part in plan.elements:
+        name, when = quoted(part.stored.elements), quoted(f"at_{part.stored.physical}")
+        columns.append(f"CASE WHEN {name} IS NOT NULL THEN {lowest_time(layout, part.not_before)}L END AS {when}")
+        columns.append(name)
+        times.append(when)
+        made[part.stored.elements] = f"CASE WHEN {when} = ts THEN {struct_of([('o', 'false'), ('e', name)])} END"
+    columns.append(f"coalesce({' OR '.join(_unfit(layout, plan)) or 'false'}, false) AS unfit")
+    distinct = f"array_distinct(filter(array({', '.join(times)}), t -> t IS NOT NULL))"
+    # One dead letter for a row, however many times its cells were written at.
+    exploded = f"explode(CASE WHEN unfit THEN array({lowest}L) ELSE {distinct} END) AS ts"
+    written = f"SELECT *, {exploded} FROM (SELECT {', '.join(columns)} FROM {_ROWS}) AS source"
+    final = [
+        f"{_final(layout, name, kind, segment, lowest, made)} AS {quoted(name)}"
+        for name, kind in changelog_columns(layout).items()
+    ]
+    return over_frame(rows, _ROWS, f"SELECT {', '.join(final)} FROM ({written}) AS written")
+
+
+def _final(layout: Layout, name: str, kind: str, segment: int, lowest: int, made: dict[str, str]) -> str:
+    key = struct_of([(key.name, quoted(key.value)) for key in layout.keys])
+    fixed = {
+        "segment": f"CASE WHEN unfit THEN {DEAD} ELSE {segment} END",
+        "bucket": bucket(layout),
+        "kind": "kind",
+        "op": f"CASE WHEN kind = {ROW} AND ts = {lowest}L THEN 'c' ELSE 'u' END",
+        "ts": "ts",
+        "landed_at": "current_timestamp()",
+        "reason": reason_sql(("unfit", DeadReason.OUT_OF_RANGE)),
+        "raw_key": f"CASE WHEN unfit THEN CAST(to_json({key}) AS binary) END",
+    }
+    if name in key_columns(layout):
+        return quoted(name)
+    return fixed.get(name) or f"CAST({made.get(name, 'NULL')} AS {kind})"
+
+
+def _unfit(layout: Layout, plan: ReadPlan) -> list[str]:
+    """Conditions under which a row has a value that the reader's type cannot hold."""
+    found: list[str] = []
+    for key in layout.keys:
+        found += not_fitting(key.type, quoted(key.value), layout.declared.get(key.name))
+    for cell in plan.cells:
+        declared = layout.declared.get(cell.column) if cell.field is None else None
+        found += not_fitting(cell.stored.type, quoted(cell.stored.value), declared)
+    for part in plan.elements:
+        inner = [(part.key_type, "e.k"), (part.value_type, "e.v")]
+        texts = [text for kind, sql in inner if kind is not None for text in not_fitting(kind, sql, None)]
+        if texts:
+            found.append(f"exists({quoted(part.stored.elements)}, e -> {' OR '.join(texts)})")
+    return found

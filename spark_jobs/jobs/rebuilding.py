@@ -1,0 +1,77 @@
+"""Making a landed table anew: from what its topics hold, and from the source where that is not all there ever was.
+
+In: settings and a table, perhaps access to the source. Out: a landed table without positions: the next landing reads
+from the beginning. Refused where neither the topics nor the source have everything: it could not equal its source then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from connector.table_name import TableName
+from spark_jobs.config import Settings
+from spark_jobs.jobs.backfilling import Filled, Filling, known_versions
+from spark_jobs.source import SourceAccess
+from spark_jobs.stream import Topics
+from spark_jobs.tables import Known, LandedTable, job_lease, open_sink
+
+
+def rebuild(
+    session: SparkSession,
+    settings: Settings,
+    table: TableName,
+    truncated_at_ms: int | None = None,
+    access: SourceAccess | None = None,
+    skip_lists: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Filled | None:
+    """Empties the table. With ``truncated_at_ms`` nothing that was written up to then will exist in it.
+
+    The source is read only where the topics alone do not do, and then the result says what came from it.
+    """
+    if table not in settings.tables:
+        raise LandingError(f"{table} is not one of the configured tables")
+    sink = open_sink(session, settings.session_config())
+    landed = LandedTable(session, sink, table.keyspace, table.name)
+    with job_lease(session, settings, "rebuild"):
+        known = landed.known()
+        lacking = _lacking(session, settings, table, known)
+        if lacking is not None and access is None:
+            raise LandingError(
+                f"{table}: {lacking}; with scylla.cluster.ip.addresses in the configuration the rest is read from "
+                "the source"
+            )
+        if known is None:
+            return None
+        filling = versions = None
+        if lacking is not None and access is not None:
+            filling = Filling(session, sink, settings, access, skip_lists)
+            versions = known_versions(session, settings, say).get(str(table), ())
+            filling.check(table, versions)
+        # Changes and positions go first: a rebuild that ends here reads everything again, into what the state holds.
+        landed.forget()
+        not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
+        layout = landed.prepare(replace(known, not_before=not_before, sequence=known.sequence + 1))
+        # The view says what does not exist any more; one made before would go on to show it.
+        landed.register(layout)
+        return None if filling is None or versions is None else filling.fill(table, versions)
+
+
+def _lacking(session: SparkSession, settings: Settings, table: TableName, known: Known | None) -> str | None:
+    """Why the topics do not hold everything that the table had; None if they do."""
+    if known is not None and known.backfilled is not None:
+        return "it was backfilled, so it cannot be rebuilt from its topics alone"
+    with contextlib.closing(Topics(session, settings.kafka())) as topics:
+        begins = topics.offsets(settings.topics_of(table), beginning=True)
+    for (topic, number), offset in sorted(begins.items()):
+        if offset > 0:
+            return (
+                f"{topic}, partition {number} begins at offset {offset}: its first records are gone, "
+                "so the table cannot be rebuilt from its topics alone"
+            )
+    return None

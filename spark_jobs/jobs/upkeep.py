@@ -1,0 +1,150 @@
+"""Keeps landed tables small: merged changes go when no reader needs them, old deletes are forgotten, files made large.
+
+In: settings. Out: what was (or, as a dry run, would be) done per table. It adds no rows and holds no lease: landing may
+go on meanwhile, and a commit that loses against one of landing's is tried again. Whole segments go, never single
+changes, and only those that the state's mark covers; positions keep their newest row, letters and definitions stay.
+Deletes go when they are old and nothing that is unread, unmerged or waiting could be older.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from connector.table_name import TableName
+from spark_jobs.config import Settings
+from spark_jobs.model import POSITIONS, literal
+from spark_jobs.stream import Limit, Topics, purge, purge_limit, tombstones, unread
+from spark_jobs.tables import LandedTable, Restored, leases, open_sink, wait_free
+
+_CATCH_UP_S, _LOOK_S = 30.0, 0.5
+VACUUM_FLOOR_MS = 3_600_000
+"""A batch that landing writes at this moment has files that no commit names yet: young files are never deleted."""
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What upkeep means for one table. ``segments`` are the merged ones that are older than the readers' grace."""
+
+    table: str
+    segments: tuple[int, ...]
+    changes: int
+    positions: int
+    files_before: int
+    files_after: int
+    tombstones: int = 0
+    tombstones_stay: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def text(self) -> str:
+        return (
+            f"{self.table}: {self.changes:,} merged changes and {self.positions:,} "
+            f"old positions removed, {self.tombstones:,} tombstones forgotten"
+            f"{f' ({self.tombstones_stay})' if self.tombstones_stay else ''}, "
+            f"{self.files_before:,} files became {self.files_after:,}"
+        )
+
+
+def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -> list[Upkeep]:
+    """Upkeep of every configured table that has been landed."""
+    sink = open_sink(session, settings.session_config())
+    done: list[Upkeep] = []
+    for table in settings.tables:
+        landed = LandedTable(session, sink, table.keyspace, table.name)
+        if landed.exists():
+            restored, limit = _limit(landed, settings, table)
+            forgotten = _forget(landed, restored, limit, dry_run)
+            kept = settings.history_retention_ms
+            upkeep = _upkeep(landed, restored, settings.reader_grace_ms, kept, dry_run)
+            done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why))
+    if not done:
+        raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
+    return done
+
+
+def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[Restored, Limit]:
+    """Where the table stands, and how far its tombstones may go. A job that lands is given time to reach what the
+    topics hold now: where changes never stop, it never stands at their ends."""
+    oldest = int(time.time() * 1000) - settings.tombstone_retention_ms
+    names = settings.topics_of(table)
+    try:
+        with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
+            ends, begins = topics.offsets(names), topics.offsets(names, beginning=True)
+    except LandingError as error:
+        return landed.restore(), Limit(None, str(error))
+    lease = leases(landed.session, settings)
+    deadline = time.monotonic() + _CATCH_UP_S
+    while True:
+        restored = landed.restore()
+        limit = purge_limit(landed, restored, ends, begins, oldest * 1000)
+        behind = unread(restored, ends, begins) is not None
+        if not behind or wait_free(lease, settings.name) or time.monotonic() > deadline:
+            return restored, limit
+        time.sleep(_LOOK_S)
+
+
+def _forget(landed: LandedTable, restored: Restored, limit: Limit, dry_run: bool) -> int:
+    """How many tombstones were, or would be, forgotten."""
+    if restored.known is None or limit.time_us is None:
+        return 0
+    layout = restored.known.layout()
+    if dry_run:
+        return sum(tombstones(landed, layout, limit.time_us).values())
+    return purge(landed, layout, limit.time_us)
+
+
+def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:
+    sink, session = landed.sink, landed.session
+    log = sink.relation(landed.changelog)
+    limit = int(time.time() * 1000) - grace_ms
+    old = session.sql(
+        f"SELECT segment, count(*) AS changes FROM {log} WHERE segment > 0 AND segment <= {restored.mark} "
+        f"GROUP BY segment HAVING unix_millis(max(landed_at)) < {limit} ORDER BY segment"
+    ).collect()
+    trimmed = 0
+    if restored.known is not None and restored.known.history:
+        # Its changes are the history.
+        old = []
+        if retention_ms is not None:
+            layout = restored.known.layout()
+            trimmed = landed.history.trim(layout, restored.mark, retention_ms, grace_ms, dry_run)
+    outdated = " OR ".join(
+        f"(topic = {literal(topic)} AND partition = {number} AND offset < {offset})"
+        for (topic, number), offset in sorted(restored.positions.items())
+    )
+    where = f"segment = {POSITIONS} AND ({outdated or 'false'})"
+    counted = session.sql(f"SELECT count(*) AS rows FROM {log} WHERE {where}").first()
+    assert counted is not None
+    tables = [landed.changelog, landed.state]
+    if landed.history.exists():
+        tables.append(landed.history.table)
+    before = sum(sink.files(table)[0] for table in tables)
+    if not dry_run:
+        _purge(landed, [row["segment"] for row in old], where if counted["rows"] else None)
+        for table in tables:
+            sink.compact(table)
+            sink.vacuum(table, max(grace_ms, VACUUM_FLOOR_MS))
+    return Upkeep(
+        table=landed.name,
+        segments=tuple(row["segment"] for row in old),
+        changes=trimmed + sum(row["changes"] for row in old),
+        positions=counted["rows"],
+        files_before=before,
+        files_after=before if dry_run else sum(sink.files(table)[0] for table in tables),
+    )
+
+
+def _purge(landed: LandedTable, segments: Iterable[int], positions: str | None) -> None:
+    chosen = ", ".join(map(str, segments))
+    if chosen:
+        landed.sink.delete(landed.changelog, f"segment IN ({chosen})")
+    if positions:
+        landed.sink.delete(landed.changelog, positions)

@@ -1,0 +1,13 @@
+"""Java, and the jars that Spark and the embedded Kafka broker run: found on the machine, or fetched once and pinned.
+
+In: names of jar sets in ``jars.lock``. Out: paths of whole, checked jars, and a Java 17 or 21. ``python -m
+spark_jobs.jvm`` fetches.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.jvm.cache import cache_dir
+from spark_jobs.jvm.jars import jar_set, resolve
+from spark_jobs.jvm.java import ENVIRONMENT, Java, find_java
+
+__all__ = ["ENVIRONMENT", "Java", "cache_dir", "find_java", "jar_set", "resolve"]

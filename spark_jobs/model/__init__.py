@@ -1,0 +1,87 @@
+"""What a landed table is: definitions of the source, landed types, the layout of columns, patches. No Spark session.
+
+In: schema records or CQL files. Out: values and SQL text that every other room builds on.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.model.changelog import NUMBERED, changelog_columns, state_columns
+from spark_jobs.model.cql_definitions import carried, read_definitions
+from spark_jobs.model.dead_reason import WAITING, DeadReason, reason_sql, reasons_sql
+from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
+from spark_jobs.model.landed_types import (
+    as_stored,
+    fields_of,
+    order_is_stored,
+    order_key,
+    out_of_range,
+    present,
+    present_entries,
+    recorded_type,
+    stored_type,
+    text_value,
+    tie_is_stored,
+)
+from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored, shape
+from spark_jobs.model.names import greatest, literal, physical, quoted, struct_of
+from spark_jobs.model.patches import (
+    PARTITION,
+    ROW,
+    SAME_TIME,
+    changes_patch,
+    element_key,
+    identities,
+    kept_element_fields,
+    key_columns,
+    state_patch,
+)
+
+__all__ = [
+    "DEAD",
+    "DEFINITIONS",
+    "NUMBERED",
+    "PARTITION",
+    "POSITIONS",
+    "ROW",
+    "SAME_TIME",
+    "WAITING",
+    "Cell",
+    "Column",
+    "DeadReason",
+    "Elements",
+    "Key",
+    "Layout",
+    "Stored",
+    "TableDefinition",
+    "as_stored",
+    "carried",
+    "changelog_columns",
+    "changes_patch",
+    "element_key",
+    "fields_of",
+    "greatest",
+    "identities",
+    "kept_element_fields",
+    "key_columns",
+    "literal",
+    "order_is_stored",
+    "order_key",
+    "out_of_range",
+    "parse_definition",
+    "physical",
+    "present",
+    "present_entries",
+    "quoted",
+    "read_definitions",
+    "reason_sql",
+    "reasons_sql",
+    "recorded_type",
+    "shape",
+    "state_columns",
+    "state_patch",
+    "stored_type",
+    "struct_of",
+    "table_named",
+    "text_value",
+    "tie_is_stored",
+]

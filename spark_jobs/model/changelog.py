@@ -1,0 +1,83 @@
+"""The columns of the changelog and of the state, in DDL.
+
+In: a ``Layout``. Out: column names with Spark types, in order. Dead letters, positions and definitions are rows of the
+changelog too, in segments of their own, so that one commit holds a batch and everything it implies.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.model.landed_types import stored_type
+from spark_jobs.model.layout import Layout, Stored
+
+NUMBERED = frozenset({"note"})
+"""Columns that only rows other than changes fill."""
+
+
+def changelog_columns(layout: Layout) -> dict[str, str]:
+    """The changelog: what a row is about, where it came from, the key, and the cells that the record touched."""
+    columns = {
+        "segment": "int",
+        "bucket": "int",
+        "kind": "int",
+        "op": "string",
+        "ts": "bigint",
+        "kafka_ms": "bigint",
+        "topic": "string",
+        "partition": "int",
+        "offset": "bigint",
+        "landed_at": "timestamp",
+        "reason": "string",
+        "note": "string",
+        "raw_key": "binary",
+        "raw_value": "binary",
+    }
+    columns.update(_keys(layout))
+    if layout.clustering:
+        columns[layout.bounds] = layout.range_type
+    for stored in layout.physical:
+        if stored.role == "cell":
+            tie = ",x:binary" if stored.tie else ""
+            columns[stored.value] = f"struct<v:{stored_type(stored.type)}{tie}>"
+        elif stored.role == "fields":
+            columns[stored.tombstone] = "boolean"
+        else:
+            columns[stored.elements] = f"struct<o:boolean,e:array<{stored.element_type(timed=False)}>>"
+    return columns
+
+
+def state_columns(layout: Layout) -> dict[str, str]:
+    """The state: one row per clustering row and per partition, and the row that holds the mark."""
+    columns = {"bucket": "int", "kind": "int", "mark": "int"}
+    columns.update(_keys(layout))
+    for key in layout.keys:
+        if key.many_spellings:
+            columns[f"s_{key.place}"] = "bigint"
+    columns.update({"base": "bigint", "marker": "bigint", "deleted": "bigint"})
+    if layout.clustering:
+        columns[layout.ranges] = f"array<struct<i:{layout.range_type},t:bigint>>"
+    for stored in layout.physical:
+        columns.update(_state_columns(stored))
+    return columns
+
+
+def _state_columns(stored: Stored) -> dict[str, str]:
+    if stored.role == "fields":
+        return {stored.tombstone: "bigint"}
+    if stored.role == "elements":
+        return {
+            stored.tombstone: "bigint",
+            stored.elements: f"array<{stored.element_type(timed=True)}>",
+        }
+    columns = {stored.value: stored_type(stored.type), stored.time: "bigint"}
+    if stored.tie:
+        columns[stored.tie] = "binary"
+    return columns
+
+
+def _keys(layout: Layout) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for key in layout.keys:
+        columns[key.value] = stored_type(key.type)
+        if key.identity != key.value:
+            columns[key.identity] = key.identity_type
+    return columns

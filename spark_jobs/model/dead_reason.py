@@ -1,0 +1,54 @@
+"""Why a record is not landed: every reason there is, with what it means.
+
+The SQL that finds bad records, the counters of a batch, what waits for a definition and the table of docs/landing.md
+are all made from `DeadReason`, or held equal to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+from spark_jobs.model.names import literal
+
+
+class DeadReason(StrEnum):
+    """The text that the column `reason` holds; ``meaning`` is for the documentation."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> DeadReason:
+        reason = str.__new__(cls, name)
+        reason._value_ = name
+        reason.meaning = meaning
+        return reason
+
+    EMPTY = "EMPTY", "the value is empty"
+    NOT_UTF8 = "NOT_UTF8", "the value is not UTF-8 text"
+    CORRUPT = "CORRUPT", "not JSON, or a value of the wrong type for its column"
+    TRAILING = "TRAILING", "text after the JSON object"
+    NULL_ENVELOPE = "NULL_ENVELOPE", "the value is null where a record is expected"
+    BAD_OP = "BAD_OP", "no operation, or one that the connector does not write"
+    NO_TS = "NO_TS", "no write time"
+    NO_ROW = "NO_ROW", "the record does not identify a row"
+    NO_KEY = "NO_KEY", "a column of the row's key is missing"
+    UNKNOWN_FIELD = (
+        "UNKNOWN_FIELD",
+        "a column, or a field of a user type, that is in no known version of the table; landed when a version has it",
+    )
+    OUT_OF_RANGE = "OUT_OF_RANGE", "a value that the landed type cannot hold"
+
+
+#: Letters that a new version of the table may make readable.
+WAITING: Final = (DeadReason.UNKNOWN_FIELD,)
+
+
+def reason_sql(*cases: tuple[str, DeadReason]) -> str:
+    """The first reason whose condition holds; null for a record that is as it should be."""
+    return f"CASE {' '.join(f'WHEN {condition} THEN {literal(reason)}' for condition, reason in cases)} END"
+
+
+def reasons_sql(reasons: Iterable[DeadReason]) -> str:
+    """Whether the column `reason` is one of these."""
+    return f"reason IN ({', '.join(map(literal, reasons))})"

@@ -1,0 +1,109 @@
+"""Landed tables in Delta Lake's format, by the JVM implementation.
+
+In: a session and the warehouse's folder. Out: a ``Sink``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.model import quoted
+from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
+
+_PROPERTIES = {"delta.checkpointInterval": "20"}
+_SKIPPED_BY = ("ts", "kafka_ms")
+"""Columns by whose range files can be skipped. Keys cannot: each file has one bucket's, of the whole range."""
+
+
+class DeltaSink:
+    """See ``Sink``. A commit that loses against another writer's is tried again: none depends on what it read."""
+
+    def __init__(self, session: SparkSession, warehouse: str) -> None:
+        self.session = session
+        self.warehouse = warehouse
+
+    def path(self, table: str) -> str:
+        return f"{self.warehouse}/{table}"
+
+    def relation(self, table: str) -> str:
+        return quoted("delta", self.path(table))
+
+    def exists(self, table: str) -> bool:
+        jvm = self.session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self.path(table)}/_delta_log")
+        return bool(path.getFileSystem(self.session._jsc.hadoopConfiguration()).exists(path))
+
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+        if not self.exists(table):
+            described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+            indexed = ",".join(name for name in _SKIPPED_BY if name in columns)
+            statistics = "delta.dataSkippingStatsColumns" if indexed else "delta.dataSkippingNumIndexedCols"
+            chosen = {**_PROPERTIES, statistics: indexed or "0"}
+            properties = ", ".join(f"'{name}' = '{value}'" for name, value in chosen.items())
+            self.session.sql(
+                f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
+                f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
+            )
+            return
+        present = set(self.session.table(self.relation(table)).columns)
+        missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
+        if missing:
+            text = f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({', '.join(missing)})"
+            retried(lambda: self.session.sql(text), _is_conflict)
+
+    def append(self, table: str, frame: DataFrame) -> None:
+        retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
+
+    def replace_buckets(self, table: str, frame: DataFrame) -> None:
+        writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        try:
+            writer.save(self.path(table))
+        except Exception as error:
+            if _is_conflict(error):
+                raise LostRaceError(f"{table}: {str(error).splitlines()[0]}") from error
+            raise
+
+    def delete(self, table: str, condition: str) -> None:
+        retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
+
+    def compact(self, table: str, condition: str | None = None) -> None:
+        where = f" WHERE {condition}" if condition else ""
+        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{where}"), _is_conflict)
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        hours = max(older_than_ms, 0) / 3_600_000
+        check = "spark.databricks.delta.retentionDurationCheck.enabled"
+        before = self.session.conf.get(check, "true")
+        self.session.conf.set(check, "false")
+        try:
+            self.session.sql(f"VACUUM {self.relation(table)} RETAIN {hours} HOURS")
+        finally:
+            self.session.conf.set(check, str(before))
+
+    def files(self, table: str) -> tuple[int, int]:
+        row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("numFiles", "sizeInBytes").first()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+
+def _is_conflict(error: Exception) -> bool:
+    text = str(error)
+    return any(
+        mark in text for mark in ("DELTA_CONCURRENT", "ConcurrentAppend", "ConcurrentModification", "MetadataChanged")
+    )
+
+
+FORMAT = TableFormat(
+    name="delta",
+    jar_sets=("spark",),
+    settings={
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    },
+    needs_class="org.apache.spark.sql.delta.DeltaLog",
+    coordinate="io.delta:delta-spark_4.0_2.13:4.4.0",
+    open=DeltaSink,
+)

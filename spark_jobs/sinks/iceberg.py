@@ -1,0 +1,225 @@
+"""Landed tables in Apache Iceberg's format, in a catalog that Spark opens for the warehouse.
+
+In: a session and the warehouse's folder. Out: a ``Sink``. The catalog is ``scylla_cdc``: a Hadoop catalog, so that the
+folder is all there is, unless the session's ``spark.sql.catalog.scylla_cdc.*`` names another. Commits are Iceberg's.
+A Hadoop catalog commits by renaming a file, which a local file system does not refuse when another process was first:
+there, writers of one table wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from connector.errors import LandingError
+from spark_jobs.model import literal, quoted
+from spark_jobs.sinks.sink import Result, TableFormat, retried
+
+CATALOG = "scylla_cdc"
+
+_CATALOG_SETTINGS = {
+    "": "org.apache.iceberg.spark.SparkCatalog",
+    ".type": "hadoop",
+    # A cached table would show a reader's session the same snapshot for half a minute.
+    ".cache-enabled": "false",
+}
+_HADOOP = (None, "hadoop")
+_PROPERTIES = {
+    # Frames come distributed as they are to be written; Iceberg would shuffle and sort them once more.
+    "write.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+    # Statistics on the columns that skip files; on hundreds of cells they would cost more than they save.
+    "write.metadata.metrics.max-inferred-column-defaults": "6",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    # Rows that others add meanwhile are none of a delete's business: they come after it.
+    "write.delete.isolation-level": "snapshot",
+    "commit.retry.num-retries": "20",
+    "commit.retry.min-wait-ms": "50",
+}
+_KEPT_MS = 3_600_000
+"""How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
+_EXPIRE_EVERY = 100
+_ORPHANS_FLOOR_MS = 24 * 3_600_000 + 60_000
+"""Iceberg refuses to take a younger file for one that nobody will name."""
+
+
+class IcebergSink:
+    """See ``Sink``. ``ks/t/state`` is the table ``t__state`` of the namespace ``ks``: two levels fit every catalog."""
+
+    def __init__(self, session: SparkSession, warehouse: str) -> None:
+        self.session = session
+        self.warehouse = warehouse
+        self.catalog = _catalog(session, warehouse)
+        self._locks = _local_folder(session, f"{warehouse}/_locks")
+        self._appends: dict[str, int] = {}
+
+    def relation(self, table: str) -> str:
+        return quoted(self.catalog, *_names(table))
+
+    def exists(self, table: str) -> bool:
+        return bool(self.session.catalog.tableExists(self.relation(table)))
+
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+        if not self.exists(table):
+            described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+            properties = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in _PROPERTIES.items())
+            with self._alone(table):
+                self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, _names(table)[0])}")
+                self.session.sql(
+                    f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING iceberg "
+                    f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
+                )
+            return
+        present = set(self.session.table(self.relation(table)).columns)
+        missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
+        if missing:
+            self._sql(table, f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({', '.join(missing)})")
+
+    def append(self, table: str, frame: DataFrame) -> None:
+        whole = self._whole(table, frame)
+        self._retried(table, lambda: whole.writeTo(self.relation(table)).append())
+        self._appends[table] = self._appends.get(table, 0) + 1
+        if self._appends[table] % _EXPIRE_EVERY == 0:
+            self._expire(table, _KEPT_MS)
+
+    def replace_buckets(self, table: str, frame: DataFrame) -> None:
+        """The frame may read the table: it is read anew by each attempt, at the snapshot that the commit is held to."""
+        whole = self._whole(table, frame)
+
+        def write() -> None:
+            writer = whole.writeTo(self.relation(table))
+            snapshot = self._loaded(table).currentSnapshot()
+            if snapshot is not None:
+                writer = writer.option("isolation-level", "serializable")
+                writer = writer.option("validate-from-snapshot-id", str(snapshot.snapshotId()))
+            writer.overwritePartitions()
+
+        self._retried(table, write)
+
+    def delete(self, table: str, condition: str) -> None:
+        self._sql(table, f"DELETE FROM {self.relation(table)} WHERE {condition}")
+
+    def compact(self, table: str, condition: str | None = None) -> None:
+        where = f", where => {literal(condition)}" if condition else ""
+        self._call(table, "rewrite_data_files", f", options => map('min-input-files', '2'){where}")
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        self._expire(table, older_than_ms)
+        orphaned = _timestamp(max(older_than_ms, _ORPHANS_FLOOR_MS))
+        self._call(table, "remove_orphan_files", f", older_than => {orphaned}")
+
+    def files(self, table: str) -> tuple[int, int]:
+        counted = f"SELECT count(*), coalesce(sum(file_size_in_bytes), 0) FROM {self.relation(table)}.files"
+        row = self.session.sql(counted).first()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    def _whole(self, table: str, frame: DataFrame) -> DataFrame:
+        """The frame with all columns of the table, in its order; Iceberg fills in none."""
+        fields = self.session.table(self.relation(table)).schema.fields
+        given = set(frame.columns)
+        if unknown := given - {field.name for field in fields}:
+            raise LandingError(f"{table} has no columns {', '.join(sorted(unknown))}")
+
+        def column(name: str, kind: Any) -> Column:
+            return F.col(quoted(name)) if name in given else F.lit(None).cast(kind).alias(name)
+
+        return frame.select(*(column(field.name, field.dataType) for field in fields))
+
+    def _expire(self, table: str, older_than_ms: int) -> None:
+        self._call(table, "expire_snapshots", f", older_than => {_timestamp(older_than_ms)}, retain_last => 1")
+
+    def _call(self, table: str, procedure: str, arguments: str) -> None:
+        named = literal(quoted(*_names(table)))
+        self._sql(table, f"CALL {quoted(self.catalog)}.system.{procedure}(table => {named}{arguments})")
+
+    def _sql(self, table: str, text: str) -> None:
+        self._retried(table, lambda: self.session.sql(text))
+
+    def _loaded(self, table: str) -> Any:
+        jvm: Any = self.session._jvm
+        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+            self.session._jsparkSession, self.relation(table)
+        )
+
+    def _retried(self, table: str, work: Callable[[], Result]) -> Result:
+        def alone() -> Result:
+            with self._alone(table):
+                return work()
+
+        return retried(alone, _is_conflict)
+
+    @contextlib.contextmanager
+    def _alone(self, table: str) -> Iterator[None]:
+        """On a local file system: no other process, nor another sink of this one, writes the table meanwhile."""
+        if self._locks is None:
+            yield
+            return
+        self._locks.mkdir(parents=True, exist_ok=True)
+        with (self._locks / ".".join(_names(table))).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _names(table: str) -> tuple[str, str]:
+    namespace, *rest = table.split("/")
+    return namespace, "__".join(rest)
+
+
+def _catalog(session: SparkSession, warehouse: str) -> str:
+    """The session's catalog for the warehouse. A session that has it for another warehouse gets one more."""
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    settings = dict(_CATALOG_SETTINGS)
+    if session.conf.get(f"{prefix}.catalog-impl", None) or session.conf.get(f"{prefix}.type", None) not in _HADOOP:
+        # The user's own knows where its tables are.
+        del settings[".type"]
+    else:
+        settings[".warehouse"] = warehouse
+    name = CATALOG
+    if ".warehouse" in settings and session.conf.get(f"{prefix}.warehouse", None) not in (None, warehouse):
+        name = f"{CATALOG}_{zlib.crc32(warehouse.encode()):08x}"
+    for suffix, value in settings.items():
+        if session.conf.get(f"spark.sql.catalog.{name}{suffix}", None) is None:
+            session.conf.set(f"spark.sql.catalog.{name}{suffix}", value)
+    return name
+
+
+def _local_folder(session: SparkSession, folder: str) -> Path | None:
+    """The folder as this machine's files have it; None on any other file system."""
+    path = session._jvm.org.apache.hadoop.fs.Path(folder)
+    system = path.getFileSystem(session._jsc.hadoopConfiguration())
+    if system.getUri().getScheme() != "file":
+        return None
+    return Path(os.fspath(str(system.makeQualified(path).toUri().getPath())))
+
+
+def _timestamp(age_ms: int) -> str:
+    return f"timestamp_millis({int(time.time() * 1000) - age_ms})"
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether nothing was committed because another writer was first; not if nobody knows what was committed."""
+    text = str(error)
+    return "CommitStateUnknown" not in text and any(
+        mark in text for mark in ("CommitFailedException", "ValidationException", "Found conflicting files")
+    )
+
+
+FORMAT = TableFormat(
+    name="iceberg",
+    jar_sets=("spark", "iceberg"),
+    settings={},
+    needs_class="org.apache.iceberg.spark.SparkCatalog",
+    coordinate="org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+    open=IcebergSink,
+)

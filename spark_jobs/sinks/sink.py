@@ -1,0 +1,88 @@
+"""The contract between landing and a table format, in few verbs.
+
+In: folders and frames. Out: tables that readers see whole commits of. ``append`` and ``replace_buckets`` each are one
+atomic commit; if they raise, nothing of them is visible, and the caller may do the same again. ``delta`` and
+``iceberg`` are the implementations; ``formats`` knows them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+Result = TypeVar("Result")
+
+_ATTEMPTS = 8
+
+
+class LostRaceError(Exception):
+    """Another writer's commit was first: what was to be written may be made of rows that are no more."""
+
+
+class Sink(Protocol):
+    """Tables are named by a short path inside the warehouse, such as ``ks/t/state``."""
+
+    def exists(self, table: str) -> bool:
+        """Whether the table was created."""
+
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+        """Creates the table, or adds the columns it lacks. Called before the first write of every table version."""
+
+    def relation(self, table: str) -> str:
+        """The table as SQL text names it; also inside a permanent view."""
+
+    def append(self, table: str, frame: DataFrame) -> None:
+        """Adds the rows in one commit."""
+
+    def replace_buckets(self, table: str, frame: DataFrame) -> None:
+        """Replaces, in one commit, exactly those partitions of the table that the frame has rows for.
+
+        The frame may read the table. If another writer changed it meanwhile, either the frame is read anew or
+        ``LostRaceError`` is raised.
+        """
+
+    def delete(self, table: str, condition: str) -> None:
+        """Removes the rows that meet the SQL condition, in one commit."""
+
+    def compact(self, table: str, condition: str | None = None) -> None:
+        """Makes few large files of many small ones, in the partitions that meet the condition; changes no row."""
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        """Deletes files that no snapshot younger than this needs."""
+
+    def files(self, table: str) -> tuple[int, int]:
+        """Number and bytes of the files that the current snapshot consists of."""
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a session must have for a sink, and how the sink of a warehouse is opened in it.
+
+    ``jar_sets`` are the pinned sets of jars that land with this format, by the names that set-up fetches them by.
+    """
+
+    name: str
+    jar_sets: tuple[str, ...]
+    settings: Mapping[str, str]
+    needs_class: str
+    coordinate: str
+    open: Callable[[SparkSession, str], Sink]
+
+
+def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) -> Result:
+    """Does the work again while others' commits are first."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return work()
+        except Exception as error:
+            if not lost_race(error):
+                raise
+    return work()
+
+
+def replace_made(sink: Sink, table: str, made: Callable[[], DataFrame]) -> None:
+    """Replaces buckets by what is made of the table's rows, made anew if another writer was first."""
+    retried(lambda: sink.replace_buckets(table, made()), lambda error: isinstance(error, LostRaceError))

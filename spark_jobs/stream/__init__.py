@@ -1,0 +1,25 @@
+"""The streaming query of a table: topics, micro-batches, progress, and the forgetting of old deletes.
+
+In: a session and a plan. Out: appended changes and merged state.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
+from spark_jobs.stream.progress import Progress
+from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
+from spark_jobs.stream.table_stream import TableStream, one_line
+
+__all__ = [
+    "Limit",
+    "Offsets",
+    "Progress",
+    "SchemaTopic",
+    "TableStream",
+    "Topics",
+    "one_line",
+    "purge",
+    "purge_limit",
+    "tombstones",
+    "unread",
+]

@@ -1,0 +1,178 @@
+"""What landing has to know of Kafka's topics outside of Spark's own reading: partitions, ends, the schemas topic.
+
+In: a session and the Java client's properties. Out: offsets, and the schema records of each table in order. The client
+is the one on Spark's class path, so one set of ``kafka.*`` properties serves both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from spark_jobs.model import TableDefinition, parse_definition, table_named
+from spark_jobs.session import require_class
+
+log = logging.getLogger(__name__)
+
+Offsets = dict[tuple[str, int], int]
+
+_POLL_MS = 200
+_SILENCE_S = 60.0
+
+
+class Topics:
+    """One consumer of the driver. Calls from several threads take turns."""
+
+    def __init__(self, session: SparkSession, properties: Mapping[str, str]) -> None:
+        require_class(
+            session, "org.apache.kafka.clients.consumer.KafkaConsumer", "org.apache.kafka:kafka-clients:3.9.1"
+        )
+        self._jvm: Any = session._jvm
+        self._servers = properties["bootstrap.servers"]
+        settings = self._jvm.java.util.HashMap()
+        for name, value in {
+            "request.timeout.ms": "15000",
+            "default.api.timeout.ms": "20000",
+            **properties,
+            # A committed table version must not be hidden by somebody's open transaction.
+            "isolation.level": "read_uncommitted",
+            "enable.auto.commit": "false",
+            "key.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
+            "value.deserializer": "org.apache.kafka.common.serialization.StringDeserializer",
+        }.items():
+            settings.put(name, value)
+        self._lock = threading.RLock()
+        self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+
+    def close(self) -> None:
+        with self._lock:
+            self._consumer.close(self._jvm.java.time.Duration.ofSeconds(2))
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """The partitions of those topics that exist."""
+        with self._lock:
+            try:
+                known = self._consumer.listTopics()
+            except Py4JJavaError as error:
+                raise LandingError(f"Kafka at {self._servers} does not answer: {_cause(error)}") from error
+            found: dict[str, list[int]] = {}
+            for topic in topics:
+                listed = known.get(topic)
+                if listed is not None:
+                    found[topic] = sorted(info.partition() for info in listed)
+            return found
+
+    def offsets(self, topics: Iterable[str], beginning: bool = False) -> Offsets:
+        """The end (or the beginning) of every partition."""
+        with self._lock:
+            places = [(topic, number) for topic, numbers in self.partitions(topics).items() for number in numbers]
+            wanted = self._jvm.java.util.ArrayList()
+            for topic, number in places:
+                wanted.add(self._place(topic, number))
+            answer = self._consumer.beginningOffsets(wanted) if beginning else self._consumer.endOffsets(wanted)
+            return {(topic, number): answer.get(self._place(topic, number)) for topic, number in places}
+
+    def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
+        """The values of a topic's only partition between two offsets, with their offsets."""
+        if offset >= end:
+            return []
+        found: list[tuple[int, str | None]] = []
+        with self._lock:
+            place = self._place(topic, 0)
+            assigned = self._jvm.java.util.ArrayList()
+            assigned.add(place)
+            self._consumer.assign(assigned)
+            self._consumer.seek(place, offset)
+            at, deadline = offset, time.monotonic() + _SILENCE_S
+            while at < end:
+                records = self._consumer.poll(self._jvm.java.time.Duration.ofMillis(_POLL_MS))
+                for record in records.records(place):
+                    found.append((record.offset(), record.value()))
+                before, at = at, self._consumer.position(place)
+                if at != before:
+                    deadline = time.monotonic() + _SILENCE_S
+                elif time.monotonic() > deadline:
+                    # Every table waits for this one consumer: better an error that is tried again.
+                    raise LandingError(f"{topic} could not be read from offset {at} to {end}")
+        return found
+
+    def _place(self, topic: str, number: int) -> Any:
+        return self._jvm.org.apache.kafka.common.TopicPartition(topic, number)
+
+
+class SchemaTopic:
+    """The table versions in the schemas topic, read on from where the last reading ended."""
+
+    def __init__(self, topics: Topics, topic: str) -> None:
+        self._topics = topics
+        self._topic = topic
+        self._at = 0
+        self._lock = threading.Lock()
+        self._versions: dict[str, list[TableDefinition]] = {}
+        #: Tables whose newest record cannot be read, and what is said of it.
+        self._damaged: dict[str, str] = {}
+
+    def versions(self, table: str) -> list[TableDefinition]:
+        """As ``read``, of one table; ``LandingError`` where its newest record cannot be read."""
+        found = self.read().get(table, [])
+        if table in self._damaged:
+            raise LandingError(self._damaged[table])
+        return found
+
+    def read(self) -> Mapping[str, list[TableDefinition]]:
+        """Reads to the topic's high watermark; a table's versions in the order of the topic, the last is current.
+
+        Records that are none of ours are passed over, tables whose newest record is damaged are left out.
+        """
+        if not self._topic:
+            return self._versions
+        with self._lock:
+            end = self._topics.offsets([self._topic]).get((self._topic, 0), 0)
+            if end < self._at:
+                # It was created again.
+                self._at = 0
+            for offset, value in self._topics.read_from(self._topic, self._at, end):
+                self._at = offset + 1
+                if value is not None:
+                    self._take(offset, value)
+            self._at = max(self._at, end)
+            known = self._versions.items()
+            return {name: list(versions) for name, versions in known if name not in self._damaged}
+
+    def _take(self, offset: int, value: str) -> None:
+        try:
+            definition = parse_definition(value)
+        except LandingError as error:
+            place, table = f"topic {self._topic}, partition 0, offset {offset}", table_named(value)
+            if table is None:
+                log.warning("%s: skipped, it is not a table description: %s", place, error)
+            else:
+                self._damaged[table] = f"{place}: {error}"
+            return
+        self._damaged.pop(definition.name, None)
+        versions = self._versions.setdefault(definition.name, [])
+        if definition in versions:
+            versions.remove(definition)
+        versions.append(definition)
+
+
+def starting_offsets(partitions: Mapping[str, list[int]], positions: Offsets) -> str:
+    """Spark's ``startingOffsets``: each partition's position, the beginning (-2) where there is none."""
+    return json.dumps(
+        {
+            topic: {str(number): positions.get((topic, number), -2) for number in numbers}
+            for topic, numbers in partitions.items()
+        }
+    )
+
+
+def _cause(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage())

@@ -1,0 +1,133 @@
+"""Forgetting deletes: a tombstone that nothing older can follow any more goes, and all that it covers goes with it.
+
+In: a landed table's state and a time. Out: the state's buckets written anew, in one commit. What a tombstone covers is
+removed first, so the rows that a reader sees stay the same; a change that is older and comes later would appear again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_jobs.fold import NEVER, compacted, folded, partition_columns, parts, range_cover
+from spark_jobs.model import (
+    DEAD,
+    PARTITION,
+    ROW,
+    WAITING,
+    Layout,
+    greatest,
+    key_columns,
+    quoted,
+    reasons_sql,
+    state_patch,
+    struct_of,
+)
+from spark_jobs.stream.kafka_topics import Offsets
+from spark_jobs.tables import LandedTable, Restored
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Tombstones up to ``time_us`` may go; None if none may, then ``why``."""
+
+    time_us: int | None
+    why: str = ""
+
+
+def purge_limit(landed: LandedTable, restored: Restored, ends: Offsets, begins: Offsets, oldest_us: int) -> Limit:
+    """How far tombstones may go: nothing unmerged, waiting or unread may be older than one that goes."""
+    if (place := unread(restored, ends, begins)) is not None:
+        return Limit(None, f"{place[0]}, partition {place[1]} is not landed to its end")
+    log = landed.sink.relation(landed.changelog)
+    waiting = f"segment = {DEAD} AND {reasons_sql(WAITING)}"
+    row = landed.session.sql(
+        f"SELECT count_if(ts IS NULL) AS timeless, min(ts) AS first FROM {log} "
+        f"WHERE ({waiting}) OR (segment > {restored.mark} AND ts IS NOT NULL)"
+    ).first()
+    assert row is not None
+    if row["timeless"]:
+        return Limit(None, "dead letters of unknown time wait for a definition")
+    return Limit(oldest_us if row["first"] is None else min(oldest_us, row["first"] - 1))
+
+
+def unread(restored: Restored, ends: Offsets, begins: Offsets) -> tuple[str, int] | None:
+    """A partition that is not landed up to the end given; None if all are."""
+    behind = [place for place, end in ends.items() if restored.positions.get(place, begins.get(place, 0)) < end]
+    return min(behind, default=None)
+
+
+def tombstones(landed: LandedTable, layout: Layout, limit_us: int) -> dict[int, int]:
+    """How many tombstones would go, by bucket."""
+    patch = state_patch(layout, f"SELECT * FROM {landed.sink.relation(landed.state)}")
+    rows = landed.session.sql(
+        f"SELECT bucket, sum({_counted(layout, limit_us)}) AS found FROM ({patch}) AS patch GROUP BY bucket"
+    ).collect()
+    return {row["bucket"]: row["found"] for row in rows if row["found"]}
+
+
+def purge(landed: LandedTable, layout: Layout, limit_us: int) -> int:
+    """Rewrites the buckets that hold such tombstones; returns how many went."""
+    found = tombstones(landed, layout, limit_us)
+    if found:
+        chosen = ", ".join(map(str, sorted(found)))
+        kept = f"SELECT * FROM {landed.sink.relation(landed.state)} WHERE bucket IN ({chosen})"
+        whole = folded(layout, [state_patch(layout, kept)], partition_columns(layout))
+        text = compacted(layout, purged(layout, whole, limit_us))
+        # A bucket that nothing is left of must still be among those that are replaced.
+        blanks = f"SELECT explode(array({chosen})) AS bucket, 0 AS kind"
+        landed.replace_state(
+            lambda: landed.session.sql(text).unionByName(landed.session.sql(blanks), allowMissingColumns=True)
+        )
+    return sum(found.values())
+
+
+def purged(layout: Layout, patch: str, limit_us: int) -> str:
+    """Patches without what is covered, and without the tombstones up to the limit; rows that then say nothing go."""
+    cover, source = "deleted", patch
+    if layout.clustering:
+        over = f"OVER (PARTITION BY {', '.join(map(quoted, partition_columns(layout)))})"
+        carried = struct_of([("d", "deleted"), ("r", "ranges")])
+        spread = f"SELECT *, max(CASE WHEN kind = {PARTITION} THEN {carried} END) {over} AS p FROM ({patch}) AS patch"
+        covers = f"CASE WHEN kind = {ROW} THEN greatest(deleted, p.d, {range_cover(layout)}) ELSE deleted END"
+        cover, source = "covered", f"SELECT *, {covers} AS covered FROM ({spread}) AS spread"
+    columns = ["bucket", "kind", *map(quoted, key_columns(layout))]
+    columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
+    columns.append(f"CASE WHEN marker > coalesce({cover}, {NEVER}) THEN marker END AS marker")
+    columns.append(f"CASE WHEN deleted > {limit_us}L THEN deleted END AS deleted")
+    if layout.clustering:
+        columns.append(f"nullif(filter(ranges, r -> r.t > {limit_us}L), array()) AS ranges")
+    for cell in layout.cells:
+        name = quoted(cell.name)
+        covers = greatest([cover, *([quoted(cell.tombstone)] if cell.tombstone else [])])
+        kept = f"{name}.t > coalesce({covers}, {NEVER}) AND NOT ({name}.d AND {name}.t <= {limit_us}L)"
+        columns.append(f"CASE WHEN {kept} THEN {name} END AS {name}")
+    for _, stored in layout.user_types:
+        columns.append(_tombstone(stored.tombstone, cover, limit_us))
+    for part in layout.elements:
+        name, tomb = quoted(part.stored.elements), quoted(part.stored.tombstone)
+        kept = f"e.t > coalesce(greatest({cover}, {tomb}), {NEVER}) AND NOT (e.d AND e.t <= {limit_us}L)"
+        columns += [_tombstone(part.stored.tombstone, cover, limit_us)]
+        columns.append(f"nullif(filter({name}, e -> {kept}), array()) AS {name}")
+    said = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in parts(layout))
+    return f"SELECT * FROM (SELECT {', '.join(columns)} FROM ({source}) AS source) AS purged WHERE {said}"
+
+
+def _tombstone(name: str, cover: str, limit_us: int) -> str:
+    column = quoted(name)
+    return f"CASE WHEN {column} > greatest({limit_us}L, {cover}) THEN {column} END AS {column}"
+
+
+def _counted(layout: Layout, limit_us: int) -> str:
+    """The number of tombstones up to the limit in one patch."""
+    single = ["deleted", *(stored.tombstone for _, stored in layout.user_types)]
+    single += [part.stored.tombstone for part in layout.elements]
+    terms = [f"int(coalesce({quoted(name)} <= {limit_us}L, false))" for name in single]
+    for cell in layout.cells:
+        name = quoted(cell.name)
+        terms.append(f"int(coalesce({name}.d AND {name}.t <= {limit_us}L, false))")
+    if layout.clustering:
+        terms.append(f"coalesce(size(filter(ranges, r -> r.t <= {limit_us}L)), 0)")
+    for part in layout.elements:
+        name = quoted(part.stored.elements)
+        terms.append(f"coalesce(size(filter({name}, e -> e.d AND e.t <= {limit_us}L)), 0)")
+    return " + ".join(terms)

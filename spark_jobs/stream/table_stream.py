@@ -1,0 +1,315 @@
+"""The streaming query of one table: micro-batches of its two topics become appends, and now and then a merge.
+
+In: a table, its topics and positions. Out: a running Structured Streaming query. Its checkpoint lives only as long as
+the query: what was read is a row of the changelog, in the same commit as the rows, so each start begins from there.
+
+The steps of a batch, and what a crash after each of them leaves:
+1. Spark notes the batch's end offsets.                      Nothing landed: read again.
+2. The schemas topic is read to its end, the table prepared. Nothing landed: read again.
+3. One append: changes, dead letters, positions.             Landed whole: the next start begins after it.
+4. Perhaps a merge, one commit with its mark.                Merged whole, or not at all and merged later.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from connector.errors import LandingError
+from connector.table_name import TableName
+from spark_jobs.config import Settings
+from spark_jobs.decode import Registry, decoded_avro, decoded_json
+from spark_jobs.functions import register_functions
+from spark_jobs.model import WAITING, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.sinks import Sink
+from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables import Known, LandedTable, Lease, check_same_table, notices, plan_table
+
+_FETCH = {
+    "kafka.fetch.max.wait.ms": "20",
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": "8388608",
+}
+
+
+_TOLD_S = 60
+
+
+class TableStream:
+    """One table being landed. ``start`` again after a failure begins from the table's own position."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        sink: Sink,
+        settings: Settings,
+        table: TableName,
+        topics: Topics,
+        schemas: SchemaTopic,
+        lease: Lease,
+        progress: Progress,
+        described: Mapping[str, TableDefinition],
+    ) -> None:
+        self.session = session
+        self.sink = sink
+        self.settings = settings
+        self.table = table
+        self.topics = topics
+        self.schemas = schemas
+        self.lease = lease
+        self.progress = progress
+        self.described = described
+        self.query: StreamingQuery | None = None
+        self._layout: Layout | None = None
+        self._known: Known | None = None
+        self._registry = Registry(settings.registry_urls, settings.passed_on)
+        self._segment = 0
+        self._mark = 0
+        self._unmerged = 0
+        self._since_ms: int | None = None
+        self._offsets_folder = ""
+        self._said: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        return str(self.table)
+
+    @property
+    def data_topic(self) -> str:
+        return self.settings.names.data_topic(self.table.keyspace, self.table.name)
+
+    @property
+    def range_topic(self) -> str:
+        return self.settings.names.range_deletes_topic(self.table.keyspace, self.table.name)
+
+    def start(self, once: bool) -> None:
+        """Prepares the table and starts its query; with ``once`` it ends at the topics' present ends."""
+        landed = self._landed(self.session)
+        restored = landed.restore()
+        self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
+        self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
+        self._adopt(landed)
+        positions = restored.positions
+        partitions = self.topics.partitions([self.data_topic, self.range_topic])
+        if self.data_topic not in partitions:
+            raise LandingError(
+                f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
+            )
+        self._check_positions(positions)
+        run = uuid.uuid4().hex
+        checkpoint = f"{self.settings.checkpoint}/{self.settings.name}/{self.table}/{run}"
+        self._offsets_folder = f"{checkpoint}/offsets"
+        reader = self.session.readStream.format("kafka").options(**_FETCH)
+        for name, value in self.settings.kafka().items():
+            reader = reader.option(f"kafka.{name}", value)
+        stream = (
+            reader.option("kafka.isolation.level", "read_committed")
+            .option("subscribePattern", topics_pattern((self.data_topic, self.range_topic)))
+            .option("startingOffsets", starting_offsets(partitions, positions))
+            .option("failOnDataLoss", "true")
+            .option("maxOffsetsPerTrigger", str(self.settings.max_offsets_per_trigger))
+            .option("groupIdPrefix", f"{self.settings.name}-landing")
+            .load()
+        )
+        writer = stream.writeStream.foreachBatch(self._batch).option("checkpointLocation", checkpoint)
+        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{max(self.settings.trigger_interval_ms, 1)} milliseconds")
+        self.query = writer.queryName(f"{self.settings.name} {self.table} {run[:8]}").start()
+
+    def stop(self) -> None:
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+
+    def ended(self) -> bool:
+        return self.query is None or not self.query.isActive
+
+    def failure(self) -> str | None:
+        """Why the query ended, in one line; None if it did not fail."""
+        error = self.query.exception() if self.query is not None else None
+        return None if error is None else one_line(error)
+
+    def clean(self) -> None:
+        """Removes the ended run's checkpoint."""
+        if not self._offsets_folder:
+            return
+        path = self.session._jvm.org.apache.hadoop.fs.Path(self._offsets_folder).getParent()
+        path.getFileSystem(self.session._jsc.hadoopConfiguration()).delete(path, True)
+        self._offsets_folder = ""
+
+    def _landed(self, session: SparkSession) -> LandedTable:
+        return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
+
+    def _check_positions(self, positions: Offsets) -> None:
+        topics = [self.data_topic, self.range_topic]
+        ends, begins = self.topics.offsets(topics), self.topics.offsets(topics, beginning=True)
+        for (topic, number), position in sorted(positions.items()):
+            place = f"{self.table}: {topic}, partition {number}"
+            remedy = f"land --rebuild {self.table} re-creates the table"
+            if (topic, number) not in ends or position > ends[topic, number]:
+                raise LandingError(
+                    f"{place}: {position} records are landed, but it ends before; was the topic re-created? {remedy}"
+                )
+            if position < begins[topic, number]:
+                lost = begins[topic, number] - position
+                raise LandingError(f"{place}: {lost} records expired before they were landed; {remedy}")
+
+    def _adopt(self, landed: LandedTable) -> bool:
+        """Follows the table's versions; True if something changed."""
+        versions = self._versions()
+        plan = plan_table(self.settings, self.table, versions, self._known)
+        if not plan.changed and self._layout is not None:
+            return False
+        for text in notices(plan.known.definitions[-1]):
+            self._say(text)
+        if plan.changed:
+            if plan.recreated:
+                # Before the new table is noted: a crash between the two finds it new again.
+                landed.clear(self._segment)
+                self._mark = self._segment
+                self._segment += 1
+                self._unmerged, self._since_ms = 0, None
+            self._layout = landed.prepare(plan.known)
+        else:
+            self._layout = plan.known.layout()
+        if self._known is not None and not plan.recreated:
+            # Also at a start that changes nothing: the job may have ended between the two.
+            self._land_letters(landed)
+        self._known = plan.known
+        landed.register(self._layout)
+        return True
+
+    def _versions(self) -> list[TableDefinition]:
+        """The versions of the schemas topic; those of CQL files where it has nothing."""
+        versions = self.schemas.versions(self.name)
+        described = self.described.get(self.name)
+        if described is None:
+            return versions
+        if versions:
+            check_same_table(versions[-1], described)
+            return versions
+        if not described.output.images:
+            described, left_out = carried(described)
+            if left_out:
+                self._say(f"{self.table}: these columns are not in the records, so not landed: {', '.join(left_out)}")
+        return [described]
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self.progress.note(text)
+
+    def _batch(self, batch: DataFrame, number: int) -> None:
+        """One micro-batch; see the module's text for its steps."""
+        session = batch.sparkSession
+        landed = self._landed(session)
+        self.lease.check()
+        self._adopt(landed)
+        assert self._layout is not None
+        frame = self._decoded(batch)
+        seen = Observation()
+        counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
+        landed_count = F.count_if(F.col("reason").isNull()).alias("landed")
+        frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), *counts)
+        ends = self._ends(number)
+        landed.append(frame.unionByName(landed.position_rows(ends), allowMissingColumns=True))
+        counted = told(session, seen)
+        dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
+        landed_rows = counted["landed"]
+        self._unmerged += landed_rows
+        if landed_rows and self._since_ms is None:
+            self._since_ms = int(time.time() * 1000)
+        self.progress.batch(self.name, landed_rows, dead, counted["newest"])
+        if self._merge_is_due():
+            self._merge(landed)
+        self.progress.of(self.name).unmerged = self._unmerged
+
+    def _decoded(self, batch: DataFrame) -> DataFrame:
+        assert self._layout is not None
+        register_functions(batch.sparkSession, self._layout)
+        if self.settings.avro:
+            return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
+        wrapped = self.settings.schemas_enable
+        return decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
+
+    def _land_letters(self, landed: LandedTable) -> None:
+        """Decodes again the dead letters that only waited for a definition, in a segment of its own."""
+        waiting = landed.letters(WAITING)
+        if waiting is None:
+            return
+        self._segment += 1
+        landed.replace_letters(self._decoded(waiting), WAITING)
+        self._segment += 1
+
+    def _merge_is_due(self) -> bool:
+        if self._unmerged >= self.settings.merge_every_rows:
+            return True
+        patience = self.settings.merge_every_ms
+        return bool(patience and self._since_ms is not None and time.time() * 1000 - self._since_ms >= patience)
+
+    def _merge(self, landed: LandedTable) -> None:
+        assert self._layout is not None
+        landed.merge(self._layout, self._segment, self._mark)
+        self._mark = self._segment
+        self._segment += 1
+        self._unmerged, self._since_ms = 0, None
+        self.progress.of(self.name).merges += 1
+
+    def _ends(self, number: int) -> Offsets:
+        """The batch's end offsets, which Spark wrote down before it handed the batch over."""
+        jvm: Any = self.session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self._offsets_folder}/{number}")
+        stream = path.getFileSystem(self.session._jsc.hadoopConfiguration()).open(path)
+        try:
+            text = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+        ends = json.loads(text.splitlines()[-1])
+        return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}
+
+
+def topics_pattern(topics: Sequence[str]) -> str:
+    """A pattern of exactly these topics: Spark looks for it anywhere in a name, so ends must be said.
+
+    >>> topics_pattern(["p.ks.t", "p.ks.u"])
+    '^\\\\Qp.ks.t\\\\E$|^\\\\Qp.ks.u\\\\E$'
+    """
+    return "|".join(f"^\\Q{topic}\\E$" for topic in topics)
+
+
+def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
+    """What was counted while a batch was written. Spark tells it by an event, and drops events when it is overrun:
+    whoever waited without end would never land this table again."""
+    jvm: Any = session._jvm
+    answer = cast(Any, seen)._jo.future()
+    try:
+        jvm.scala.concurrent.Await.ready(answer, jvm.scala.concurrent.duration.Duration.apply(_TOLD_S, "seconds"))
+    except Py4JJavaError as error:
+        raise LandingError(f"batch committed, but Spark reported no metrics within {_TOLD_S} s") from error
+    return dict(seen.get)
+
+
+def one_line(error: BaseException) -> str:
+    """The cause of a failed query without Spark's stack traces."""
+    text = str(error)
+    for pattern in (
+        r"LandingError: ([^\n]+)",
+        r"Caused by: [\w.$]+: ([^\n]+)",
+        r"(?:[\w.]+(?:Error|Exception)): ([^\n]+)",
+    ):
+        found = re.findall(pattern, text)
+        if found:
+            return str(found[-1]).strip()[:500]
+    return text.strip().split("\n")[0][:500]

@@ -1,0 +1,27 @@
+"""Landed tables: changelog, state and history of one table, its plan of versions, its lease, its registration.
+
+In: a sink and a definition. Out: ``LandedTable``.
+"""
+
+from __future__ import annotations
+
+from spark_jobs.tables.landed_table import Known, LandedTable, Restored
+from spark_jobs.tables.landing_plan import Plan, check_same_table, notices, plan_table
+from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
+from spark_jobs.tables.registration import open_sink, register_landed
+
+__all__ = [
+    "Known",
+    "LandedTable",
+    "Lease",
+    "Plan",
+    "Restored",
+    "check_same_table",
+    "job_lease",
+    "leases",
+    "notices",
+    "open_sink",
+    "plan_table",
+    "register_landed",
+    "wait_free",
+]

@@ -1,0 +1,131 @@
+"""What a table with a history keeps in addition to its changelog, and the SQL of its versions.
+
+In: the landed table's relations. Out: the SQL of the view ``ks.t__history``; upkeep that removes old changes. The
+changelog is the history. Only where changes were removed this table holds, as the state does, what all of them came to;
+everything up to its *horizon* counts as written at that time. Its row that holds the mark says how far it goes.
+
+Changes are removed in two steps, so that no reader misses them: first they are folded into this table, in one commit
+with the new horizon; the next upkeep removes them when every reader has seen that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from spark_jobs.fold import compacted, folded, versions
+from spark_jobs.model import Layout, changes_patch, state_columns, state_patch
+from spark_jobs.sinks import Sink, replace_made
+
+MARK_BUCKET = -1
+
+
+@dataclass(frozen=True)
+class History:
+    """The history of one landed table. ``log`` and ``state`` are the relations of its changelog and its state."""
+
+    session: SparkSession
+    sink: Sink
+    table: str
+    changelog: str
+    log: str
+    state: str
+
+    def exists(self) -> bool:
+        return self.sink.exists(self.table)
+
+    def text(self, layout: Layout) -> str:
+        """All versions of all rows."""
+        horizon = f"(SELECT max(horizon) FROM {self._relation} WHERE bucket = {MARK_BUCKET})"
+        return versions(layout, f"SELECT * FROM {self.log} WHERE segment > 0", self._kept, horizon)
+
+    def prepare(self, layout: Layout, mark: int) -> None:
+        """Makes the table fit. A history that begins when changes are gone already begins with the state as it is."""
+        columns = {**state_columns(layout), "horizon": "bigint", "noted_at": "timestamp"}
+        self.sink.prepare(self.table, columns, "bucket")
+        if self._noted() is not None:
+            return
+        there = self.session.sql(
+            f"SELECT count(DISTINCT segment) AS segments FROM {self.log} WHERE segment > 0 AND segment <= {mark}"
+        ).first()
+        assert there is not None
+        if there["segments"] == mark:
+            self.sink.replace_buckets(self.table, self._mark_row(0, None))
+            return
+        rows = self.session.sql(f"SELECT * FROM {self.state} WHERE bucket <> {MARK_BUCKET}")
+        marked = self._mark_row(mark, int(time.time() * 1_000_000))
+        self.sink.replace_buckets(self.table, rows.unionByName(marked, allowMissingColumns=True))
+
+    def restart(self) -> None:
+        """Forgets what removed changes came to: they were another table's, or are landed anew."""
+        self.sink.delete(self.table, f"bucket <> {MARK_BUCKET}")
+        self.sink.replace_buckets(self.table, self._mark_row(0, None))
+
+    def end(self) -> None:
+        """There is no history any more: changes may go."""
+        self.sink.delete(self.table, "true")
+
+    def trim(self, layout: Layout, mark: int, retention_ms: int, grace_ms: int, dry_run: bool) -> int:
+        """Removes what an earlier call folded, and folds what became too old since. Returns how many are removed."""
+        noted = self._noted()
+        removed = 0
+        if noted is not None and noted["horizon"] is not None:
+            gone = _old(noted["mark"], noted["horizon"])
+            counted = self.session.sql(f"SELECT count(*) AS changes FROM {self.log} WHERE {gone}").first()
+            assert counted is not None
+            if counted["changes"] and noted["age_ms"] < grace_ms:
+                return 0
+            removed = int(counted["changes"])
+            if removed and not dry_run:
+                self.sink.delete(self.changelog, gone)
+        if not dry_run:
+            horizon = int(time.time() * 1000 - retention_ms) * 1000
+            self.fold(layout, mark, max(horizon, (noted and noted["horizon"]) or horizon))
+        return removed
+
+    def fold(self, layout: Layout, mark: int, horizon: int) -> None:
+        """Folds what is merged and not newer than the horizon; the changes themselves stay for now."""
+        old = _old(mark, horizon)
+        found = self.session.sql(
+            f"SELECT DISTINCT bucket FROM {self.log} WHERE {old} AND bucket IS NOT NULL ORDER BY bucket"
+        ).collect()
+        if not found:
+            return
+        buckets = ", ".join(str(row["bucket"]) for row in found)
+        patches = [
+            state_patch(layout, f"{self._kept} AND bucket IN ({buckets})"),
+            changes_patch(layout, f"SELECT * FROM {self.log} WHERE {old}"),
+        ]
+
+        def made() -> DataFrame:
+            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
+            return rows.unionByName(self._mark_row(mark, horizon), allowMissingColumns=True)
+
+        replace_made(self.sink, self.table, made)
+
+    def _noted(self) -> Row | None:
+        """How far the table goes; None if there is no history."""
+        age = "unix_millis(current_timestamp()) - unix_millis(noted_at) AS age_ms"
+        where = f"bucket = {MARK_BUCKET}"
+        return self.session.sql(f"SELECT mark, horizon, {age} FROM {self._relation} WHERE {where}").first()
+
+    def _mark_row(self, mark: int, horizon: int | None) -> DataFrame:
+        until = "CAST(NULL AS bigint)" if horizon is None else f"{horizon}L"
+        return self.session.sql(
+            f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {mark} AS mark, {until} AS horizon, "
+            "current_timestamp() AS noted_at"
+        )
+
+    @property
+    def _relation(self) -> str:
+        return self.sink.relation(self.table)
+
+    @property
+    def _kept(self) -> str:
+        return f"SELECT * FROM {self._relation} WHERE bucket <> {MARK_BUCKET}"
+
+
+def _old(mark: int, horizon: int) -> str:
+    return f"segment > 0 AND segment <= {mark} AND ts <= {horizon}L"

@@ -1,0 +1,311 @@
+"""One landed table: its changelog, its state, and what moves rows from the one to the other.
+
+In: a session, a sink and a table's name. Out: appends, merges, positions, known definitions, and the text of its view.
+The changelog holds everything that a batch implies in one commit; the state holds the mark in the same commit as the
+rows that the mark speaks of. A crash between any two steps leaves a state that the next start continues from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.fold import compacted, folded, partition_columns, visible_rows
+from spark_jobs.model import (
+    DEAD,
+    DEFINITIONS,
+    POSITIONS,
+    DeadReason,
+    Layout,
+    TableDefinition,
+    changelog_columns,
+    changes_patch,
+    identities,
+    literal,
+    parse_definition,
+    physical,
+    quoted,
+    reasons_sql,
+    shape,
+    state_columns,
+    state_patch,
+)
+from spark_jobs.sinks import Sink, replace_made
+from spark_jobs.tables.history_table import MARK_BUCKET, History
+
+Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was noted about a table when it was last prepared: enough to write its view without Kafka."""
+
+    definitions: tuple[TableDefinition, ...]
+    declared: Mapping[str, str] = field(default_factory=dict)
+    buckets: int = 4
+    not_before: int | None = None
+    sequence: int = 0
+    backfilled: tuple[str, ...] | None = None
+    """The columns that a backfill left out; None if there never was one."""
+    history: bool = False
+
+    def layout(self) -> Layout:
+        return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
+
+    def note(self) -> str:
+        return json.dumps(
+            {
+                "definitions": [definition.text for definition in self.definitions],
+                "declared": dict(self.declared),
+                "buckets": self.buckets,
+                "not_before": self.not_before,
+                "backfilled": self.backfilled,
+                "history": self.history,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Restored:
+    """Where a table stands: ``segment`` is the next to append to, ``since_ms`` when the oldest unmerged row landed."""
+
+    known: Known | None
+    positions: Offsets
+    mark: int
+    segment: int
+    unmerged: int
+    since_ms: int | None
+
+
+def _known(note: str, sequence: int) -> Known:
+    parsed = json.loads(note)
+    backfilled = parsed.get("backfilled")
+    return Known(
+        definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
+        declared=parsed["declared"],
+        buckets=parsed["buckets"],
+        not_before=parsed["not_before"],
+        sequence=sequence,
+        backfilled=None if backfilled is None else tuple(backfilled),
+        history=parsed.get("history", False),
+    )
+
+
+class LandedTable:
+    """``keyspace.table`` in the warehouse."""
+
+    def __init__(self, session: SparkSession, sink: Sink, keyspace: str, table: str) -> None:
+        self.session = session
+        self.sink = sink
+        self.keyspace = keyspace
+        self.table = table
+        folder = f"{physical(keyspace)}/{physical(table)}"
+        self.changelog = f"{folder}/changelog"
+        self.state = f"{folder}/state"
+        self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self._rows)
+
+    @property
+    def name(self) -> str:
+        return f"{self.keyspace}.{self.table}"
+
+    def exists(self) -> bool:
+        return self.sink.exists(self.changelog) and self.sink.exists(self.state)
+
+    def known(self) -> Known | None:
+        """The newest noted definitions; None for a table that was never prepared."""
+        return self.restore().known
+
+    def restore(self) -> Restored:
+        """Everything a job must know to go on, in one query."""
+        if not self.exists():
+            return Restored(None, {}, 0, 1, 0, None)
+        mark = _mark(self._rows)
+        what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
+        placed = f"segment = {POSITIONS}"
+        rows = self.session.sql(
+            f"SELECT {what} AS what, CASE WHEN {placed} THEN topic END AS topic, "
+            f"CASE WHEN {placed} THEN partition END AS partition, max(offset) AS offset, "
+            "max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, "
+            f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark FROM {self._log} "
+            f"WHERE segment IN ({POSITIONS}, {DEFINITIONS}) OR segment > {mark} GROUP BY 1, 2, 3"
+        ).collect()
+        noted = [row for row in rows if row["what"] == DEFINITIONS]
+        tail = [row for row in rows if row["what"] == 0]
+        merged = max((row["mark"] for row in rows), default=0)
+        return Restored(
+            known=_known(noted[0]["note"], noted[0]["offset"]) if noted else None,
+            positions={(r["topic"], r["partition"]): r["offset"] for r in rows if r["what"] == POSITIONS},
+            mark=merged,
+            segment=max([merged, *(row["segment"] for row in tail)]) + 1,
+            unmerged=sum(row["rows"] for row in tail),
+            since_ms=min((row["since"] for row in tail), default=None),
+        )
+
+    def prepare(self, known: Known) -> Layout:
+        """Makes the tables fit the definitions and notes these, so that every later reader sees both."""
+        layout = known.layout()
+        self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
+        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        if known.history:
+            self.history.prepare(layout, self.mark())
+        elif self.history.exists():
+            self.history.end()
+        noted = (
+            f"SELECT {DEFINITIONS} AS segment, 0 AS kind, CAST({known.sequence} AS bigint) AS offset, "
+            f"current_timestamp() AS landed_at, {literal(known.note())} AS note"
+        )
+        self.sink.append(self.changelog, self.session.sql(noted))
+        return layout
+
+    def position_rows(self, ends: Offsets) -> DataFrame:
+        """Rows that say how far a batch went; appended together with the batch."""
+        values = ", ".join(
+            f"({POSITIONS}, 0, {literal(topic)}, {number}, CAST({offset} AS bigint))"
+            for (topic, number), offset in sorted(ends.items())
+        )
+        return self.session.sql(
+            "SELECT *, current_timestamp() AS landed_at "
+            f"FROM VALUES {values} AS p(segment, kind, topic, partition, offset)"
+        )
+
+    def append(self, frame: DataFrame) -> None:
+        self.sink.append(self.changelog, frame)
+
+    def letters(self, reasons: Sequence[DeadReason]) -> DataFrame | None:
+        """The dead letters with these reasons that the newest definitions have not seen; None if there is none."""
+        where = f"segment = {DEAD} AND {self._waiting(reasons)}"
+        if self.session.sql(f"SELECT 1 FROM {self._log} WHERE {where} LIMIT 1").first() is None:
+            return None
+        return self.session.sql(
+            "SELECT raw_key AS key, raw_value AS value, topic, partition, offset, "
+            f"timestamp_millis(kafka_ms) AS timestamp FROM {self._log} WHERE {where}"
+        )
+
+    def replace_letters(self, decoded: DataFrame, reasons: Sequence[DeadReason]) -> None:
+        """Replaces the letters with these reasons by what they decode to now, in one commit.
+
+        The decoded rows must be of a segment that has none yet. The row without a reason keeps the dead segment's
+        partition among those that are replaced when no letter is left.
+        """
+        others = self.session.sql(
+            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL AND NOT {self._waiting(reasons)}"
+        )
+        blank = self.session.sql(f"SELECT {DEAD} AS segment, 0 AS kind")
+        frame = decoded.unionByName(others, allowMissingColumns=True).unionByName(blank, allowMissingColumns=True)
+        self.sink.replace_buckets(self.changelog, frame)
+
+    def _waiting(self, reasons: Sequence[DeadReason]) -> str:
+        noted = f"(SELECT max(landed_at) FROM {self._log} WHERE segment = {DEFINITIONS})"
+        return f"({reasons_sql(reasons)} AND landed_at <= {noted})"
+
+    def mark(self) -> int:
+        """The greatest segment that is merged into the state."""
+        row = self.session.sql(f"SELECT {_mark(self._rows)} AS mark").first()
+        assert row is not None
+        return int(row["mark"])
+
+    def merge(self, layout: Layout, through: int, mark: int | None = None) -> int:
+        """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
+
+        Only buckets that have changes are read and written. Doing it twice changes nothing.
+        ``mark`` saves a query where the caller knows it; too small a one only folds something again.
+        """
+        mark = self.mark() if mark is None else mark
+        if through <= mark:
+            return 0
+        window = f"segment > {mark} AND segment <= {through}"
+        touched = self.session.sql(
+            f"SELECT DISTINCT bucket FROM {self._log} WHERE {window} AND bucket IS NOT NULL ORDER BY bucket"
+        ).collect()
+        buckets = [row["bucket"] for row in touched]
+
+        def merged() -> DataFrame:
+            marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+            if not buckets:
+                return marked
+            chosen = ", ".join(map(str, buckets))
+            patches = [
+                state_patch(layout, f"SELECT * FROM {self._rows} WHERE bucket IN ({chosen})"),
+                changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}"),
+            ]
+            # Spread by what the bucket is the hash of: tasks are of one size, and each has few buckets to write.
+            spread = identities(layout, partition_only=True)
+            rows = self.session.sql(compacted(layout, folded(layout, patches, spread)))
+            return rows.unionByName(marked, allowMissingColumns=True)
+
+        self.replace_state(merged)
+        return len(buckets)
+
+    def replace_state(self, made: Callable[[], DataFrame]) -> None:
+        """Replaces buckets of the state by what is made of them, made anew if another writer was first."""
+        replace_made(self.sink, self.state, made)
+
+    def clear(self, through: int) -> None:
+        """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""
+        self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
+        marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+        self.sink.replace_buckets(self.state, marked)
+        if self.history.exists():
+            self.history.restart()
+
+    def forget(self) -> None:
+        """Removes every change, letter and position, then the state with its mark; definitions stay."""
+        self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
+        self.sink.delete(self.state, "true")
+        if self.history.exists():
+            self.history.restart()
+
+    def folded_text(self, layout: Layout, among: str | None = None) -> str:
+        """Patches of everything landed: the state, and the changes after the mark that this very state carries.
+
+        ``among`` is a relation with the partition keys' identities: only these partitions are looked at.
+        """
+        kept = f"SELECT * FROM {self._rows}"
+        tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
+        if among is not None:
+            same = " AND ".join(
+                f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True))
+            )
+            kept, tail = (
+                f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN {among} AS a ON {same}" for rows in (kept, tail)
+            )
+        patches = [state_patch(layout, kept), changes_patch(layout, tail)]
+        return folded(layout, patches, partition_columns(layout))
+
+    def view_text(self, layout: Layout) -> str:
+        return visible_rows(layout, self.folded_text(layout))
+
+    def register(self, layout: Layout) -> None:
+        """Makes ``ks.t`` and its companions known to the session's catalog."""
+        self.session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self.keyspace)}")
+        self._view("", self.view_text(layout))
+        self._view("__changelog", f"SELECT * FROM {self._log} WHERE segment > 0")
+        self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
+        letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
+        self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL")
+        if layout.history:
+            self._view("__history", self.history.text(layout))
+        else:
+            self.session.sql(f"DROP VIEW IF EXISTS {quoted(self.keyspace, self.table + '__history')}")
+
+    def _view(self, suffix: str, text: str) -> None:
+        self.session.sql(f"CREATE OR REPLACE VIEW {quoted(self.keyspace, self.table + suffix)} AS {text}")
+
+    @property
+    def _log(self) -> str:
+        return self.sink.relation(self.changelog)
+
+    @property
+    def _rows(self) -> str:
+        return self.sink.relation(self.state)
+
+
+def _mark(state: str) -> str:
+    return f"(SELECT coalesce(max(mark), 0) FROM {state} WHERE bucket = {MARK_BUCKET})"
+
+
+def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:
+    return [definition.text for definition in one] == [definition.text for definition in other]

@@ -1,0 +1,281 @@
+"""One appender per job name and per table: a lease in the warehouse, taken by whoever creates its next file first.
+
+In: the warehouse's folder and the job's name. Out: a held ``Lease``, or ``LandingError`` naming the holder. Leases
+count up; only one process can create a given number, so two cannot both take over from a dead one. A silent
+holder's lease expires; on the same machine a holder whose process is gone counts as dead at once. Jobs of other names
+are refused while they write one of the same tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+
+if TYPE_CHECKING:
+    from spark_jobs.config import Settings
+
+
+class Folder(Protocol):
+    """The few file operations a lease needs."""
+
+    def names(self) -> list[str]: ...
+
+    def create(self, name: str, text: str) -> bool:
+        """Creates the file unless it exists; False if it does."""
+
+    def read(self, name: str) -> str: ...
+
+    def write(self, name: str, text: str) -> None: ...
+
+    def remove(self, name: str) -> None: ...
+
+
+class LocalFolder:
+    """Hadoop's local file system checks and then creates; the operating system can do both in one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        return [entry.name for entry in self.path.iterdir()]
+
+    def create(self, name: str, text: str) -> bool:
+        """Linking a finished file creates name and content in one step: nobody can see the one without the other."""
+        fresh = self.path / f".{name}.{uuid.uuid4().hex}"
+        fresh.write_text(text, encoding="utf-8")
+        try:
+            os.link(fresh, self.path / name)
+        except FileExistsError:
+            return False
+        finally:
+            fresh.unlink()
+        return True
+
+    def read(self, name: str) -> str:
+        return (self.path / name).read_text(encoding="utf-8")
+
+    def write(self, name: str, text: str) -> None:
+        fresh = self.path / f".{name}.{uuid.uuid4().hex}"
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, self.path / name)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / name).unlink()
+
+
+class HadoopFolder:
+    """A folder on any Hadoop file system."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self._jvm: Any = session._jvm
+        self._path = path
+        root = self._jvm.org.apache.hadoop.fs.Path(path)
+        self._files = root.getFileSystem(session._jsc.hadoopConfiguration())
+        self._files.mkdirs(root)
+
+    def _at(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}")
+
+    def names(self) -> list[str]:
+        return [status.getPath().getName() for status in self._files.listStatus(self._at(""))]
+
+    def create(self, name: str, text: str) -> bool:
+        try:
+            stream = self._files.create(self._at(name), False)
+        except Exception:
+            if self._files.exists(self._at(name)):
+                return False
+            raise
+        self._fill(stream, text)
+        return True
+
+    def read(self, name: str) -> str:
+        stream = self._files.open(self._at(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        self._fill(self._files.create(self._at(name), True), text)
+
+    def remove(self, name: str) -> None:
+        self._files.delete(self._at(name), False)
+
+    def _fill(self, stream: Any, text: str) -> None:
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+
+def open_folder(session: SparkSession, path: str) -> Folder:
+    """The folder at a path or URL."""
+    parts = urlsplit(path)
+    if parts.scheme in ("", "file"):
+        return LocalFolder(parts.path if parts.scheme else path)
+    return HadoopFolder(session, path)
+
+
+class Lease:
+    """Held from ``acquire`` to ``release``; a thread says every third of the timeout that the holder lives."""
+
+    def __init__(
+        self, folder: Folder, name: str, timeout_ms: int, what: str = "land", tables: Collection[str] = ()
+    ) -> None:
+        self._folder = folder
+        self._prefix = f"{name}."
+        self._timeout_ms = timeout_ms
+        self._what = what
+        self._tables = sorted(tables)
+        self._number = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def acquire(self) -> None:
+        numbers = self._numbers()
+        newest = numbers[-1] if numbers else 0
+        if newest:
+            self._refuse_if_held(newest)
+        self._number = newest + 1
+        if not self._folder.create(self._file(self._number), self._text()):
+            self._refuse_if_held(self._number, certain=True)
+        for number in numbers:
+            self._folder.remove(self._file(number))
+        try:
+            # Only now: of two that start at once, each sees the other's file.
+            self._refuse_if_shared()
+        except LandingError:
+            self._folder.remove(self._file(self._number))
+            raise
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+
+    def release(self) -> None:
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+        self._folder.remove(self._file(self._number))
+
+    def check(self) -> None:
+        """Raises if somebody took the lease over, as after a long pause of this process."""
+        numbers = self._numbers()
+        if not numbers or numbers[-1] != self._number:
+            raise LandingError("another process took over the lease of this job; this one stops")
+
+    def __enter__(self) -> Lease:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _file(self, number: int) -> str:
+        return f"{self._prefix}{number}"
+
+    def _numbers(self) -> list[int]:
+        found = [name.removeprefix(self._prefix) for name in self._folder.names() if name.startswith(self._prefix)]
+        return sorted(int(number) for number in found if number.isdecimal())
+
+    def _text(self) -> str:
+        holder = {
+            "what": self._what,
+            "tables": self._tables,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started": _started(os.getpid()),
+        }
+        return json.dumps({**holder, "expires_ms": int(time.time() * 1000) + self._timeout_ms})
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._timeout_ms / 3000):
+            with contextlib.suppress(OSError):
+                self._folder.write(self._file(self._number), self._text())
+
+    def _refuse_if_held(self, number: int, certain: bool = False) -> None:
+        holder = self._holder(self._file(number))
+        if certain or _lives(holder):
+            raise LandingError(f"the tables of {self._prefix[:-1]} are being written by another job: {_who(holder)}")
+
+    def _refuse_if_shared(self) -> None:
+        for file in self._folder.names():
+            name, _, number = file.rpartition(".")
+            if not number.isdecimal() or f"{name}." == self._prefix:
+                continue
+            holder = self._holder(file)
+            shared = sorted(set(self._tables) & set(holder.get("tables", ())))
+            if shared and _lives(holder):
+                raise LandingError(f"{shared[0]} is being written by the job {name}: {_who(holder)}")
+
+    def _holder(self, file: str) -> dict[str, Any]:
+        try:
+            holder: dict[str, Any] = json.loads(self._folder.read(file))
+        except (OSError, ValueError):
+            return {}
+        return holder
+
+
+def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> Lease:
+    """The lease of a configured job, for its tables."""
+    tables = [str(table) for table in settings.tables]
+    return Lease(leases(session, settings), settings.name, settings.lease_timeout_ms, what, tables)
+
+
+def leases(session: SparkSession, settings: Settings) -> Folder:
+    return open_folder(session, f"{settings.warehouse}/_leases")
+
+
+def _who(holder: dict[str, Any]) -> str:
+    return f"{holder.get('what', 'a job')} on {holder.get('host', '?')}, process {holder.get('pid', '?')}"
+
+
+def _lives(holder: dict[str, Any]) -> bool:
+    if holder.get("expires_ms", 0) < time.time() * 1000:
+        return False
+    if holder.get("host") != socket.gethostname():
+        return True
+    return _started(int(holder["pid"])) == holder.get("started")
+
+
+def _started(pid: int) -> str | None:
+    """When a process of this machine began, which tells it from a later one with the same number."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            return "?"
+        return "?"
+
+
+def wait_free(folder: Folder, name: str) -> bool:
+    """Whether nobody holds the lease at this moment."""
+    lease = Lease(folder, name, 1)
+    numbers = lease._numbers()
+    if not numbers:
+        return True
+    try:
+        lease._refuse_if_held(numbers[-1])
+    except LandingError:
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""Transactions whose markers a broker forgot: what such a broker leaves is made by cutting markers from its logs."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connector.delivery.clients import end_offsets
+from connector.delivery.producer import TransactionalProducer
+from connector.delivery.records import OutgoingRecord, compact_json, encode_offsets_key
+from connector.delivery.restore import RestoredSlot, restore
+from connector.offsets_entry import OffsetsEntry
+from embedded.kafka import EmbeddedKafka
+from tests.delivery.conftest import READ_COMMITTED, READ_UNCOMMITTED, SLOTS, World, close, make_world, mark
+from tests.servers.patience import until
+
+pytestmark = pytest.mark.kafka
+
+CONTROL = 0x20
+
+
+@pytest.fixture
+def crashed(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[tuple[World, EmbeddedKafka]]:
+    world = make_world(own_kafka.bootstrap_servers, unique)
+    yield world, own_kafka
+    close(world)
+
+
+def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
+    """Crash, and lose the marker that each partition of ``topics`` ends with."""
+    places = [(world.data, 0), *((world.offsets, slot) for slot in range(SLOTS))]
+    admin = world.clients.admin()
+    until(lambda: end_offsets(admin, places) == end_offsets(admin, places, READ_COMMITTED))
+    broker.kill()
+    for topic in topics:
+        for log in broker.data.glob(f"logs/{topic}-*/*.log"):
+            raw = log.read_bytes()
+            at = last = 0
+            while at + 61 <= len(raw) and struct.unpack_from(">i", raw, at + 8)[0] > 0:
+                last, at = at, at + 12 + struct.unpack_from(">i", raw, at + 8)[0]
+            if at and struct.unpack_from(">h", raw, last + 21)[0] & CONTROL:
+                log.write_bytes(raw[:last])
+    broker.restart()
+
+
+def transaction(world: World, owner: str, key: bytes, entry: OffsetsEntry) -> TransactionalProducer:
+    """Open, with a record and an entry of the offsets topic, both written."""
+    producer = TransactionalProducer(world.clients, owner, transaction_timeout_ms=15_000)
+    producer.start(time.monotonic() + 60)
+    producer.begin()
+    producer.produce_all(
+        [
+            OutgoingRecord(world.data, key, b"data", partition=0),
+            OutgoingRecord(
+                world.offsets, encode_offsets_key("c", entry.key), compact_json(entry.value), partition=entry.slot
+            ),
+        ]
+    )
+    producer.flush(time.monotonic() + 60)
+    return producer
+
+
+def restored(world: World, patience: float = 60.0) -> dict[int, RestoredSlot]:
+    return restore(
+        world.clients,
+        connector="c",
+        topic=world.offsets,
+        group=world.group,
+        slots=range(SLOTS),
+        topics=lambda: [world.data],
+        patience=patience,
+    )
+
+
+def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
+    world, broker = crashed
+    dead = transaction(world, "dead", b"a", mark(0, "dead"))
+    dead.abort()
+    dead.close()
+    forget_markers(world, broker, world.data, world.offsets)
+    alive = transaction(world, "alive", b"b", mark(1, "alive"))
+    alive.commit()
+    assert world.read(world.data) == []
+    slots = restored(world)
+    assert [entry.owner for entry in slots[0].entries] == []
+    assert [entry.owner for entry in slots[1].entries] == ["alive"]
+    assert world.read(world.data) == [(b"b", b"data")]
+    assert set(world.read(world.data, READ_UNCOMMITTED)) == {(b"a", b"data"), (b"b", b"data")}
+
+
+def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[World, EmbeddedKafka]) -> None:
+    """Its next commit would otherwise make the aborted records visible."""
+    world, broker = crashed
+    claims, _ = world.member("w", session_timeout_ms=10_000)
+    delivery = world.delivery(claims, "w")
+    delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
+    assert delivery._producer is not None
+    delivery._producer.flush(time.monotonic() + 60)
+    delivery.abort()
+    forget_markers(world, broker, world.data)
+    delivery.start(again=True)
+    producer = transaction(world, "w", b"b", mark(0, "w"))
+    producer.commit()
+    assert world.read(world.data) == [(b"b", b"data")]
+
+
+def test_a_commit_that_was_forgotten_is_never_aborted(
+    crashed: tuple[World, EmbeddedKafka], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its position is committed: taking its record back would lose it."""
+    world, broker = crashed
+    dead = transaction(world, "dead", b"a", mark(0, "dead"))
+    dead.commit()
+    dead.close()
+    forget_markers(world, broker, world.data)
+    with caplog.at_level(logging.WARNING):
+        slots = restored(world)
+    assert [entry.owner for entry in slots[0].entries] == ["dead"]
+    assert "kafka-transactions.sh" in caplog.text
+    assert world.read(world.data, READ_UNCOMMITTED) == [(b"a", b"data")]

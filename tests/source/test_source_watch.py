@@ -1,0 +1,281 @@
+"""The watch when servers refuse: how often they are asked, what is said, and what is read meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+
+from connector.errors import RetriableSourceError, SourceError
+from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background, Failing
+from connector.source.chores import Chores
+from connector.source.connection import Connection
+from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.tables import Tables
+from connector.source.watch import Watch
+from connector.table_name import TableName
+from connector.topology import Planner
+from tests.servers.double import Double
+from tests.servers.patience import until
+from tests.source.conftest import FAST, Following, create_table, logged, reader
+
+pytestmark = [pytest.mark.scylla, pytest.mark.only_double("servers that refuse on demand")]
+Table = Callable[..., str]
+
+WATCHED = "cdc_timestamps|cdc_generation_timestamps"
+
+
+class AtOnce(Chores):
+    """Runs everything where it is asked for, so that a test's time is all the time there is."""
+
+    def submit(self, call: Callable[[], Any], then: Callable[[Any, BaseException | None], None]) -> None:
+        try:
+            result = call()
+        except Exception as error:
+            then(None, error)
+        else:
+            then(result, None)
+
+
+class Counted(Tables):
+    """Notes the answers."""
+
+    def __init__(self, described: Iterable[DescribedTable]) -> None:
+        super().__init__(described)
+        self.answers: list[DescribedTable] = []
+
+    def found(self, described: DescribedTable) -> None:
+        super().found(described)
+        self.answers.append(described)
+
+
+class Watched:
+    """A watch of one table, by a clock that the test moves."""
+
+    def __init__(self, server: Double, table: str) -> None:
+        self.now = 0.0
+        self.connection = Connection(server.settings())
+        self.connection.open()
+        keyspace, _, name = table.partition(".")
+        self.table = TableName(keyspace, name)
+        self.background = Background(lambda: self.now)
+        self.planner = Planner([self.table], slots=1, owner="test", confidence_ms=FAST.confidence_ms)
+        self.chores = AtOnce(lambda done: None)
+        self.tables = Counted([describe_table(self.connection, self.table)])
+        self.watch = Watch(
+            self.planner,
+            self.connection,
+            FAST,
+            self.chores,
+            self.tables,
+            self.background,
+            lambda: self.now,
+        )
+        self.watch.start()
+
+    def run(self, seconds: float, step: float = 0.1) -> None:
+        until = self.now + seconds
+        while self.now < until:
+            self.now += step
+            self.watch.tick()
+            self.background.tick()
+
+    def failing(self, kind: str) -> list[Failing]:
+        return [each for each in self.background.failing(lasting=True) if each.kind == kind]
+
+    def close(self) -> None:
+        self.chores.close()
+        self.connection.close()
+
+
+@pytest.fixture
+def watched(scylla: Double, table: Table) -> Iterator[Watched]:
+    made = Watched(scylla, table(tablets=True))
+    yield made
+    made.close()
+    scylla.admin.clear_faults()
+
+
+def test_a_watch_that_fails_at_every_turn(watched: Watched, scylla: Double, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "connector.source")
+    watched.run(5)
+    plan = watched.planner.tables[watched.table]
+    known = plan.polled_at
+    assert known is not None
+    assert watched.background.failing() == []
+    fault = scylla.admin.add_fault("server_error", pattern=WATCHED)
+    watched.run(300)
+    assert plan.polled_at is not None
+    assert plan.polled_at < known + 5000, "no good look since"
+    fired = scylla.admin.fault(fault)["fired"]
+    assert 300 / LONGEST_PAUSE - 1 < fired < 300 / LONGEST_PAUSE + 20, "asked again and again, in no hot loop"
+    said = [record.getMessage() for record in caplog.records if "new stream sets are not seen since" in record.message]
+    assert len(said) == 300 / TELL_SECONDS
+    assert f"asking {scylla.address}: ServerError" in said[0]
+    assert "changes after a split or a new generation may be waiting" in said[0]
+    [failing] = watched.failing("stream sets")
+    assert failing.holds
+    assert failing.seconds == pytest.approx(300, abs=1)
+    scylla.admin.remove_fault(fault)
+    watched.run(LONGEST_PAUSE + 1)
+    assert not watched.background.failing()
+    assert "works again after 3" in caplog.text
+
+
+def test_clocks_and_descriptions_that_fail_hold_nothing(watched: Watched, scylla: Double) -> None:
+    watched.run(5)
+    answers = len(watched.tables.answers)
+    for pattern in ("toTimestamp", "system_schema"):
+        scylla.admin.add_fault("server_error", pattern=pattern)
+    watched.run(300)
+    failing = watched.background.failing(lasting=True)
+    assert {each.kind: each.holds for each in failing} == {"clock": False, "description": False}
+    assert all(300 / LONGEST_PAUSE - 5 < each.attempts < 300 / LONGEST_PAUSE + 20 for each in failing)
+    assert len(watched.tables.answers) == answers, "what could not be read is not taken for unchanged"
+    scylla.admin.clear_faults()
+    watched.run(LONGEST_PAUSE + 1)
+    assert not watched.background.failing()
+
+
+def test_a_description_that_is_waited_for_holds(watched: Watched, scylla: Double) -> None:
+    scylla.admin.add_fault("server_error", pattern="system_schema")
+    watched.tables.ask(watched.table)
+    watched.run(20)
+    assert [failing.holds for failing in watched.failing("description")] == [True]
+    assert watched.tables.answers == [], "reads go on waiting"
+    scylla.admin.clear_faults()
+    watched.run(LONGEST_PAUSE + 1)
+    assert watched.tables.answers, "and go on when it is there"
+
+
+@pytest.mark.parametrize("error", [KeyError("now"), ValueError("no stream"), AttributeError("x")])
+def test_errors_of_the_drivers_insides_fail_and_end_nothing(
+    watched: Watched, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.run(5)
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watched.connection, "rows", broken)
+        watched.run(60)
+        kinds = {failing.kind: failing.error for failing in watched.background.failing(lasting=True)}
+        assert kinds.keys() == {"stream sets", "clock", "description"}
+        assert set(kinds.values()) == {f"unexpected {type(error).__name__}: {error}"}
+    watched.run(LONGEST_PAUSE + 1)
+    assert not watched.background.failing()
+    assert watched.planner.tables[watched.table].failure is None, "it says nothing about the table"
+
+
+def test_one_server_of_three_that_refuses() -> None:
+    server = Double(nodes=3, ring_delay=0)
+    with server:
+        cluster = server.cluster()
+        watched = Watched(server, create_table(server, cluster.connect(), "ks", tablets=True))
+        try:
+            watched.run(5)
+            server.admin.add_fault("server_error", node=2, pattern=f"{WATCHED}|toTimestamp")
+            watched.run(120)
+            assert watched.failing("stream sets") == [], "the others know"
+            [clock] = watched.failing("clock")
+            assert (clock.partial, clock.holds) == (True, False)
+            assert clock.about in clock.error
+            server.admin.clear_faults()
+            watched.run(60)
+            assert watched.background.failing() == []
+        finally:
+            watched.close()
+            cluster.shutdown()
+
+
+@pytest.mark.parametrize("tablets", [True, False])
+def test_a_reader_loses_patience(scylla: Double, session: Session, table: Table, tablets: bool) -> None:
+    name = table(tablets=tablets)
+    following = Following(reader(scylla, name, follow=True, patience=2))
+    following.start()
+    session.execute(f"INSERT INTO {name} (pk, ck, v) VALUES (1, 1, 'x')")
+    following.until(lambda: logged(session, name))
+    fault = scylla.admin.add_fault("read_timeout", pattern=WATCHED)
+    try:
+        following.join(60)
+    finally:
+        scylla.admin.remove_fault(fault)
+    assert isinstance(following.error, RetriableSourceError)
+    assert f"{name}: new stream sets are not seen since 20" in str(following.error)
+
+
+def test_a_reader_with_patience_goes_on(scylla: Double, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    following = Following(reader(scylla, name, follow=True, patience=60))
+    following.start()
+    session.execute(f"INSERT INTO {name} (pk, ck, v) VALUES (1, 1, 'x')")
+    following.until(lambda: logged(session, name))
+    fault = scylla.admin.add_fault("overloaded", pattern=WATCHED)
+    until(lambda: any(each.kind == "stream sets" for each in following.source.failing()), 60, "a word of the watch")
+    scylla.admin.remove_fault(fault)
+    session.execute(f"INSERT INTO {name} (pk, ck, v) VALUES (1, 2, 'x')")
+    following.until(lambda: logged(session, name))
+    following.finish()
+    assert following.source.failing() == []
+
+
+def test_reads_that_fail_for_ever_end_a_reader(scylla: Double, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    fault = scylla.admin.add_fault("rate_limit", table=f"{name}_scylla_cdc_log")
+    try:
+        with reader(scylla, name, patience=1) as source, pytest.raises(SourceError, match="some streams are not read"):
+            list(source)
+    finally:
+        scylla.admin.remove_fault(fault)
+
+
+def test_rows_with_new_columns_wait_for_a_description_that_cannot_be_read(
+    scylla: Double, session: Session, table: Table
+) -> None:
+    """Without it they would be delivered without the new column."""
+    name = table(tablets=True)
+    settings = replace(FAST, retry_base_ms=1, retry_max_ms=20)
+    with reader(scylla, name, settings=settings, follow=True) as source:
+        session.execute(f"INSERT INTO {name} (pk, ck, v) VALUES (1, 0, 'x')")
+        batches = iter(source)
+        next(batches)
+        fault = scylla.admin.add_fault("server_error", pattern="system_schema", count=4)
+        session.execute(f"ALTER TABLE {name} ADD w int")
+        session.execute(f"INSERT INTO {name} (pk, ck, w) VALUES (1, 1, 7)")
+        try:
+            batch = next(batches)
+        finally:
+            fired = scylla.admin.fault(fault)["fired"]
+            scylla.admin.remove_fault(fault)
+    assert fired == 4
+    assert "w" in batch.layout.description.by_name
+
+
+def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: Table) -> None:
+    name = table(tablets=True)
+    fault = scylla.admin.add_fault("server_error", pattern=WATCHED)
+    command = [sys.executable, "-m", "connector", "read", name, "--scylla", scylla.address]
+    try:
+        ended = subprocess.run(
+            [*command, "--follow", "--confidence", "300", "--patience", "1"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        scylla.admin.remove_fault(fault)
+    assert ended.returncode == 1
+    first, last = ended.stderr.splitlines()
+    assert "WARNING" in first
+    assert "new stream sets are not seen since" in first
+    assert last.startswith("error: gave up after ")
+    wrong = subprocess.run([*command, "--patience", "soon"], capture_output=True, text=True, timeout=60, check=False)
+    assert wrong.returncode == 2

@@ -1,0 +1,64 @@
+"""Changes that come into streams after their end, through `run`: in the topic once and in order, or a dead letter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from embedded.kafka import EmbeddedKafka
+from tests.servers.patience import until
+from tests.servers.stale_node import stale_node
+from tests.worker.harness import Service, create_table
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.scylla,
+    pytest.mark.only_double("a node has to learn late of a stream set"),
+]
+
+
+def test_late_changes_are_delivered_or_kept_and_told(
+    tmp_path: Path, kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    dead = unique("dead")
+    with stale_node() as nodes:
+        table = create_table(nodes.server, nodes.fresh, "late", tablets=True)
+        settings = {
+            "tasks.max": "1",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": dead,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        }
+        connector = Service(tmp_path, nodes.server, kafka.bootstrap_servers, unique("c"), [table], connector=settings)
+        try:
+            run = connector.start("--http-port", "0")
+            nodes.write(table, 0, 0)
+            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change")
+            nodes.change(table, tablets=True)
+            for pk in range(6):
+                nodes.write(table, pk, 1, late=True)
+            nodes.write(table, 5, 2)
+            until(lambda: len(connector.delivered(connector.topic(table))) >= 2, 60, "the change in its place")
+            # The worker that reads the old streams goes, before anybody has looked at them again.
+            assert connector.stop(run) == 0
+            connector.start("--http-port", "0")
+            until(lambda: len(connector.delivered(dead)) == 1, 90, "the dead letter")
+            until(lambda: len(connector.delivered(connector.topic(table))) == 7, 60, "the late changes")
+            (letter,) = connector.delivered(dead)
+            headers = {name: value.decode() for name, value in letter["headers"]}
+            assert (
+                "a later change of its partition was delivered already" in headers["__connect.errors.exception.message"]
+            )
+            health = until(lambda: json.loads(connector.get("/health")[1])["late_changes"], 20, "word of it")
+            assert health == {table: {"delivered": 5, "dead_letter": 1}}
+            page = connector.get("/metrics")[1]
+            assert f'scylla_cdc_late_changes_total{{outcome="delivered",table="{table}",worker="0"}} 5.0' in page
+            told = "after the end of their streams: 1 dead_letter, 5 delivered"
+            until(lambda: told in connector.command("status").stdout, 30, "a status that says so")
+            assert "into streams that had ended at" in connector.log
+        finally:
+            connector.close()

@@ -1,0 +1,58 @@
+"""What stands in the status topic: workers' last words, and whatever else somebody wrote there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from connector.worker.reports import _take
+from connector.worker.status_document import WorkerStatus
+
+KEY = b'["orders", {"worker": "w-1"}]'
+STATUS: dict[str, Any] = {
+    "worker": "w-1",
+    "state": "RUNNING",
+    "fingerprint": "f",
+    "time_ms": 1,
+    "slot_count": 25,
+    "slots": [1],
+    "tables": {"ks.t": {"state": "RUNNING"}},
+    "tables_configured": ["ks.t"],
+}
+
+
+def taken(key: bytes | None, value: bytes | None, found: dict[str, WorkerStatus]) -> dict[str, WorkerStatus]:
+    _take("orders", key, value, found)
+    return found
+
+
+def test_a_worker_is_known_until_its_tombstone() -> None:
+    found = taken(KEY, json.dumps(STATUS).encode(), {})
+    assert found["w-1"].document() == STATUS
+    assert taken(KEY, None, found) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (b"5", b"{}"),
+        (b"[" * 100_000, b"{}"),
+        (b'["orders"]', b"{}"),
+        (b'["orders", {"worker": [1]}]', b"{}"),
+        (b'["other", {"worker": "w-1"}]', json.dumps(STATUS).encode()),
+        (KEY, b"x"),
+        (KEY, b"[" * 100_000),
+        (KEY, b"7"),
+        (KEY, b"{}"),
+        *((KEY, json.dumps({**STATUS, name: None}).encode()) for name in STATUS),
+        (KEY, json.dumps({**STATUS, "slot_count": 10**15}).encode()),
+        (KEY, json.dumps({**STATUS, "tables": {"ks.t": 1}}).encode()),
+        (KEY, json.dumps({**STATUS, "slots": [[]]}).encode()),
+    ],
+)
+def test_anything_else_is_passed_over(key: bytes | None, value: bytes) -> None:
+    assert taken(key, value, {}) == {}
+    assert taken(key, value, {"w-2": STATUS}) == {"w-2": STATUS}

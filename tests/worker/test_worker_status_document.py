@@ -1,0 +1,137 @@
+"""The documents of the status: names and values are a contract, other versions are read, states have one order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import ValidationError
+
+from connector.worker.http import health_of
+from connector.worker.metrics import metrics_page
+from connector.worker.state import State
+from connector.worker.status_document import (
+    Document,
+    FailingStatus,
+    HeldStatus,
+    PollStatus,
+    ReadingStatus,
+    RetryStatus,
+    ServiceStatus,
+    TableStatus,
+    WorkerStatus,
+)
+
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("status.json").read_text())
+# The members that every version has.
+OLDEST = {
+    "worker": "w",
+    "fingerprint": "5f2c",
+    "tables_configured": ["ks.t"],
+    "time_ms": 5,
+    "state": "RUNNING",
+    "slots": [1],
+    "slot_count": 3,
+    "tables": {},
+}
+
+
+def test_a_recorded_status_comes_back_as_it_was() -> None:
+    assert ServiceStatus.model_validate(RECORDED).document() == RECORDED
+
+
+def test_members_are_the_recorded_ones() -> None:
+    """Each is known, and the recording has each."""
+    worker = RECORDED["workers"][0]
+    table = worker["tables"]["ks.t"]
+    documents: list[tuple[type[Document], dict[str, Any]]] = [
+        (ServiceStatus, RECORDED),
+        (TableStatus, table),
+        (HeldStatus, table["held"][0]),
+        (ReadingStatus, worker["reading"]),
+        (RetryStatus, worker["retrying"][0]),
+        (PollStatus, worker["polls"][0]),
+        (FailingStatus, worker["background"][0]),
+    ]
+    for model, recorded in documents:
+        assert list(model.model_fields) == list(recorded), model
+    own = [name for name in worker if name != "last_report_age_seconds"]
+    assert list(WorkerStatus.model_fields) == own
+
+
+def test_a_table_that_could_not_be_described_has_no_figures() -> None:
+    status = ServiceStatus.model_validate(RECORDED)
+    gone = status.workers[0].tables["ks.gone"]
+    assert gone.document() == RECORDED["workers"][0]["tables"]["ks.gone"]
+    assert not gone.has_figures
+    samples = [
+        sample
+        for family in text_string_to_metric_families(metrics_page(lambda: status).decode())
+        for sample in family.samples
+    ]
+    assert {sample.labels["table"] for sample in samples if "table" in sample.labels} == {"ks.t"}
+    figures = {sample.name: sample.value for sample in samples if sample.labels.get("table") == "ks.t"}
+    assert figures["scylla_cdc_records_total"] == 12
+    assert figures["scylla_cdc_held_groups"] == 1
+    assert figures["scylla_cdc_lag_seconds"] == 1.5
+
+
+def test_a_newer_and_an_older_version_are_read() -> None:
+    newer = {**RECORDED["workers"][0], "colour": "blue", "state": "DREAMING"}
+    newer["reading"] = {**newer["reading"], "dreams": 3}
+    status = WorkerStatus.model_validate(newer)
+    assert status.state is State.WAITING, "neither good nor final"
+    assert status.reading.rows == 20
+    older = WorkerStatus.model_validate(OLDEST)
+    assert (older.state, older.slots, older.background, older.waiting_for) == (State.RUNNING, (1,), (), None)
+    assert older.document() == OLDEST
+
+
+@pytest.mark.parametrize(
+    "change", [{"state": 5}, {"slots": ["x"]}, {"slot_count": 2**40}, {"tables": {"ks.t": {}}}, {"time_ms": None}]
+)
+def test_what_is_no_status_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        WorkerStatus.model_validate({**OLDEST, **change})
+
+
+def test_health_has_what_came_too_late() -> None:
+    health = health_of(ServiceStatus.model_validate(RECORDED)).document()
+    assert health == {
+        "state": "FAILED",
+        "waiting_for": None,
+        "failing": ["ks.t: changes of the table's columns are not seen"],
+        "late_changes": {"ks.t": {"delivered": 2}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("states", "together"),
+    [
+        (["RUNNING", "STOPPED"], "RUNNING"),
+        (["RUNNING", "WAITING"], "WAITING"),
+        (["WAITING", "FAILED", "RUNNING"], "FAILED"),
+        (["STOPPED"], "STOPPED"),
+    ],
+)
+def test_states_have_one_order(states: list[str], together: str) -> None:
+    assert max(map(State, states)) is State(together)
+
+
+@pytest.mark.parametrize(
+    ("change", "nothing_left"),
+    [
+        ({}, True),
+        ({"slots": []}, False),
+        ({"slots_pending": [2]}, False),
+        ({"tables": {}}, False),
+        ({"tables": {"ks.t": {"state": "FAILED", "all_failed": False}}}, False),
+        ({"tables": {"ks.t": {"state": "WAITING", "all_failed": True}}}, False),
+    ],
+)
+def test_nothing_is_left_once_all_of_it_failed(change: dict[str, Any], nothing_left: bool) -> None:
+    failed = {**OLDEST, "slots_pending": [], "tables": {"ks.t": {"state": "FAILED", "error": "gone"}}}
+    assert WorkerStatus.model_validate({**failed, **change}).nothing_left is nothing_left
