@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from connector.delivery.claims import Claims
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS, translated
 from connector.delivery.follow import Follower
+from connector.delivery.membership import Membership
 from connector.delivery.producer import ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     KafkaRecord,
@@ -27,13 +27,13 @@ __all__ = [
     "READ_UNCOMMITTED",
     "RECORD_ERRORS",
     "TOPIC_ERRORS",
-    "Claims",
     "DeadLetter",
     "Delivery",
     "DeliverySettings",
     "Follower",
     "KafkaClients",
     "KafkaRecord",
+    "Membership",
     "OutgoingRecord",
     "ReportingProducer",
     "RestoredSlot",

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from connector.topology.commits import Commit
 from connector.topology.groups import Gate, GroupState, Read
-from connector.topology.held import Held, Reason
 from connector.topology.ledger import Ledger, SlotLedger, start_of
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Heir, beyond
@@ -59,9 +58,10 @@ from connector.topology.sets import StreamGroup, StreamSet, tablet_set, vnode_se
 from connector.topology.slots import home_slot, slot_of
 from connector.topology.standing import nothing_left, older_than, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, make_stream, token_of
-from connector.topology.table_plan import TablePlan
+from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
 from connector.topology.transitions import Transition, transition
+from connector.topology.waiting import Reason, Waiting
 
 __all__ = [
     "MAX_TOKEN",
@@ -71,7 +71,6 @@ __all__ = [
     "Gate",
     "GroupState",
     "Heir",
-    "Held",
     "Ledger",
     "LooksPlan",
     "Mark",
@@ -89,10 +88,11 @@ __all__ = [
     "StreamGroup",
     "StreamId",
     "StreamSet",
-    "TablePlan",
+    "TableReader",
     "TableState",
     "Transition",
     "View",
+    "Waiting",
     "beyond",
     "check_entry",
     "home_slot",

@@ -1,6 +1,6 @@
 """The book of slots: which slots are ours, what is committed in each, and how far that may be believed.
 
-Shared by all tables of one worker. `Planner` writes it, `TablePlan` reads it.
+Shared by all tables of one worker. `Planner` writes it, `TableReader` reads it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Group states: one group of streams while it is being read, with the positions of its streams and what it
 waits for.
 
-`TablePlan` owns them; they hold no rule about when reading is allowed, only where each stream stands.
+`TableReader` owns them; they hold no rule about when reading is allowed, only where each stream stands.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Read:
     ``limit``, exclusive.
 
     ``late``: beyond the close, see `looks.py`.
-    Hand rows of it on only while `TablePlan.is_current` says so: after an abort, a revocation or a new claim
+    Hand rows of it on only while `TableReader.is_current` says so: after an abort, a revocation or a new claim
     its pages belong to nobody any more.
     """
 

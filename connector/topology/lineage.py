@@ -28,7 +28,7 @@ class Observed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One node's answer: all timestamps it lists, and the sets of those that `TablePlan.wanted` asked for."""
+    """One node's answer: all timestamps it lists, and the sets of those that `TableReader.wanted` asked for."""
 
     timestamps: tuple[int, ...]
     sets: Mapping[int, StreamSet] = field(default_factory=dict)

@@ -16,12 +16,12 @@ from connector.topology import claims, looks
 from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read
-from connector.topology.held import Held, held
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Heir
 from connector.topology.sets import StreamGroup
-from connector.topology.table_plan import TablePlan
+from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
+from connector.topology.waiting import Waiting, waiting_in
 
 # Reads that one table may get before it is another one's turn.
 PORTION = 8
@@ -31,7 +31,7 @@ class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
     `noted_slots`). ``voids`` counts how often reads were taken back."""
 
-    plan_class = TablePlan
+    plan_class = TableReader
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Planner:
     def plan(self, now: int, count: int, narrowest: int = 1) -> list[Read]:
         """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
         or `fail`."""
-        waiting: list[tuple[int, int, TablePlan]] = []
+        waiting: list[tuple[int, int, TableReader]] = []
         plans = list(self._plans.values())
         self._turn += 1
         for number, plan in enumerate(plans):
@@ -211,10 +211,10 @@ class Planner:
 
     # -- looking at it ---------------------------------------------------------------------------------------
 
-    def held(self, now: int) -> Iterator[Held]:
+    def waiting(self, now: int) -> Iterator[Waiting]:
         """Everything that this worker should read and does not, with the reasons."""
         for plan in self._plans.values():
-            yield from held(plan, now)
+            yield from waiting_in(plan, now)
 
     def finished(self) -> list[tuple[TableName, StreamGroup]]:
         """Groups that were forgotten since the last call: closed, delivered, committed."""

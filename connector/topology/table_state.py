@@ -1,6 +1,6 @@
 """The state of one table's plan: what is known of its streams and slots, and the questions that this alone answers.
 
-`claims`, `commits`, `looks`, `held` and `standing` work on it; `TablePlan` is the state with what changes it.
+`claims`, `commits`, `looks`, `waiting` and `standing` work on it; `TableReader` is the state with what changes it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 
 from connector.source import STREAM_SETS, Failing, instant
-from connector.topology import Held, Reason, TableState, visible_to
+from connector.topology import Reason, TableState, Waiting, visible_to
 from connector.worker.state import State
 from connector.worker.status_document import (
     DeliveryStatus,
@@ -52,8 +52,8 @@ class Snapshots:
             clock_skew_ms=round(clock.skew_ms),
             state=State.FAILED if failed else State.WAITING if reasons else State.RUNNING,
             waiting_for="; ".join(reasons) or None,
-            slots=tuple(sorted(worker.claims.owned)),
-            slots_pending=tuple(sorted(worker.claiming.pending)),
+            slots=tuple(sorted(worker.membership.owned)),
+            slots_pending=tuple(sorted(worker.restoring.pending)),
             slot_count=worker.planner.book.slots,
             tables=tables,
             reading=_reading(worker),
@@ -61,7 +61,7 @@ class Snapshots:
                 commits=worker.delivery.commits,
                 aborts=worker.delivery.aborts,
                 open=worker.delivery.is_open,
-                rebalances=worker.claims.rebalances,
+                rebalances=worker.membership.rebalances,
             ),
             retrying=_retrying(worker),
             polls=tuple(
@@ -73,15 +73,15 @@ class Snapshots:
             errors={
                 "last": worker.transactions.last_error,
                 "kafka": worker.clients.health.error,
-                "claiming": worker.claiming.error,
+                "claiming": worker.restoring.error,
                 "dead_letter": worker.pipeline.last_dead_letter,
                 "late_changes": worker.late.last,
             },
         )
 
     def _tables(self, now: int) -> dict[str, TableStatus]:
-        held: defaultdict[str, list[Held]] = defaultdict(list)
-        for each in self._worker.planner.held(now):
+        held: defaultdict[str, list[Waiting]] = defaultdict(list)
+        for each in self._worker.planner.waiting(now):
             held[str(each.table)].append(each)
         tables = {
             str(name): self._table(plan, held[str(name)], now) for name, plan in self._worker.planner.tables.items()
@@ -90,7 +90,7 @@ class Snapshots:
             tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, held=())
         return tables
 
-    def _table(self, plan: TableState, held: list[Held], now: int) -> TableStatus:
+    def _table(self, plan: TableState, held: list[Waiting], now: int) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
         groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
@@ -112,7 +112,7 @@ class Snapshots:
             skipped={what: count for (where, what), count in worker.encoder.skipped.items() if where == name},
             error=plan.failure or (failed[0].note if failed else None),
             failing=tuple(map(str, failing)),
-            expired=sum(where[0] == table for where in worker.claiming.expired),
+            expired=sum(where[0] == table for where in worker.restoring.expired),
             held=tuple(map(_held, held[:LISTED])),
             held_count=len(held),
         )
@@ -122,7 +122,7 @@ class Snapshots:
         show as no lag at all."""
         if position is not None:
             self._positions[name] = position
-        elif not self._worker.claims.owned:
+        elif not self._worker.membership.owned:
             self._positions.pop(name, None)
         known = self._positions.get(name)
         return None if known is None else max(0, now - known)
@@ -134,10 +134,10 @@ def waiting_for(worker: Worker) -> list[str]:
     if not worker.delivery.ready and not reasons:
         cause = worker.clients.health.error
         reasons.append("a Kafka producer" + (f" ({cause})" if cause else ""))
-    if not worker.claims.member_id and not reasons:
+    if not worker.membership.member_id and not reasons:
         reasons.append("the consumer group to take the worker in")
-    if worker.claiming.pending and not reasons:
-        reasons.append(f"slots {', '.join(map(str, sorted(worker.claiming.pending)))} to be restored")
+    if worker.restoring.pending and not reasons:
+        reasons.append(f"slots {', '.join(map(str, sorted(worker.restoring.pending)))} to be restored")
     return reasons
 
 
@@ -151,7 +151,7 @@ def concerns(worker: Worker, failing: Failing, plan: TableState) -> bool:
     )
 
 
-def _held_up(held: list[Held], position: int | None) -> bool:
+def _held_up(held: list[Waiting], position: int | None) -> bool:
     waiting = [each for each in held if each.reason is not Reason.FAILED]
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
     unplaced = any(each.slot is not None and each.range_end is None for each in waiting)
@@ -197,7 +197,7 @@ def _failing(failing: Failing) -> FailingStatus:
     )
 
 
-def _held(held: Held) -> HeldStatus:
+def _held(held: Waiting) -> HeldStatus:
     return HeldStatus(
         reason=held.reason.value,
         slot=held.slot,

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from connector.changes import Batch
-from connector.delivery import RECORD_ERRORS, TOPIC_ERRORS, Claims, Delivery, record_size
+from connector.delivery import RECORD_ERRORS, TOPIC_ERRORS, Delivery, Membership, record_size
 from connector.errors import (
     CdcError,
     FatalDeliveryError,
@@ -27,8 +27,8 @@ from connector.errors import (
 from connector.formats import Encoder
 from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, explained
 from connector.topology import CommitsPlan, Read
-from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Encoded, Pipeline
+from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
 
 log = logging.getLogger(__name__)
@@ -61,8 +61,8 @@ class Transactions:
         encoder: Encoder,
         tables: Tables,
         pipeline: Pipeline,
-        claims: Claims,
-        claiming: Claiming,
+        membership: Membership,
+        restoring: Restoring,
         clock: ServerClock,
         chores: Chores,
         *,
@@ -75,8 +75,8 @@ class Transactions:
         self._encoder = encoder
         self._tables = tables
         self._pipeline = pipeline
-        self._claims = claims
-        self._claiming = claiming
+        self._membership = membership
+        self._claiming = restoring
         self._clock = clock
         self._chores = chores
         self._monotonic = monotonic
@@ -186,7 +186,7 @@ class Transactions:
             raise self._fatal
         if not self.delivery.ready or self._renewing:
             return
-        if self._task.error is not None and not self._claims.owned:
+        if self._task.error is not None and not self._membership.owned:
             self._task.dismiss()  # nothing to commit any more
         marks = self._monotonic() >= self._marks_due
         worth_it = self.delivery.should_commit or marks or self._beat_due
@@ -240,8 +240,8 @@ class Transactions:
         ):
             self.start_over(error)
         else:
-            # Aborted already, lost claims, a refused record: taking the transaction back and reading again is right
-            # for all of them.
+            # Aborted already, a lost membership, a refused record: for all of them it is right to take the
+            # transaction back and read again.
             self.abort(error)
 
     def abort(self, error: CdcError) -> None:
@@ -293,7 +293,7 @@ class Transactions:
         self.delivery.close()
         self._planner.forget()
         self.renew(self._renew_pause)
-        self._claiming.begin(self._claims.owned)
+        self._claiming.begin(self._membership.owned)
 
     def after_outage(self, outages: int) -> None:
         """Start over when no broker was there for a while (``outages`` counts how often).

@@ -9,7 +9,7 @@ import queue
 from collections.abc import Mapping
 
 from connector.config import Configuration
-from connector.delivery import Claims, Delivery, Follower, KafkaClients, TopicFacts, ensure_topics
+from connector.delivery import Delivery, Follower, KafkaClients, Membership, TopicFacts, ensure_topics
 from connector.formats import Encoder
 from connector.source import (
     Background,
@@ -24,8 +24,8 @@ from connector.source import (
     reading_settings,
 )
 from connector.topology import Planner
-from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Pipeline
+from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
@@ -62,7 +62,7 @@ def build_worker(
         lookback_ms=connector.reading.initial_lookback_ms,
     )
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
-    claims = Claims(
+    membership = Membership(
         clients,
         offsets,
         group,
@@ -71,12 +71,12 @@ def build_worker(
         session_timeout_ms=configuration.worker.session_timeout_ms,
         instance_id=who.instance_id,
     )
-    claiming = Claiming(configuration, clients, connection, planner, tables, pipeline, chores, background)
+    restoring = Restoring(configuration, clients, connection, planner, tables, pipeline, chores, background)
     smallest = min((facts.max_message_bytes for facts in topics.values()), default=1_048_588)
     delivery = Delivery(
         clients,
         delivery_settings(configuration, who, max(16_384, min(1_000_000, smallest))),
-        claims,
+        membership,
         topics=lambda: pipeline.topics,
         group=group,
     )
@@ -86,8 +86,8 @@ def build_worker(
         encoder,
         tables,
         pipeline,
-        claims,
-        claiming,
+        membership,
+        restoring,
         connection.clock,
         chores,
         heartbeat_ms=connector.output.heartbeat_interval_ms,
@@ -109,8 +109,8 @@ def build_worker(
         late=LateChanges(planner, connection, chores, tables, reads, transactions),
         encoder=encoder,
         pipeline=pipeline,
-        claims=claims,
-        claiming=claiming,
+        membership=membership,
+        restoring=restoring,
         follower=Follower(clients, connector.name, offsets, group, slots),
         delivery=delivery,
         transactions=transactions,

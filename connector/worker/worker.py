@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
-from connector.delivery import Claims, Delivery, Follower, KafkaClients
+from connector.delivery import Delivery, Follower, KafkaClients, Membership
 from connector.errors import CdcError, LostClaim
 from connector.formats import Encoder
 from connector.source import (
@@ -29,8 +29,8 @@ from connector.source import (
     Watch,
 )
 from connector.topology import Planner, SlotsPlan
-from connector.worker.claiming import Claiming
 from connector.worker.pipeline import Pipeline
+from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity
 from connector.worker.transactions import Transactions
 
@@ -49,7 +49,7 @@ GROUP = Purpose("group", "the worker is not in its consumer group", "it gets no 
 
 @dataclass(kw_only=True)
 class Worker:
-    """`start`, then `turn` until told otherwise, then `stop`. The `SlotOwner` of its claims.
+    """`start`, then `turn` until told otherwise, then `stop`. The `SlotOwner` of its membership.
 
     ``events`` is where everything arrives that happens in other threads.
     """
@@ -68,8 +68,8 @@ class Worker:
     late: LateChanges
     encoder: Encoder
     pipeline: Pipeline
-    claims: Claims
-    claiming: Claiming
+    membership: Membership
+    restoring: Restoring
     follower: Follower
     delivery: Delivery
     transactions: Transactions
@@ -88,7 +88,7 @@ class Worker:
         self.follower.start()
         self._slots.follow([], self.follower.caught_up)
         self.watch.start()
-        self.claims.join(self)
+        self.membership.join(self)
         # An id that ends with the process has left nothing behind.
         self.transactions.renew(again=self.who.instance_id is not None)
 
@@ -96,10 +96,10 @@ class Worker:
         """One round: events, group, followers, timers, commit, new reads. Raises what no waiting can mend."""
         now = self.monotonic()
         self._take_events(max(0.0, min(LONGEST_WAIT, self._next_due(now) - now)))
-        self.claims.poll()
+        self.membership.poll()
         self._look_at_the_group(now)
         self._follow()
-        self.claiming.tick()
+        self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()
         self.transactions.after_outage(self.clients.health.outages)
@@ -115,11 +115,11 @@ class Worker:
     def stop(self) -> None:
         """Finish: what was produced is committed, the group is left in good order, then everything is closed."""
         try:
-            if self.transactions.ready and self.claims.owned:
+            if self.transactions.ready and self.membership.owned:
                 self.transactions.commit(move_marks=True)
         except CdcError as error:
             log.warning("the last commit failed: %s", error)
-        self.claims.close()
+        self.membership.close()
         self.follower.close()
         self.delivery.close()
         self.chores.close()
@@ -160,20 +160,20 @@ class Worker:
 
     def _look_at_the_group(self, now: float) -> None:
         """A worker that is no member gets no slots, and the group's own attempts to join are silent."""
-        if self.claims.member_id:
+        if self.membership.member_id:
             self._member_at = now
             self._group.is_now(None)
         elif now - self._member_at >= JOIN_SECONDS:
             silence = f"no answer from the group's coordinator ({self.clients.address})"
-            self._group.is_now(self.claims.last_error or self.clients.health.error or silence)
+            self._group.is_now(self.membership.last_error or self.clients.health.error or silence)
 
     # -- slots -----------------------------------------------------------------------------------------------
 
     def gained(self, slots: frozenset[int]) -> None:
-        """Called by `Claims`, as the next two."""
+        """Called by `Membership`, as the next two."""
         if slots:
             log.info("claimed slots %s", _ranges(slots))
-            self.claiming.begin(slots)
+            self.restoring.begin(slots)
 
     def revoked(self, slots: frozenset[int]) -> None:
         """Still ours while this runs: what was produced is committed, or it is taken back."""
@@ -192,7 +192,7 @@ class Worker:
 
     def _let_go(self, slots: frozenset[int]) -> None:
         log.info("released slots %s", _ranges(slots))
-        self.claiming.forget(slots)
+        self.restoring.forget(slots)
         self._slots.release(slots)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka import TopicPartition
 
-from connector.delivery.claims import Claims
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.membership import Membership
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.offsets_entry import OffsetsEntry
@@ -42,7 +42,7 @@ class World:
     group: str
     offsets: str
     data: str
-    claims: list[Claims] = field(default_factory=list)
+    membership: list[Membership] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
 
     @property
@@ -51,10 +51,10 @@ class World:
 
     def member(
         self, name: str, wait: Callable[[], object] = lambda: None, **settings: object
-    ) -> tuple[Claims, list[tuple[str, frozenset[int]]]]:
+    ) -> tuple[Membership, list[tuple[str, frozenset[int]]]]:
         """A member that has its slots; ``wait`` lets others take part in the rebalance meanwhile."""
         events: list[tuple[str, frozenset[int]]] = []
-        claims = Claims(
+        membership = Membership(
             self.clients,
             self.offsets,
             self.group,
@@ -62,16 +62,16 @@ class World:
             slots=SLOTS,
             **({"session_timeout_ms": 3_000} | settings),  # type: ignore[arg-type]
         )
-        claims.join(Noted(events))
-        self.claims.append(claims)
-        until(lambda: claims.owned, step=lambda: (claims.poll(0.1), wait()))
-        return claims, events
+        membership.join(Noted(events))
+        self.membership.append(membership)
+        until(lambda: membership.owned, step=lambda: (membership.poll(0.1), wait()))
+        return membership, events
 
-    def delivery(self, claims: Claims, name: str, **settings: object) -> Delivery:
+    def delivery(self, membership: Membership, name: str, **settings: object) -> Delivery:
         delivery = Delivery(
             self.clients,
             DeliverySettings("c", self.offsets, name, **settings),  # type: ignore[arg-type]
-            claims,
+            membership,
             topics=lambda: [self.data],
             group=self.group,
         )
@@ -120,8 +120,8 @@ def make_world(bootstrap: str, unique: Callable[[str], str]) -> World:
 def close(world: World) -> None:
     for delivery in world.deliveries:
         delivery.close()
-    for claims in world.claims:
-        claims.close()
+    for membership in world.membership:
+        membership.close()
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str
         world = World(cluster.bootstrap_servers, unique("group"), unique("offsets"), unique("data"))
         specs = [TopicSpec(world.offsets, SLOTS, 3, compacted=True), TopicSpec(world.data, 1, 3)]
         ensure_topics(world.clients.admin(), specs)
-        claims, _ = world.member("a", session_timeout_ms=30_000)
-        delivery = world.delivery(claims, "a")
+        membership, _ = world.member("a", session_timeout_ms=30_000)
+        delivery = world.delivery(membership, "a")
         delivery.add(0, [OutgoingRecord(world.data, b"0", b"0")])
         delivery.commit([mark(0, "a")])
         wanted = {str(number).encode() for number in range(1, 4)}
@@ -37,7 +37,7 @@ def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str
 
         def once_more() -> None:
             """As a worker does it: what is visible counts, whatever was answered."""
-            claims.poll(0.05)
+            membership.poll(0.05)
             left.difference_update(key for key, _ in world.read(world.data))
             if not left:
                 return

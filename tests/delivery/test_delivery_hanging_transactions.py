@@ -95,8 +95,8 @@ def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, Embedd
 def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its next commit would otherwise make the aborted records visible."""
     world, broker = crashed
-    claims, _ = world.member("w", session_timeout_ms=10_000)
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w", session_timeout_ms=10_000)
+    delivery = world.delivery(membership, "w")
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
     assert delivery._producer is not None
     delivery._producer.flush(time.monotonic() + 60)

@@ -37,8 +37,8 @@ def limit(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
 
 def test_a_quota_only_slows_down(world: World) -> None:
     limit(world.bootstrap, "slow", 50_000.0)
-    claims, _ = world.member("slow", session_timeout_ms=10_000)
-    delivery = world.delivery(claims, "slow", transaction_timeout_ms=30_000)
+    membership, _ = world.member("slow", session_timeout_ms=10_000)
+    delivery = world.delivery(membership, "slow", transaction_timeout_ms=30_000)
     began = time.monotonic()
     for at in range(6):
         delivery.add(0, [OutgoingRecord(world.data, f"{at}-{each}".encode(), b"x" * 20_000) for each in range(5)])

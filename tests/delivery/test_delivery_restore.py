@@ -40,8 +40,8 @@ def test_an_empty_topic_restores_at_once(world: World) -> None:
 
 
 def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_not(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     for read_to in (1, 2, 3):
         delivery.commit([mark(0, "w", read_to), mark(2, "w", read_to)])
     stranger = TransactionalProducer(world.clients, "stranger", 10_000)
@@ -79,8 +79,8 @@ def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World
 
 
 def test_a_present_member_is_not_fenced(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     delivery.commit([mark(0, "w", 1)])
     assert restored(world)[0] == [1]
     delivery.commit([mark(0, "w", 2)])

@@ -32,8 +32,8 @@ def delivered(world: World, expected: list[str]) -> None:
 
 
 def test_records_and_positions_become_visible_together(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     delivery.add(0, records(world, "a", "b"))
     assert keys(world.read(world.data)) == []
     delivery.commit([mark(0, "w")])
@@ -43,8 +43,8 @@ def test_records_and_positions_become_visible_together(world: World) -> None:
 
 
 def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     delivery.add(0, records(world, "a"))
     delivery.abort()
     delivery.add(0, records(world, "b"))
@@ -54,8 +54,8 @@ def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
 
 def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: World) -> None:
     """The broker refuses the offsets of a member it does not know; without them the commit would go through."""
-    claims, _ = world.member("w", session_timeout_ms=1_000, max_poll_interval_ms=1_000)
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w", session_timeout_ms=1_000, max_poll_interval_ms=1_000)
+    delivery = world.delivery(membership, "w")
     delivery.add(0, records(world, "zombie"))
     watcher = world.clients.admin()
 
@@ -76,10 +76,10 @@ def test_a_membership_that_changed_since_begin_is_never_committed(world: World) 
         member_id = "first"
 
         def metadata(self) -> object:
-            return claims.metadata()
+            return membership.metadata()
 
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     moved = Moved()
     delivery._membership = moved
     delivery.add(0, records(world, "a"))
@@ -92,8 +92,8 @@ def test_a_membership_that_changed_since_begin_is_never_committed(world: World) 
 
 
 def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     delivery.add(0, records(world, "before"))
     fence(world.clients, "w", deadline=float("inf"))
     with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):
@@ -105,8 +105,8 @@ def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
 
 
 def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w", transaction_timeout_ms=6_000)
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w", transaction_timeout_ms=6_000)
     with pytest.raises(DeliveryError):
         delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
         delivery.commit([])
@@ -117,8 +117,8 @@ def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
 
 
 def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w")
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
     large = OutgoingRecord(world.data, b"k", b"v" * 2_000_000)
     with pytest.raises(DeliveryError, match="MSG_SIZE_TOO_LARGE"):
         delivery.add(0, [*records(world, "before"), large, *records(world, "after")])
@@ -130,8 +130,8 @@ def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> No
 
 
 def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: World) -> None:
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w", exactly_once=False)
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w", exactly_once=False)
     delivery.add(0, records(world, "a"))
     delivery.abort()
     delivery.add(0, records(world, "a"))
@@ -143,8 +143,8 @@ def test_disabled_sends_records_at_once_and_positions_in_a_transaction(world: Wo
 
 def test_a_transaction_is_cut_by_time_and_by_bytes(world: World) -> None:
     now = [0.0]
-    claims, _ = world.member("w")
-    delivery = world.delivery(claims, "w", max_bytes=1_000, boundary_interval_ms=500)
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w", max_bytes=1_000, boundary_interval_ms=500)
     delivery._clock = lambda: now[0]
     assert not delivery.should_commit
     delivery.add(0, records(world, "a"))
@@ -173,8 +173,8 @@ def test_the_group_hands_each_slot_to_one_member(world: World) -> None:
 def test_a_broker_that_restarts_costs_no_record(own_kafka: object, unique: Callable[[str], str]) -> None:
     world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
     try:
-        claims, _ = world.member("w", session_timeout_ms=10_000)
-        delivery = world.delivery(claims, "w")
+        membership, _ = world.member("w", session_timeout_ms=10_000)
+        delivery = world.delivery(membership, "w")
         delivery.add(0, records(world, "a"))
         own_kafka.kill()  # type: ignore[attr-defined]
         own_kafka.restart()  # type: ignore[attr-defined]
@@ -184,7 +184,7 @@ def test_a_broker_that_restarts_costs_no_record(own_kafka: object, unique: Calla
         except (TransactionAborted, LostClaim):
             # Away for longer than the session: thrown out, and back with another member id.
             delivery.abort()
-            until(lambda: claims.owned and claims.member_id, step=lambda: claims.poll(0.1))
+            until(lambda: membership.owned and membership.member_id, step=lambda: membership.poll(0.1))
             delivery.add(0, records(world, "a", "b"))
             delivery.commit([mark(0, "w")])
         delivered(world, ["a", "b"])
@@ -195,8 +195,8 @@ def test_a_broker_that_restarts_costs_no_record(own_kafka: object, unique: Calla
 def test_a_commit_that_nobody_answers_is_an_unknown_outcome(own_kafka: object, unique: Callable[[str], str]) -> None:
     world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
     try:
-        claims, _ = world.member("w", session_timeout_ms=10_000)
-        delivery = world.delivery(claims, "w", transaction_timeout_ms=2_000)
+        membership, _ = world.member("w", session_timeout_ms=10_000)
+        delivery = world.delivery(membership, "w", transaction_timeout_ms=2_000)
         delivery.add(0, records(world, "a"))
         producer = delivery._producer
         assert producer is not None

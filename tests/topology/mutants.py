@@ -14,9 +14,9 @@ import connector.topology.commits as commits
 import connector.topology.ledger as ledger
 import connector.topology.lineage as lineage
 import connector.topology.looks as looks
-import connector.topology.table_plan as table_plan
+import connector.topology.table_reader as table_plan
 import connector.topology.table_state as table_state
-from connector.topology import Commit, Mark, Planner, Position, TablePlan, transition
+from connector.topology import Commit, Mark, Planner, Position, TableReader, transition
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.transitions import Transition
@@ -57,20 +57,20 @@ def _first_source_only(real: Transition) -> Iterable[Any]:
     return ((target, sources[:1]) for target, sources in real.waits)
 
 
-def _limit_without_confidence(self: TablePlan, now: int) -> int | None:
+def _limit_without_confidence(self: TableReader, now: int) -> int | None:
     return None if self.polled_at is None else min(now, self.polled_at - self.confidence_ms // 4)
 
 
-def _unknown_is_reached(self: TablePlan, source: GroupState, at: int) -> bool:
+def _unknown_is_reached(self: TableReader, source: GroupState, at: int) -> bool:
     if self.book.ledger(source.slot, self.table) is None:
         return True
     return _real_committed_to(self, source, at)
 
 
-_real_committed_to = TablePlan.committed_to
+_real_committed_to = TableReader.committed_to
 
 
-def _mark_alone_counts(self: TablePlan, source: GroupState, at: int) -> bool:
+def _mark_alone_counts(self: TableReader, source: GroupState, at: int) -> bool:
     mark = self.mark_of(source.slot)
     return mark is not None and (mark.read_to >= at)
 
@@ -138,11 +138,11 @@ def _without(keep: Callable[[Any], bool]) -> Patch:
     return (Planner, "commit_entries", mutated)
 
 
-def _fastest_rules(plan: TablePlan, states: list[GroupState], old: Mark) -> int:
+def _fastest_rules(plan: TableReader, states: list[GroupState], old: Mark) -> int:
     return max([old.read_to, *(state.level for state in states if not state.drained)])
 
 
-def _old_set_kept(plan: TablePlan, now: int, move_marks: bool) -> Any:
+def _old_set_kept(plan: TableReader, now: int, move_marks: bool) -> Any:
     staged = _real_stage(plan, now, move_marks)
     for slot, mark in staged.marks.items():
         before = plan.mark_of(slot)
@@ -154,7 +154,7 @@ def _old_set_kept(plan: TablePlan, now: int, move_marks: bool) -> Any:
 _real_stage = commits.stage
 
 
-def _everybody_starts(self: TablePlan, slot: int, now: int) -> Mark | None:
+def _everybody_starts(self: TableReader, slot: int, now: int) -> Mark | None:
     real = _real_first_mark(self, slot, now)
     newest = self.lineage.newest
     if real is None and newest is not None and self.lineage.oldest_listed is not None:
@@ -166,7 +166,7 @@ def _everybody_starts(self: TablePlan, slot: int, now: int) -> Mark | None:
 _real_first_mark = claims.first_mark
 
 
-def _claims_forgotten(self: TablePlan) -> list[int]:
+def _claims_forgotten(self: TableReader) -> list[int]:
     """Slots are used as soon as they are restored, their claim is written with whatever comes next."""
     waiting = [slot for slot in sorted(self.book.own) if slot not in self.active]
     ready = [slot for slot in waiting if self.mark_of(slot) is not None]
@@ -175,12 +175,12 @@ def _claims_forgotten(self: TablePlan) -> list[int]:
     return [slot for slot in waiting if slot not in ready]
 
 
-def _abort_keeps_positions(self: TablePlan) -> None:
+def _abort_keeps_positions(self: TableReader) -> None:
     self._undo, self._undo_later = {}, {}
     _real_aborted(self)
 
 
-_real_aborted = TablePlan.aborted
+_real_aborted = TableReader.aborted
 
 
 def _batch_counts_as_read(self: GroupState, stream: bytes, time: bytes) -> None:
@@ -209,7 +209,7 @@ def _whole_group_ends(self: GroupState, streams: tuple[bytes, ...], read_to: int
 _real_read_ended = GroupState.read_ended
 
 
-def _horizon_without_sets(self: TablePlan, now: int) -> int | None:
+def _horizon_without_sets(self: TableReader, now: int) -> int | None:
     marks = [held.mark for held in self.book.ledgers(self.table) if held.mark is not None]
     return max((mark.read_to for mark in marks), default=None)
 
@@ -222,18 +222,18 @@ def _start_at_poll(self: lineage.Lineage, group: Any, opened: int, opened_known:
 _real_add = lineage.Lineage._add
 
 
-def _owes_nothing(plan: TablePlan, slot: int, before: int) -> int:
+def _owes_nothing(plan: TableReader, slot: int, before: int) -> int:
     assert plan.newest is not None
     return max(before, plan.newest.timestamp)
 
 
-def _heirs_go_on(plan: TablePlan, read: Any) -> Any:
+def _heirs_go_on(plan: TableReader, read: Any) -> Any:
     held = _real_hold(plan, read)
     looks.let_go(plan, read)
     return held
 
 
-def _others_do_not_matter(plan: TablePlan, read: Any) -> Any:
+def _others_do_not_matter(plan: TableReader, read: Any) -> Any:
     return _real_hold(plan, read) or []
 
 
@@ -252,9 +252,9 @@ MUTANTS: dict[str, Mutant] = {
     "waits only for closed streams": Mutant(_waits(_only_closed)),
     "only opened streams wait": Mutant(_waits(_only_opened_wait)),
     "a merged stream waits for one parent": Mutant(_waits(_first_source_only)),
-    "no confidence window": Mutant((TablePlan, "limit", _limit_without_confidence)),
-    "an unknown slot counts as delivered": Mutant((TablePlan, "committed_to", _unknown_is_reached)),
-    "a position below the mark is overlooked": Mutant((TablePlan, "committed_to", _mark_alone_counts)),
+    "no confidence window": Mutant((TableReader, "limit", _limit_without_confidence)),
+    "an unknown slot counts as delivered": Mutant((TableReader, "committed_to", _unknown_is_reached)),
+    "a position below the mark is overlooked": Mutant((TableReader, "committed_to", _mark_alone_counts)),
     "gates open for good by what is only produced": Mutant((table_state, "blocking", _produced_is_kept)),
     "streams opened later start at the mark": Mutant(*_mutated_start(_start_at_mark_always)),
     "streams start at their opening": Mutant(*_mutated_start(_start_at_opening_always)),
@@ -268,8 +268,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "stream_set is not raised": Mutant((commits, "stage", _old_set_kept)),
     "every slot decides where a table starts": Mutant((claims, "first_mark", _everybody_starts)),
-    "reading before the claim is committed": Mutant((TablePlan, "claimable", _claims_forgotten), rules=IMPATIENT),
-    "an abort keeps the positions": Mutant((TablePlan, "aborted", _abort_keeps_positions)),
+    "reading before the claim is committed": Mutant((TableReader, "claimable", _claims_forgotten), rules=IMPATIENT),
+    "an abort keeps the positions": Mutant((TableReader, "aborted", _abort_keeps_positions)),
     "a batch counts as its whole millisecond": Mutant((GroupState, "delivered_row", _batch_counts_as_read)),
     "a torn group is read from its lowest position": Mutant((GroupState, "next_read", _all_together)),
     "a torn group is read from its highest position": Mutant((GroupState, "next_read", _all_from_highest)),

@@ -202,7 +202,7 @@ class Simulation:
             if self.calm and steps % 25 == 0 and self.idle():
                 break
         else:
-            waits = [held for worker in self.workers for held in worker.planner.held(worker.now)]
+            waits = [held for worker in self.workers for held in worker.planner.waiting(worker.now)]
             return [*self.faults(), f"no end: {len(waits)} waits, {waits[:1]}"], steps
         return self.faults(), steps
 

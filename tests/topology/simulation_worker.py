@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connector.topology import Commit, Heir, Observed, Planner, Read, TablePlan, beyond
+from connector.topology import Commit, Heir, Observed, Planner, Read, TableReader, beyond
 from tests.topology.simulation_kafka import Stored, Transaction
 from tests.topology.worlds import GRACE, Row
 
@@ -56,7 +56,7 @@ class ActiveLook:
     verdicts: list[tuple[Row, bool]] | None = None
 
 
-class HastyPlan(TablePlan):
+class HastyPlan(TableReader):
     """The product's plan; only what counts as far behind is fitted to a log that is 100 ms long."""
 
     laggard_ms = 15

@@ -13,7 +13,7 @@ from connector.topology import (
     Planner,
     Read,
     StreamSet,
-    TablePlan,
+    TableReader,
     View,
     make_stream,
     tablet_set,
@@ -115,4 +115,4 @@ def row(ms: int, number: int = 0) -> bytes:
     return lowest_uuid(ms)[:8] + number.to_bytes(8, "big")
 
 
-__all__ = ["CONFIDENCE", "GRACE", "TABLE", "Single", "TablePlan", "row", "stream", "tablets"]
+__all__ = ["CONFIDENCE", "GRACE", "TABLE", "Single", "TableReader", "row", "stream", "tablets"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.topology import Mark, Observed, TablePlan, View, claims, commits
+from connector.topology import Mark, Observed, TableReader, View, claims, commits
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from tests.topology import test_topology_followers as followers
@@ -33,48 +33,48 @@ def test_the_simulation_finds_what_the_rule_prevents(name: str, monkeypatch: pyt
     pytest.fail(f"{SEEDS} runs do not notice: {name}")
 
 
-_observe = TablePlan.observe
+_observe = TableReader.observe
 _stage_mark = commits._stage_mark
 
 
-def _without_poll(self: TablePlan, now: int) -> int | None:
+def _without_poll(self: TableReader, now: int) -> int | None:
     return now - self.confidence_ms
 
 
-def _without_margin(self: TablePlan, now: int) -> int | None:
+def _without_margin(self: TableReader, now: int) -> int | None:
     return None if self.polled_at is None else min(now - self.confidence_ms, self.polled_at)
 
 
-def _with_any_poll(self: TablePlan, now: int) -> int | None:
+def _with_any_poll(self: TableReader, now: int) -> int | None:
     return None if self.polled_at is None else min(now - self.confidence_ms, self.polled_at - self.confidence_ms // 4)
 
 
-def _stale_counts(self: TablePlan, view: View, polled_at: int) -> Observed:
+def _stale_counts(self: TableReader, view: View, polled_at: int) -> Observed:
     seen = _observe(self, view, polled_at)
     if seen is Observed.STALE:
         self.polled_at = polled_at
     return seen
 
 
-def _any_view_suffices(self: TablePlan, slot: int) -> bool:
+def _any_view_suffices(self: TableReader, slot: int) -> bool:
     return self.lineage.newest is not None and self.mark_of(slot) is not None
 
 
-def _start_by_the_clock(self: TablePlan, now: int) -> int | None:
+def _start_by_the_clock(self: TableReader, now: int) -> int | None:
     return now - self.lookback_ms if self.lookback_ms > 0 else self.lineage.oldest_listed
 
 
-def _never_announce(self: TablePlan, state: GroupState) -> None:
+def _never_announce(self: TableReader, state: GroupState) -> None:
     return None
 
 
-def _all_unknown_positions_go(plan: TablePlan, slot: int, held: Ledger, staged: Any) -> None:
+def _all_unknown_positions_go(plan: TableReader, slot: int, held: Ledger, staged: Any) -> None:
     _stage_mark(plan, slot, held, staged)
     done = {stream for _, state, stream, _ in staged.positions if state is None}
     staged.positions += [(slot, None, stream, None) for stream in plan.orphans.get(slot, set()) - done]
 
 
-def _first_stream_speaks(self: TablePlan, source: GroupState, at: int) -> bool:
+def _first_stream_speaks(self: TableReader, source: GroupState, at: int) -> bool:
     found = self.book.ledger(source.slot, self.table)
     if found is None:
         return False
@@ -82,37 +82,38 @@ def _first_stream_speaks(self: TablePlan, source: GroupState, at: int) -> bool:
     return start is not None and start.read_to >= at
 
 
-def _claim_is_not_needed(self: TablePlan, slot: int) -> bool:
+def _claim_is_not_needed(self: TableReader, slot: int) -> bool:
     return slot in self.book.own and self.knows_enough(slot)
 
 
-def _far_behind_holds(plan: TablePlan, states: list[GroupState], old: Mark) -> int:
+def _far_behind_holds(plan: TableReader, states: list[GroupState], old: Mark) -> int:
     return max(old.read_to, min((state.read_to for state in states if not state.drained), default=old.read_to))
 
 
-def _restored_positions_are_bare(self: TablePlan, state: GroupState) -> None:
+def _restored_positions_are_bare(self: TableReader, state: GroupState) -> None:
     _place(self, state)
     state.delivered = {}
 
 
-_place = TablePlan._place
+_place = TableReader._place
 
 # What needs too rare a history for random runs is driven by hand.
 BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
     "reads past the last poll": (
-        TablePlan, "limit", _without_poll, planning.test_nothing_is_read_behind_the_start_of_the_last_poll,
+        TableReader, "limit", _without_poll, planning.test_nothing_is_read_behind_the_start_of_the_last_poll,
     ),
     "no margin for nodes that learn late": (
-        TablePlan, "limit", _without_margin, planning.test_nothing_is_read_behind_the_start_of_the_last_poll,
+        TableReader, "limit", _without_margin, planning.test_nothing_is_read_behind_the_start_of_the_last_poll,
     ),
     "a poll from the future counts": (
-        TablePlan, "limit", _with_any_poll, planning.test_a_poll_timed_by_a_clock_that_stepped_back_vouches_for_nothing,
+        TableReader, "limit", _with_any_poll,
+        planning.test_a_poll_timed_by_a_clock_that_stepped_back_vouches_for_nothing,
     ),
     "a stale answer counts as a poll": (
-        TablePlan, "observe", _stale_counts, planning.test_an_answer_of_a_node_that_lags_is_no_poll,
+        TableReader, "observe", _stale_counts, planning.test_an_answer_of_a_node_that_lags_is_no_poll,
     ),
     "an older view than the predecessor's suffices": (
-        TablePlan, "knows_enough", _any_view_suffices,
+        TableReader, "knows_enough", _any_view_suffices,
         offsets.test_a_worker_with_an_older_view_reads_nothing_and_says_so,
     ),
     "the home slot does not look at other marks": (
@@ -122,20 +123,20 @@ BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
         claims, "table_start", _start_by_the_clock, offsets.test_the_home_slot_waits_until_all_slots_are_known,
     ),
     "nobody is told of a passed change": (
-        TablePlan, "_announce", _never_announce, offsets.test_a_change_that_others_wait_for_is_told_at_once,
+        TableReader, "_announce", _never_announce, offsets.test_a_change_that_others_wait_for_is_told_at_once,
     ),
     "positions of unknown streams are dropped": (
         commits, "_stage_mark", _all_unknown_positions_go,
         offsets.test_positions_of_streams_that_only_the_predecessor_knew_are_kept,
     ),
     "one stream speaks for its group": (
-        TablePlan, "committed_to", _first_stream_speaks, followers.test_a_torn_group_is_drained_with_its_last_stream,
+        TableReader, "committed_to", _first_stream_speaks, followers.test_a_torn_group_is_drained_with_its_last_stream,
     ),
     "a failed group holds the mark": (
         commits, "_next_mark", _far_behind_holds, offsets.test_positions_go_in_front_of_marks,
     ),
     "restored positions give way to lower marks": (
-        TablePlan, "_place", _restored_positions_are_bare,
+        TableReader, "_place", _restored_positions_are_bare,
         offsets.test_a_restored_position_beyond_the_mark_is_not_undone_by_a_mark_below_it,
     ),
 }  # fmt: skip

@@ -164,7 +164,7 @@ def test_where_a_stream_starts() -> None:
 def test_nothing_is_read_before_the_claim_is_committed() -> None:
     single = Single(FOUR, now=2_000, claim=False)
     assert not single.reads()
-    assert [held.reason for held in single.planner.held(2_000)] == [Reason.NOT_CLAIMED]
+    assert [held.reason for held in single.planner.waiting(2_000)] == [Reason.NOT_CLAIMED]
     assert single.planner.commit_due(2_000)
     commit = single.planner.commit_entries(2_000)
     assert text(commit.entries[0])[1] == '{"read_to":1000,"stream_set":1000,"start":1000,"owner":"me","rechecked":1000}'
@@ -187,7 +187,7 @@ def test_only_the_home_slot_decides_where_a_table_starts() -> None:
     others = [slot for slot in range(4) if slot != home]
     elsewhere = Single(FOUR, now=2_000, slots=4, own=others, claim=False, lookback_ms=500)
     assert not elsewhere.planner.commit_due(2_000)
-    assert {held.reason for held in elsewhere.planner.held(2_000)} == {Reason.HOME_SLOT}
+    assert {held.reason for held in elsewhere.planner.waiting(2_000)} == {Reason.HOME_SLOT}
     at_home = Single(FOUR, now=2_001, slots=4, own=[home], claim=False, lookback_ms=500)
     claim = at_home.commit()
     assert [entry.value for entry in claim.entries] == [
@@ -238,7 +238,7 @@ def test_a_worker_with_an_older_view_reads_nothing_and_says_so() -> None:
     first.commit(move_marks=True)
     second = Single(FOUR, now=2_100, owner="two", records=first.topic)
     assert not second.reads()
-    assert [held.reason for held in second.planner.held(2_100)] == [Reason.OLDER_VIEW]
+    assert [held.reason for held in second.planner.waiting(2_100)] == [Reason.OLDER_VIEW]
     assert not second.commit(move_marks=True).entries
     second.poll(tablets(1_500, A, LEFT, RIGHT, C, D))
     assert set(second.reads()) == {A, LEFT, RIGHT, C, D}

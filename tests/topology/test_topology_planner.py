@@ -35,7 +35,7 @@ def test_a_split_is_noticed_by_nobody_else() -> None:
         if now < 10_140:
             assert LEFT not in got
     # B has not been read since: its children wait, and say for whom.
-    waiting = [held for held in single.planner.held(single.now) if held.reason is Reason.PREDECESSOR]
+    waiting = [held for held in single.planner.waiting(single.now) if held.reason is Reason.PREDECESSOR]
     assert {held.streams for held in waiting} == {(LEFT,), (RIGHT,)}
     assert {held.waits_for for held in waiting} == {(B,)}
     assert {held.at for held in waiting} == {10_100}
@@ -134,7 +134,7 @@ def test_a_poll_timed_by_a_clock_that_stepped_back_vouches_for_nothing() -> None
     single.now = 1_500
     assert single.plan.limit(1_500) is None
     assert not single.reads()
-    assert [held.reason for held in single.planner.held(1_500)] == [Reason.NO_POLL]
+    assert [held.reason for held in single.planner.waiting(1_500)] == [Reason.NO_POLL]
     single.to(1_500)
     assert starts(single.reads())[A] == (1_000, 1_500 - CONFIDENCE)
 
@@ -271,7 +271,7 @@ def test_a_failed_group_stops_alone_and_is_named() -> None:
     single.planner.aborted()
     got = single.reads()
     assert set(got) == {A, C, D}
-    held = {entry.streams: entry for entry in single.planner.held(2_000)}
+    held = {entry.streams: entry for entry in single.planner.waiting(2_000)}
     assert held[(B,)].reason is Reason.FAILED
     assert held[(LEFT,)].reason is Reason.PREDECESSOR
     assert held[(LEFT,)].note == held[(B,)].note == "a row that cannot be encoded"
@@ -281,7 +281,7 @@ def test_a_failed_table_stops_as_a_whole() -> None:
     single = Single(FOUR, now=2_000)
     single.plan.fail_table("topic authorization failed")
     assert not single.reads()
-    assert [held.reason for held in single.planner.held(2_000)] == [Reason.FAILED]
+    assert [held.reason for held in single.planner.waiting(2_000)] == [Reason.FAILED]
 
 
 GROUP = tuple(sorted(made(100, number, 0) for number in (1, 2, 3)))

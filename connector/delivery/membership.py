@@ -1,4 +1,4 @@
-"""Claims: one consumer group over the offsets topic hands each slot to exactly one worker.
+"""Membership: one consumer group over the offsets topic hands each slot to exactly one worker.
 
 In: the owner of the slots, who is told. Out: which slots are ours, and the membership that transactions are tied to.
 Nothing is ever fetched through this consumer: its partitions are paused, reading the topic is `restore.py`'s and
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class SlotOwner(Protocol):
-    """Whoever reads the slots; called inside `Claims.poll` and `Claims.close`."""
+    """Whoever reads the slots; called inside `Membership.poll` and `Membership.close`."""
 
     def gained(self, slots: frozenset[int]) -> None:
         """These became ours: they must be restored before use."""
@@ -35,7 +35,7 @@ class SlotOwner(Protocol):
         before it is ever committed; others may own the slots already."""
 
 
-class Claims:
+class Membership:
     """Our membership. `poll` must be called at least every few hundred milliseconds."""
 
     def __init__(

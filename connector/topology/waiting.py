@@ -25,7 +25,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Waiting:
     """One thing that waits: the whole table (``slot`` None), a slot of it, or one group (``range_end``
     given).
 
@@ -45,37 +45,37 @@ class Held:
     note: str | None = None
 
 
-def held(plan: TableState, now: int) -> Iterator[Held]:
+def waiting_in(plan: TableState, now: int) -> Iterator[Waiting]:
     """Everything of the table that this worker should read and does not."""
     table = plan.table
     if plan.failure is not None:
-        yield Held(table, Reason.FAILED, note=plan.failure)
+        yield Waiting(table, Reason.FAILED, note=plan.failure)
     if plan.newest is None:
-        yield Held(table, Reason.NO_SETS)
+        yield Waiting(table, Reason.NO_SETS)
     elif plan.limit(now) is None:
-        yield Held(table, Reason.NO_POLL)
+        yield Waiting(table, Reason.NO_POLL)
     for slot in sorted(plan.book.own):
         if slot not in plan.active:
             if plan.newest is not None:
                 first = claims.first_mark(plan, slot, now)
-                yield Held(table, Reason.HOME_SLOT if first is None else Reason.NOT_CLAIMED, slot=slot)
+                yield Waiting(table, Reason.HOME_SLOT if first is None else Reason.NOT_CLAIMED, slot=slot)
         elif plan.newest is not None and not plan.knows_enough(slot):
             mark = plan.mark_of(slot)
             older = mark is not None and plan.newest.timestamp < mark.stream_set
-            yield Held(
+            yield Waiting(
                 table,
                 Reason.OLDER_VIEW if older else Reason.OLDER_START,
                 slot=slot,
                 at=mark.stream_set if mark is not None else None,
             )
         else:
-            yield from _held_groups(plan, slot)
+            yield from _waiting_groups(plan, slot)
 
 
-def _held_groups(plan: TableState, slot: int) -> Iterator[Held]:
+def _waiting_groups(plan: TableState, slot: int) -> Iterator[Waiting]:
     for state in plan.lineage.groups(slot):
         if state.failure is not None:
-            yield Held(
+            yield Waiting(
                 plan.table,
                 Reason.FAILED,
                 slot=slot,
@@ -88,7 +88,7 @@ def _held_groups(plan: TableState, slot: int) -> Iterator[Held]:
         shut = None if state.drained or not state.gates else plan.blocking(state)
         if shut is not None and state.read_to >= shut[0].at:
             gate, witness = shut
-            yield Held(
+            yield Waiting(
                 plan.table,
                 Reason.PREDECESSOR,
                 slot=slot,

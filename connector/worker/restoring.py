@@ -1,4 +1,4 @@
-"""Claiming: from "the group gave us these slots" to "the planner has their committed state".
+"""Restoring: from "the group gave us these slots" to "the planner has their committed state".
 
 In: slots gained and gone. Out: the planner restores them, and the tables know what became of them and of their schema
 records in the meantime. Restoring waits for servers, so it runs as a chore; a slot that goes away meanwhile is simply
@@ -50,7 +50,7 @@ class _Restored:
     described: list[DescribedTable]
 
 
-class Claiming:
+class Restoring:
     """Which slots are on their way. Owned by one thread; only `_read` runs elsewhere."""
 
     def __init__(

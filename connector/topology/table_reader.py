@@ -20,7 +20,7 @@ from connector.topology.sets import StreamGroup
 from connector.topology.table_state import Staged, TableState
 
 
-class TablePlan(TableState):
+class TableReader(TableState):
     """Changes the state of a table; owned by one thread."""
 
     # -- stream sets -----------------------------------------------------------------------------------------
