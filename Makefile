@@ -71,7 +71,7 @@ $(INSTALLED): requirements.lock pyproject.toml embedded/pyproject.toml .ci/setup
 $(JARS): spark_jobs/jvm/jars.lock | $(INSTALLED)
 	@.venv/bin/python -m spark_jobs.jvm jars broker spark
 	@.venv/bin/python -m spark_jobs.jvm java
-	@.venv/bin/python -m embedded.class_archive
+	@.venv/bin/python -m embedded.prepare_classes
 	@mkdir -p $(@D)
 	@touch $@
 

@@ -245,10 +245,9 @@ def test_modules_form_no_circle() -> None:
     for module in MODULE_FILES:
         targets = graph.setdefault(module, set())
         for item in product_imports(module):
-            if not item.lazy:
-                name = item.target if item.target in MODULE_FILES else item.target.rpartition(".")[0]
-                if name in MODULE_FILES and name != module:
-                    targets.add(name)
+            name = item.target if item.target in MODULE_FILES else item.target.rpartition(".")[0]
+            if name in MODULE_FILES and name != module:
+                targets.add(name)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
