@@ -26,7 +26,7 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_broker_runs_from_the_archive_that_set_up_wrote(kafka: EmbeddedKafka) -> None:
-    written = archive_path(find_java(), broker_classpath())
+    written = archive_path(find_java(), broker_classpath()).resolve()
     assert str(written) in Path(f"/proc/{kafka.pid}/maps").read_text()
 
 
