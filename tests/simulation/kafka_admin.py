@@ -1,0 +1,82 @@
+"""The admin client of the simulated Kafka, with the interface of confluent-kafka's, as far as the product uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+
+from tests.simulation.kafka_broker import Broker, Handle, failure
+from tests.simulation.virtual import Future
+
+
+class AdminClient(Handle):
+    def __init__(self, broker: Broker, properties: dict[str, Any]) -> None:
+        super().__init__(broker, properties)
+
+    def create_topics(self, news: Sequence[Any], **_: Any) -> dict[str, Future]:
+        return {new.topic: self._answer(lambda new=new: self._create(new)) for new in news}
+
+    def describe_configs(self, resources: Sequence[Any], **_: Any) -> dict[Any, Future]:
+        return {each: self._answer(lambda each=each: self._configuration(each.name)) for each in resources}
+
+    def list_offsets(self, wanted: Mapping[Any, Any], isolation_level: Any = None, **_: Any) -> dict[Any, Future]:
+        committed = isolation_level == IsolationLevel.READ_COMMITTED
+
+        def end(place: Any) -> Any:
+            partition = self.broker.partition(place.topic, place.partition)
+            if partition.available_at > self.scheduler.now:
+                raise failure(KafkaError.LEADER_NOT_AVAILABLE, retriable=True)
+            return SimpleNamespace(offset=partition.stable if committed else partition.end)
+
+        try:
+            return self.broker.ask(lambda: {place: self._settled(partial(end, place)) for place in wanted}, 10.0)
+        except KafkaException as error:
+            return {place: self._failed(error) for place in wanted}
+
+    def describe_consumer_groups(self, names: Sequence[str], **_: Any) -> dict[str, Future]:
+        def describe(name: str) -> Any:
+            group = self.broker.groups.group(name)
+            return SimpleNamespace(members=[SimpleNamespace(client_id=m.client_id) for m in group.members.values()])
+
+        return {name: self._answer(lambda name=name: describe(name), coordinator=True) for name in names}
+
+    def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
+        return self.broker.ask(self.broker.metadata, timeout)
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _create(self, new: Any) -> None:
+        if new.topic in self.broker.topics:
+            raise failure(KafkaError.TOPIC_ALREADY_EXISTS)
+        self.broker.create(new.topic, new.num_partitions, **{k.replace(".", "_"): v for k, v in new.config.items()})
+
+    def _configuration(self, name: str) -> Any:
+        topic = self.broker.topics.get(name)
+        if topic is None:
+            raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        config = {"cleanup.policy": "delete", "max.message.bytes": str(topic.largest), **topic.config}
+        return {key: SimpleNamespace(value=value) for key, value in config.items()}
+
+    def _answer(self, action: Callable[[], Any], coordinator: bool = False) -> Future:
+        """Asked at once and answered before the caller looks: nobody keeps two such questions open."""
+        try:
+            return self.broker.ask(lambda: self._settled(action), 10.0, coordinator)
+        except KafkaException as error:
+            return self._failed(error)
+
+    def _settled(self, action: Callable[[], Any]) -> Future:
+        future = Future(self.scheduler)
+        try:
+            future.set_result(action())
+        except KafkaException as error:
+            future.set_exception(error)
+        return future
+
+    def _failed(self, error: KafkaException) -> Future:
+        future = Future(self.scheduler)
+        future.set_exception(error)
+        return future

@@ -1,0 +1,157 @@
+"""The simulated Kafka as its clients reach it: topics, coordinators, and what goes wrong on the way.
+
+In: requests of clients, mishaps of a test. Out: answers, late ones, none at all; what is stored. Every request is a
+moment at which others run, and at which the process that asks may be paused or killed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from tests.simulation.kafka_groups import Groups
+from tests.simulation.kafka_log import Partition, Stored, Topic
+from tests.simulation.kafka_transactions import Transactions
+from tests.simulation.scheduler import EPOCH, Process, Scheduler
+
+T = TypeVar("T")
+
+
+def failure(code: int, why: str = "", *, fatal: bool = False, retriable: bool = False, abort: bool = False) -> Any:
+    """What a call raises."""
+    return KafkaException(KafkaError(code, why or None, fatal=fatal, retriable=retriable, txn_requires_abort=abort))
+
+
+@dataclass
+class Network:
+    """How often requests get lost on the way there (nothing happened), or their answers on the way back."""
+
+    seconds: float = 0.004
+    lost: float = 0.0
+    unanswered: float = 0.0
+
+
+class Broker:
+    """One cluster. What a test changes while clients are at work: `network`, `away`, `partition_away`, `refuse`."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.topics: dict[str, Topic] = {}
+        self.groups = Groups(scheduler)
+        self.transactions = Transactions(scheduler, self.groups.settle)
+        self.network = Network()
+        self.away_until = 0.0
+        self.coordinator_until = 0.0
+        self.outages = 0
+        self.requests = 0
+        self.mishaps = 0
+        # Whether an ended transaction's partitions are asked for their records' keys: order of the commits.
+        self.appended: Callable[[Partition, Stored], None] = lambda partition, record: None
+
+    # -- topics ------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, partitions: int = 1, **config: str) -> Topic:
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        topic = Topic(name, [Partition(name, number) for number in range(max(1, partitions))], given)
+        self.topics[name] = topic
+        return topic
+
+    def partition(self, topic: str, number: int, key: bytes | None = None) -> Partition:
+        partitions = self.topics[topic].partitions
+        return partitions[zlib.crc32(key or b"") % len(partitions) if number < 0 else number]
+
+    def metadata(self) -> Any:
+        topics = {
+            name: SimpleNamespace(topic=name, partitions=dict.fromkeys(range(len(topic.partitions))), error=None)
+            for name, topic in self.topics.items()
+        }
+        return SimpleNamespace(topics=topics)
+
+    @property
+    def time_ms(self) -> int:
+        return round((EPOCH + self.scheduler.now) * 1000)
+
+    # -- mishaps -----------------------------------------------------------------------------------------------
+
+    def stop(self, seconds: float, *, forget_markers: bool = False) -> None:
+        """Nobody answers for so long. ``forget_markers``: it crashed, and left out the markers that were due."""
+        self.mishaps += 1
+        self.away_until = max(self.away_until, self.scheduler.now + seconds)
+        self.outages += 1
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                partition.available_at = max(partition.available_at, self.away_until)
+        if forget_markers:
+            until = self.away_until
+            self.transactions.forgetting = lambda: self.scheduler.now < until
+        self.scheduler.later(seconds, self.groups.give_time)
+
+    def move_leader(self, partition: Partition, seconds: float) -> None:
+        self.mishaps += 1
+        partition.available_at = max(partition.available_at, self.scheduler.now + seconds)
+
+    def move_coordinator(self, seconds: float) -> None:
+        self.mishaps += 1
+        self.coordinator_until = max(self.coordinator_until, self.scheduler.now + seconds)
+        self.scheduler.later(seconds, self.groups.give_time)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def reachable(self, coordinator: bool = False) -> bool:
+        until = max(self.away_until, self.coordinator_until) if coordinator else self.away_until
+        return until <= self.scheduler.now
+
+    def ask(self, action: Callable[[], T], timeout: float, coordinator: bool = False) -> T:
+        """One request and its answer; raises where none comes in time, whatever became of the request."""
+        self.requests += 1
+        scheduler, network = self.scheduler, self.network
+        deadline = scheduler.now + timeout
+        drawn = scheduler.random.random()
+        scheduler.pass_time(scheduler.random.random() * network.seconds)
+        while not self.reachable(coordinator):
+            if scheduler.now >= deadline:
+                raise failure(KafkaError._TIMED_OUT, "no answer", retriable=True)
+            scheduler.pass_time(min(0.1, max(0.001, deadline - scheduler.now)))
+        if drawn < network.lost:
+            self.mishaps += 1
+            scheduler.pass_time(max(0.0, deadline - scheduler.now))
+            raise failure(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        answer = action()
+        if drawn < network.lost + network.unanswered:
+            self.mishaps += 1
+            scheduler.pass_time(max(0.0, deadline - scheduler.now))
+            raise failure(KafkaError._TIMED_OUT, "no answer", retriable=True)
+        scheduler.pass_time(scheduler.random.random() * network.seconds)
+        return answer
+
+
+class Handle:
+    """What all clients have in common: their process, and the one callback for errors of connections."""
+
+    def __init__(self, broker: Broker, properties: dict[str, Any]) -> None:
+        self.broker = broker
+        self.scheduler = broker.scheduler
+        self.properties = properties
+        self.process: Process | None = broker.scheduler.in_process
+        self._error_cb: Callable[[KafkaError], None] = properties.get("error_cb", lambda error: None)
+        self._outages = broker.outages
+
+    @property
+    def runs(self) -> bool:
+        """Whether the client's own threads are at work."""
+        process = self.process
+        return process is None or (process.alive and process.paused_until <= self.scheduler.now)
+
+    def serve(self) -> None:
+        """Called within poll and flush."""
+        if self.broker.outages != self._outages:
+            self._outages = self.broker.outages
+            self._error_cb(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers down"))
+
+    def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
+        return self.broker.ask(self.broker.metadata, timeout)

@@ -1,0 +1,123 @@
+"""A partition of the simulated Kafka: records at offsets, transactions that are open in it, compaction.
+
+In: records and markers of producers. Out: what a reader of either isolation level sees; the high watermark and the last
+stable offset. Offsets of control records and of what compaction took away stay empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Fate(Enum):
+    """What became of a record's transaction, in this partition."""
+
+    NONE = "not transactional"
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(eq=False, slots=True)
+class Stored:
+    """A record. ``producer``: the producer id, None outside of transactions."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
+    producer: int | None
+    fate: Fate
+
+
+@dataclass(slots=True)
+class Partition:
+    """``available_at``: there is no leader before that time."""
+
+    topic: str
+    number: int
+    records: list[Stored | None] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    available_at: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The high watermark."""
+        return len(self.records)
+
+    @property
+    def stable(self) -> int:
+        """The last stable offset."""
+        return min(self.open.values(), default=len(self.records))
+
+    def append(self, record: Stored) -> int:
+        if record.producer is not None:
+            self.open.setdefault(record.producer, len(self.records))
+        self.records.append(record)
+        return len(self.records) - 1
+
+    def mark(self, producer: int, epoch: int, commit: bool) -> None:
+        """The control record at the end of a transaction. It speaks for everything that the producer has open here."""
+        self.epochs[producer] = max(epoch, self.epochs.get(producer, 0))
+        first = self.open.pop(producer, None)
+        if first is not None:
+            for record in self.records[first:]:
+                if record is not None and record.producer == producer and record.fate is Fate.OPEN:
+                    record.fate = Fate.COMMITTED if commit else Fate.ABORTED
+        self.records.append(None)
+
+    def read(self, offset: int, most: int, committed: bool) -> tuple[list[tuple[int, Stored]], int]:
+        """At most so many records from an offset on, and where to go on."""
+        end = self.stable if committed else self.end
+        found: list[tuple[int, Stored]] = []
+        at = offset
+        while at < end and len(found) < most:
+            record = self.records[at]
+            if record is not None and not (committed and record.fate is Fate.ABORTED):
+                found.append((at, record))
+            at += 1
+        return found, at
+
+    def compact(self, below: int, tombstones: bool = False) -> None:
+        """Take away what a later record of the same key replaces, below an offset; the last one of all stays.
+
+        ``tombstones``: also those that have nothing left to remove.
+        """
+        end = min(below, self.stable, self.end)
+        newest: dict[bytes | None, int] = {}
+        for at in range(end):
+            record = self.records[at]
+            if record is None:
+                continue
+            if record.fate is Fate.ABORTED:
+                self.records[at] = None
+                continue
+            older = newest.get(record.key)
+            if older is not None:
+                self.records[older] = None
+            newest[record.key] = at
+        if tombstones:
+            for at in newest.values():
+                found = self.records[at]
+                if found is not None and found.value is None:
+                    self.records[at] = None
+
+    def committed(self) -> list[Stored]:
+        """Everything a read_committed consumer could ever have been given up to now, compacted or not."""
+        kept = (Fate.NONE, Fate.COMMITTED)
+        return [record for record in self.records[: self.stable] if record is not None and record.fate in kept]
+
+
+@dataclass(slots=True)
+class Topic:
+    name: str
+    partitions: list[Partition]
+    config: dict[str, str]
+    # What its leaders answer to every record, by the name of an error; nothing if they take records.
+    refuses: int | None = None
+
+    @property
+    def largest(self) -> int:
+        return int(self.config.get("max.message.bytes", 1_048_588))
