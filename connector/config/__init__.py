@@ -17,7 +17,8 @@ from connector.config.connector_config import (
     ReadingConfig,
 )
 from connector.config.converters import URLS, ConverterConfig, RegistryConfig, without_logins
-from connector.config.document import Document, provider_names, read_json, resolve_references
+from connector.config.document import Document, Source, read_documents
+from connector.config.files import read_json
 from connector.config.findings import Findings
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import connection_config, load, load_connector, validate
@@ -47,6 +48,7 @@ from connector.config.properties import (
     parse_contact_points,
     parse_table_names,
 )
+from connector.config.references import provider_names, resolve_references
 from connector.config.rules import check_connection
 from connector.config.secret import Secret, is_secret_name, learn
 from connector.config.source_config import SourceConfig
@@ -90,6 +92,7 @@ __all__ = [
     "ReadingConfig",
     "RegistryConfig",
     "Secret",
+    "Source",
     "SourceConfig",
     "StorageTopic",
     "TlsConfig",
@@ -115,6 +118,7 @@ __all__ = [
     "parse_contact_points",
     "parse_table_names",
     "provider_names",
+    "read_documents",
     "read_json",
     "resolve_references",
     "tls_material",

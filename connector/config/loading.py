@@ -20,17 +20,13 @@ from connector.config.connector_config import (
     names_of,
 )
 from connector.config.converter_choice import choose_converters
-from connector.config.document import (
-    Document,
-    environment_properties,
-    provider_names,
-    read_document,
-    resolve_references,
-)
+from connector.config.document import Document, Source, read_document
+from connector.config.environment import environment_properties
 from connector.config.findings import Findings
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
 from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME
+from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.source_config import SourceConfig
 from connector.config.tls import TlsConfig
@@ -41,10 +37,11 @@ from connector.config.worker_config import Configuration, StorageTopic, WorkerCo
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
 
-Source = str | os.PathLike[str] | Mapping[str, Any]
-
 #: What tells a connector's file from landing's, whose other names are the same.
 _OF_A_CONNECTOR = frozenset(("connector.class", "scylla.table.names"))
+_OF_A_WORKER = frozenset(
+    ("bootstrap.servers", "group.id", "offset.storage.topic", "offset.storage.file.filename", "config.storage.topic")
+)
 _OF_THE_SOURCE = frozenset(one.name for section in (CONNECTION, READING) for one in section.properties)
 
 
@@ -65,9 +62,12 @@ def load(
     worker_document = read_document(worker, "worker")
     unknown_variables = _take_environment(worker_document, environ)
     providers = provider_names(worker_document)
+    _told_apart(connector_document, worker_document)
     for document in (connector_document, worker_document):
         resolve_references(document, environ, providers)
         findings.problems += document.problems
+        for name, text in document.notes:
+            findings.notice(document, name, text)
     if "warehouse" in connector_document.texts and not _OF_A_CONNECTOR & connector_document.texts.keys():
         text = "This is a landing file, which `scylla-cdc land` takes; a connector has a file of its own"
         raise ConfigurationError(
@@ -173,6 +173,23 @@ def load_connector(
     if findings.problems:
         raise ConfigurationError(findings.problems)
     return SourceConfig(connection=connection_config(values), reading=ReadingConfig.made_of(values))
+
+
+def is_worker_document(document: Document) -> bool:
+    """Whether a file is a worker's rather than a connector's."""
+    names = document.texts.keys()
+    return bool(_OF_A_WORKER & names) and not (_OF_A_CONNECTOR | _OF_THE_SOURCE | {"topic.prefix"}) & names
+
+
+def _told_apart(connector: Document, worker: Document) -> None:
+    """Each file in the other's place would be told of as many mistakes as it has properties."""
+    if is_worker_document(connector):
+        raise ConfigurationError(
+            [Problem("file", "This is a worker's file, not a connector's", None, "--worker FILE", connector.file)]
+        )
+    if _OF_A_CONNECTOR & worker.texts.keys() and not _OF_A_WORKER & worker.texts.keys():
+        text = "This is a connector's file, not a worker's"
+        raise ConfigurationError([Problem("file", text, None, "give it without --worker", worker.file)])
 
 
 def _with_hint(problem: Problem) -> Problem:

@@ -72,10 +72,10 @@ def test_references_to_what_is_no_file(reference: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("c.yaml", "a: b\n", "looks like YAML"),
+        ("c.yaml", "a: b: c\n", "Is not YAML: mapping values are not allowed here at line 1"),
         ("c.json", "---\nname: x\n", "looks like YAML"),
         ("c.json", "# mine\nname: x\n", "looks like YAML"),
-        ("c.properties", "name = x\n", "looks like a .properties file"),
+        ("c.properties", "name = \\u00zz\n", "Is not a .properties file that Java reads"),
         ("c.json", "connector.class=x\n", "looks like a .properties file"),
         ("c.json", '{"name": "\\ud800"}', "half of a"),
         ("c.json", "{'name': 'x'}", "line 1, column 2"),

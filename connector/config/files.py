@@ -1,0 +1,145 @@
+"""Configuration files in every form that people have: JSON, ``.properties``, YAML, variables.
+
+In: a path. Out: the configurations in it, or problems with the place of what cannot be read. The name of a file decides
+its form; without a name that tells, its first lines do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+from connector.config.containers import Wrapped, unwrapped
+from connector.config.environment import environment_properties, variables_of
+from connector.config.java_properties import decoded, properties_pairs
+from connector.config.yaml_text import repeated_pairs, yaml_documents
+from connector.errors import Problem
+
+#: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
+_LONGEST_NUMBER = 1_000
+_MOST_BYTES = 16 * 2**20
+_FORMS: dict[str, Form] = {".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"}
+
+Form = Literal["JSON", "properties", "YAML", "env"]
+
+
+def read_configurations(path: str | os.PathLike[str]) -> tuple[list[Wrapped], list[Problem]]:
+    """Every configuration in a file; instead of raising, problems say why it cannot be read."""
+    file = os.fspath(path)
+    content, problems = _bytes(file)
+    if content is None:
+        return [], problems
+    form = _form(file, content)
+    if form == "JSON":
+        found, problems = _json(file, content)
+        return ([] if problems else unwrapped([found])), problems
+    if form == "YAML":
+        return _yaml(file, content)
+    return _properties(file, content)
+
+
+def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
+    """The JSON in a file; instead of raising, a problem says where it is not JSON."""
+    file = os.fspath(path)
+    content, problems = _bytes(file)
+    return (None, problems) if content is None else _json(file, content)
+
+
+def file_content(path: Path) -> bytes:
+    """What a file holds; never more than any file of settings has, for devices have no end."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except ValueError as error:  # a NUL in the path
+        raise OSError(0, str(error)) from None
+    if len(content) > _MOST_BYTES:
+        raise OSError(0, f"has more than {_MOST_BYTES // 2**20} MiB")
+    return content
+
+
+def _bytes(file: str) -> tuple[bytes | None, list[Problem]]:
+    try:
+        return file_content(Path(file)), []
+    except OSError as error:
+        reason = "There is no such file" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        return None, [Problem("file", reason, file=file)]
+
+
+def _form(file: str, content: bytes) -> Form:
+    named = _FORMS.get(Path(file).suffix.lower())
+    if named:
+        return named
+    text, _ = decoded(content)
+    if variables_of(text) is not None:
+        return "env"
+    looks: dict[str | None, Form] = {"YAML": "YAML", "a .properties file": "properties"}
+    return looks.get(_other_form(text), "JSON")
+
+
+def _other_form(text: str) -> str | None:
+    """What a text is that is no JSON, where its first line tells."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "!")))
+    first = next(lines, "")
+    if re.match(r"(---\s*$|[\w.\-]+:(\s|$)|- )", first):
+        return "YAML"
+    return "a .properties file" if re.match(r"\s*[\w.\-]+\s*=", first) else None
+
+
+def _json(file: str, content: bytes) -> tuple[Any, list[Problem]]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return None, [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
+    try:
+        # Numbers of any length keep their digits, so that their property can say what is wrong with them.
+        found = json.loads(
+            text, object_pairs_hook=repeated_pairs, parse_int=lambda digits: int(digits[:_LONGEST_NUMBER])
+        )
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        other = _other_form(text)
+        if other:
+            ending = ".yaml" if other == "YAML" else ".properties"
+            return None, [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
+        place = f"line {error.lineno}, column {error.colno}"
+        return None, [Problem("JSON", f"Is not JSON: {error.msg} at {place}", file=file)]
+    except UnicodeEncodeError:
+        return None, [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
+    except RecursionError:
+        return None, [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
+    return found, []
+
+
+def _yaml(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+    try:
+        documents = yaml_documents(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
+    except ValueError as error:
+        return [], [Problem("YAML", f"Is not YAML: {error}", file=file)]
+    return unwrapped(documents) or [Wrapped({})], []
+
+
+def _properties(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+    text, as_utf8 = decoded(content)
+    variables = variables_of(text)
+    if variables is not None:
+        properties = {name: value for name, (_, value) in environment_properties(variables).items()}
+        return [Wrapped(properties, label="variables")], []
+    try:
+        pairs = properties_pairs(text)
+    except ValueError as error:
+        return [], [Problem("properties", f"Is not a .properties file that Java reads: {error}", file=file)]
+    wrapped = Wrapped(dict(pairs))
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            wrapped.notes.append((name, f"is given {count} times: the last one counts, as in Java"))
+    if as_utf8:
+        beyond = [name for name, value in pairs if not (name + value).isascii()]
+        wrapped.notes += [(name, "is read as UTF-8; Java's programs read such a file as ISO-8859-1") for name in beyond]
+    return [wrapped], []

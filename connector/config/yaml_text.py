@@ -1,0 +1,124 @@
+"""YAML as Kubernetes reads it: plain words are texts, numbers, true and false, or nothing; a time is a text.
+
+In: the text of a file. Out: its documents, as JSON would hold them; ``ValueError`` with the place of what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import yaml
+
+#: More values than any configuration has; few anchors are enough to write far more.
+_MOST_VALUES = 100_000
+
+
+class Repeated(dict[str, Any]):
+    """An object that remembers which of its names were given twice."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def repeated_pairs(pairs: Sequence[tuple[str, Any]]) -> Repeated:
+    """The object of these pairs; the last of a repeated name counts."""
+    found = Repeated(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        found.repeated = tuple(sorted({name for name in names if names.count(name) > 1}))
+    return found
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Safe, and with the plain words of Kubernetes' reader alone: no dates, no numbers of base 60."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def mapping(self, node: yaml.MappingNode) -> Repeated:
+        self.flatten_mapping(node)
+        pairs = []
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a name that is no text", key.start_mark)
+            pairs.append((key.value, self.construct_object(value, deep=True)))
+        return repeated_pairs(pairs)
+
+
+def _number(text: str) -> int | float | str:
+    plain = text.replace("_", "")
+    try:
+        return int(plain, 0) if not re.fullmatch(r"[-+]?0[0-9]+", plain) else int(plain, 8)
+    except ValueError:
+        return float(plain)
+
+
+def _resolve(tag: str, pattern: str, first: str, made: Callable[[str], Any]) -> None:
+    _Loader.add_implicit_resolver(tag, re.compile(pattern), list(first))
+    _Loader.add_constructor(tag, lambda loader, node: made(loader.construct_scalar(node)))
+
+
+_resolve(
+    "tag:yaml.org,2002:bool",
+    r"(?:true|True|TRUE|yes|Yes|YES|on|On|ON|false|False|FALSE|no|No|NO|off|Off|OFF)\Z",
+    "tTyYoOfFnN",
+    lambda text: text.lower() in ("true", "yes", "on"),
+)
+_resolve("tag:yaml.org,2002:null", r"(?:~|null|Null|NULL|)\Z", "~nN", lambda text: None)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"\Z"), [""])
+_resolve(
+    "tag:yaml.org,2002:int",
+    r"[-+]?(?:0|[1-9][0-9_]{0,300}|0[0-7_]{1,300}|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)\Z",
+    "-+0123456789",
+    _number,
+)
+_resolve(
+    "tag:yaml.org,2002:float",
+    r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)\Z",
+    "-+.0123456789",
+    _number,
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])
+_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.mapping)
+
+
+def yaml_documents(text: str) -> list[Any]:
+    """All documents of a file but empty ones."""
+    try:
+        loader = _Loader(text)
+        try:
+            found = []
+            while loader.check_node():
+                node = loader.get_node()
+                _size(node, {})
+                found.append(loader.construct_document(node))
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ValueError(f"{error.problem or error.context or 'cannot be read'}{place}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
+        raise ValueError(reason) from None
+    return [document for document in found if document is not None]
+
+
+def _size(node: Any, sizes: dict[int, int]) -> int:
+    """How many values a node has with its aliases written out; ``ValueError`` where that is past all reason."""
+    known = sizes.get(id(node))
+    if known is not None:
+        if known == 0:
+            raise ValueError("an alias that contains itself")
+        return known
+    sizes[id(node)] = 0
+    inner: list[Any] = []
+    if isinstance(node, yaml.MappingNode):
+        inner = [part for pair in node.value for part in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    size = 1 + sum(_size(part, sizes) for part in inner)
+    if size > _MOST_VALUES:
+        raise ValueError("more values than a configuration has")
+    sizes[id(node)] = size
+    return size
