@@ -116,7 +116,7 @@ class ReportingProducer:
             if self.failure is not None:
                 break
             if time.monotonic() >= deadline:
-                self.blame_a_missing_topic()
+                self._blame_a_missing_topic()
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
@@ -124,19 +124,24 @@ class ReportingProducer:
 
     def check(self) -> None:
         """Raise if any record was not delivered."""
-        if self.failure is not None:
-            raise TransactionAborted(str(self.failure))
+        if self.failure is None:
+            return
+        if self.failure.error.code() == KafkaError._MSG_TIMED_OUT:
+            self._blame_a_missing_topic()
+        raise TransactionAborted(str(self.failure))
 
-    def blame_a_missing_topic(self) -> None:
-        """Called when reports did not come: librdkafka waits for a topic that is gone as for one that is slow."""
+    def _blame_a_missing_topic(self) -> None:
+        """Called when reports did not come, or say that time was up: librdkafka waits for a topic that is gone as for
+        one that is slow, and for longer than most transactions last."""
         try:
             existing = self._producer.list_topics(timeout=CALL_SECONDS).topics
         except KafkaException:
             return
         for topic in sorted(self._topics):
-            error = existing[topic].error if topic in existing else KafkaError(KafkaError._UNKNOWN_TOPIC)
+            error = existing[topic].error if topic in existing else _gone()
             if error is not None:
-                self._remember(FailedRecord(topic, None, error))
+                self.failure = FailedRecord(topic, None, error)
+                return
 
     def close(self) -> None:
         """Let go, without waiting for anything.
@@ -220,6 +225,7 @@ class TransactionalProducer(ReportingProducer):
 
     def begin(self) -> None:
         self.failure = None
+        self._topics.clear()
         try:
             self._producer.begin_transaction()
         except KafkaException as caught:
@@ -274,6 +280,10 @@ class TransactionalProducer(ReportingProducer):
                     raise error from None
                 log.debug("%s, retrying", error)
             time.sleep(RETRY_PAUSE_SECONDS)
+
+
+def _gone() -> KafkaError:
+    return KafkaError(KafkaError._UNKNOWN_TOPIC, "the topic does not exist")
 
 
 def _bounded(call: Callable[[float], Any], doing: str) -> None:

@@ -13,6 +13,7 @@ from connector.delivery.clients import end_offsets
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import OutgoingRecord, compact_json, encode_offsets_key
 from connector.delivery.restore import RestoredSlot, restore
+from connector.errors import RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import READ_COMMITTED, READ_UNCOMMITTED, SLOTS, World, close, make_world, mark
@@ -21,6 +22,9 @@ from tests.servers.patience import until
 pytestmark = pytest.mark.kafka
 
 CONTROL = 0x20
+
+# Of a transaction: committed, aborted. Before, it is empty, ongoing, to be committed, to be aborted.
+ENDED = {4, 5}
 
 
 @pytest.fixture
@@ -35,6 +39,8 @@ def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
     places = [(world.data, 0), *((world.offsets, slot) for slot in range(SLOTS))]
     admin = world.clients.admin()
     until(lambda: end_offsets(admin, places) == end_offsets(admin, places, READ_COMMITTED))
+    # The coordinator, too, must know that all markers are written: it would write them again after its crash.
+    until(lambda: transactions(world) <= ENDED, what="the coordinator's last word on each transaction")
     broker.kill()
     for topic in topics:
         for log in broker.data.glob(f"logs/{topic}-*/*.log"):
@@ -45,6 +51,14 @@ def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
             if at and struct.unpack_from(">h", raw, last + 21)[0] & CONTROL:
                 log.write_bytes(raw[:last])
     broker.restart()
+
+
+def transactions(world: World) -> set[int]:
+    """The states of all transactions, as the coordinator's own log has them."""
+    newest = dict(world.read("__transaction_state", READ_UNCOMMITTED))
+    assert newest
+    # A version, the producer's id and epoch, a timeout; then the state.
+    return {value[2 + 8 + 2 + 4] for value in newest.values() if value is not None}
 
 
 def transaction(world: World, owner: str, key: bytes, entry: OffsetsEntry) -> TransactionalProducer:
@@ -64,16 +78,21 @@ def transaction(world: World, owner: str, key: bytes, entry: OffsetsEntry) -> Tr
     return producer
 
 
-def restored(world: World, patience: float = 60.0) -> dict[int, RestoredSlot]:
-    return restore(
-        world.clients,
-        connector="c",
-        topic=world.offsets,
-        group=world.group,
-        slots=range(SLOTS),
-        topics=lambda: [world.data],
-        patience=patience,
-    )
+def restored(world: World) -> dict[int, RestoredSlot]:
+    def once() -> dict[int, RestoredSlot] | None:
+        try:
+            return restore(
+                world.clients,
+                connector="c",
+                topic=world.offsets,
+                group=world.group,
+                slots=range(SLOTS),
+                topics=lambda: [world.data],
+            )
+        except RetriableDeliveryError:
+            return None  # a broker that has just come back may be slow to answer: workers try again, too
+
+    return until(once, 180, "restored slots") or {}
 
 
 def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
@@ -105,7 +124,8 @@ def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[Wo
     delivery.start(again=True)
     producer = transaction(world, "w", b"b", mark(0, "w"))
     producer.commit()
-    assert world.read(world.data) == [(b"b", b"data")]
+    # A commit is known before its marker stands in the partition.
+    until(lambda: world.read(world.data) == [(b"b", b"data")], what=lambda: str(world.read(world.data)))
 
 
 def test_a_commit_that_was_forgotten_is_never_aborted(

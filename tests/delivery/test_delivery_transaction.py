@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED
 from connector.delivery.failures import TOPIC_ERRORS
-from connector.delivery.producer import fence
+from connector.delivery.producer import FailedRecord, fence
 from connector.delivery.records import OutgoingRecord
+from connector.delivery.transaction import Delivery
 from connector.errors import DeliveryError, LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
@@ -106,14 +107,44 @@ def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
 
 def test_a_missing_topic_is_remembered_as_the_cause(world: World) -> None:
     membership, _ = world.member("w")
-    delivery = world.delivery(membership, "w", transaction_timeout_ms=6_000)
+    delivery = world.delivery(membership, "w", transaction_timeout_ms=1_000)
     with pytest.raises(DeliveryError):
         delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
         delivery.commit([])
+    blamed(delivery, world.data + "-gone")
     delivery.abort()
+
+
+def test_a_missing_topic_is_the_cause_where_a_report_says_that_time_was_up(world: World) -> None:
+    """librdkafka gives a topic half a minute to appear: for most transactions time is up before."""
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w", transaction_timeout_ms=1_000)
+    delivery.add(0, [OutgoingRecord(world.data + "-gone", b"k", b"v")])
+    producer = delivery._producer
+    assert producer is not None
+    until(lambda: producer.failure, what="the report", step=lambda: producer._producer.poll(0.1))
+    assert producer.failure is not None and producer.failure.error.code() == KafkaError._MSG_TIMED_OUT
+    with pytest.raises(TransactionAborted, match=f"{world.data}-gone: _UNKNOWN_TOPIC: the topic does not exist"):
+        delivery.commit([])
+    blamed(delivery, world.data + "-gone")
+    delivery.abort()
+
+
+def blamed(delivery: Delivery, topic: str) -> None:
     assert delivery.last_failure is not None
-    assert delivery.last_failure.topic == world.data + "-gone"
+    assert delivery.last_failure.topic == topic
     assert delivery.last_failure.error.code() in TOPIC_ERRORS
+
+
+def test_a_topic_that_exists_is_not_called_missing_when_time_was_up(world: World) -> None:
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery.add(0, records(world, "a"))
+    assert delivery._producer is not None
+    delivery._producer.failure = FailedRecord(world.data, b"a", KafkaError(KafkaError._MSG_TIMED_OUT))
+    with pytest.raises(TransactionAborted, match=f"topic {world.data}: _MSG_TIMED_OUT"):
+        delivery.commit([mark(0, "w")])
+    delivery.abort()
 
 
 def test_a_record_beyond_the_limit_is_refused_with_its_topic(world: World) -> None:

@@ -23,7 +23,7 @@ def patience() -> float:
 
 def until(
     condition: Callable[[], Answer],
-    seconds: float = 20,
+    seconds: float = 90,
     what: str | Callable[[], str] = "a condition",
     step: Callable[[], object] = lambda: time.sleep(_POLL_SECONDS),
 ) -> Answer:

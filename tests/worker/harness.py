@@ -152,7 +152,7 @@ class Service:
             text = self.log
             return int(text.rpartition(marker)[2].split()[0]) if marker in text else None
 
-        return int(until(port, 20, "the HTTP port"))
+        return int(until(port, 90, "the HTTP port"))
 
     def get(self, path: str) -> tuple[int, str]:
         request = f"http://127.0.0.1:{self.http_port()}{path}"

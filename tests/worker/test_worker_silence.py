@@ -107,7 +107,7 @@ def test_clocks_and_descriptions_that_fail_are_seen(
     scylla.admin.add_fault("read_timeout", pattern="system_schema")
     until(lambda: failing_seconds(connector, "clock") and failing_seconds(connector, "description"), 120, "both")
     code, body = health(connector)
-    assert (code, body["state"]) == (200, "RUNNING"), "nothing waits for them"
+    assert (code, body["state"]) == (200, "RUNNING"), f"nothing waits for them: {body}"
     assert any("the servers' time" in text for text in body["failing"])
     assert any("columns are not seen" in text for text in body["failing"])
     insert(session, table, 1)
