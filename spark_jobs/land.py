@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from connector.errors import CdcError, ConfigurationError
 from connector.secrets import filtered, scrub
 from spark_jobs.config import Settings, described_tables, load_settings
-from spark_jobs.session import require_class, start_session
+from spark_jobs.session import needing_spark, require_class, start_session
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
 from spark_jobs.tables import job_lease, open_sink
 
@@ -48,8 +48,12 @@ def land(
     session: SparkSession | None = None,
 ) -> int:
     """Lands until ``stop`` is set, or (``once``) until every table reached its topics' present ends. 0 or 1."""
-    stop = stop or threading.Event()
     session = session or start_session(settings.session_config())
+    with needing_spark(session):
+        return _land(settings, once, progress, stop or threading.Event(), session)
+
+
+def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Event, session: SparkSession) -> int:
     require_class(
         session,
         "org.apache.spark.sql.kafka010.KafkaSourceProvider",
@@ -82,6 +86,8 @@ def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress
         landing.retry_at = None
         landing.stream.start(once)
     except Exception as error:
+        with needing_spark(landing.stream.session):
+            pass
         _failed(landing, str(error) if isinstance(error, CdcError) else one_line(error), once, settings, progress)
 
 

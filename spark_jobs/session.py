@@ -11,6 +11,7 @@ import logging
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -160,13 +161,51 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         except Exception as error:
             raise LandingError(f"Spark did not start: {error}; {said()}") from error
     session.sparkContext.setLogLevel(level)
-    if level == "OFF":
+    if level != "OFF":
+        # A JVM that is told to end says by which signal.
+        session._jvm.org.apache.spark.util.SignalUtils.registerLogger(
+            session._jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.SparkContext")
+        )
+    else:
         # PySpark's own loggers repeat what is raised anyway, with every stack there is.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     form = table_format(config)
     require_class(session, form.needs_class, form.coordinate)
     return session
+
+
+def why_ended(session: SparkSession) -> str | None:
+    """Why nothing can be done with this session any more; None while Spark runs.
+
+    What Spark itself raises then is a refused connection, or that the context is stopped: never who ended it.
+    """
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is not None and (status := process.poll()) is not None:
+        # A JVM that a signal ends in order, its shutdown hooks included, exits with 128 and the signal's number.
+        number = -status if status < 0 else status - 128
+        by = signal.Signals(number).name if number in set(signal.Signals) else f"status {status}"
+        return f"Spark's JVM (process {process.pid}) was ended by {by}"
+    try:
+        if session.sparkContext._jsc.sc().isStopped():
+            return "Spark's context was stopped by something else than this job"
+    except OSError as error:
+        return f"Spark's JVM does not answer: {error.strerror}"
+    except Exception as error:
+        # py4j's own errors, which are no OSError once its first connection has failed.
+        return f"Spark's JVM does not answer: {type(error).__name__}"
+    return None
+
+
+@contextlib.contextmanager
+def needing_spark(session: SparkSession) -> Iterator[None]:
+    """Within it, the end of Spark is one error that says why, instead of a failure of whatever was being done."""
+    try:
+        yield
+    finally:
+        if (why := why_ended(session)) is not None:
+            raise LandingError(f"{why}; start it again: landing goes on where it stood")
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:

@@ -28,13 +28,14 @@ class Backfill:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
         from spark_jobs.jobs import backfill
-        from spark_jobs.session import start_session
+        from spark_jobs.session import needing_spark, start_session
 
         settings = with_jars(load_settings(args.config))
         source, tables = source_of(args, settings), chosen_tables(args, settings)
         output.say("Starting Spark …")
         session = start_session(settings.session_config())
-        done = backfill(session, settings, source.access, tables, args.lists == "skip", output.say)
+        with needing_spark(session):
+            done = backfill(session, settings, source.access, tables, args.lists == "skip", output.say)
         output.result(
             {"tables": {filled.table: filled.as_json() for filled in done}}, "\n".join(filled.text() for filled in done)
         )

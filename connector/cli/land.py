@@ -51,11 +51,14 @@ class Land:
         output.say("Starting Spark …")
         if args.rebuild:
             from spark_jobs.jobs import rebuild
-            from spark_jobs.session import start_session
+            from spark_jobs.session import needing_spark, start_session
 
             session = start_session(settings.session_config())
             table, skip = one_table(args.rebuild), args.lists == "skip"
-            filled = rebuild(session, settings, table, args.truncated_at, configured_access(settings), skip, output.say)
+            with needing_spark(session):
+                filled = rebuild(
+                    session, settings, table, args.truncated_at, configured_access(settings), skip, output.say
+                )
             if filled is not None:
                 output.say(f"From the source: {filled.text()}")
         with stopped_by_signals() as stop:

@@ -21,10 +21,12 @@ class Maintain:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
         from spark_jobs.jobs import maintain
-        from spark_jobs.session import start_session
+        from spark_jobs.session import needing_spark, start_session
 
         settings = with_jars(load_settings(args.config))
-        done = maintain(start_session(settings.session_config()), settings, args.dry_run)
+        session = start_session(settings.session_config())
+        with needing_spark(session):
+            done = maintain(session, settings, args.dry_run)
         text = "\n".join(upkeep.text() for upkeep in done)
         output.result(
             {"dry_run": args.dry_run, "tables": [upkeep.as_json() for upkeep in done]},

@@ -35,7 +35,7 @@ class Verify:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
-        from spark_jobs.session import start_session
+        from spark_jobs.session import needing_spark, start_session
         from spark_jobs.verify import Limits, as_json, as_text, total, verify
 
         settings = with_jars(load_settings(args.config))
@@ -43,7 +43,8 @@ class Verify:
         output.say("Starting Spark …")
         session = start_session(settings.session_config())
         limits = Limits(args.rounds, args.wait, source.confidence_ms, args.limit)
-        verdicts = verify(session, settings, source.access, tables, limits, output.say)
+        with needing_spark(session):
+            verdicts = verify(session, settings, source.access, tables, limits, output.say)
         output.result(as_json(verdicts), as_text(verdicts))
         return 1 if total(verdicts) else 0
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from connector.errors import CdcError
 from connector.secrets import scrub
 
 _LOOK_SECONDS = 0.1
@@ -27,7 +28,7 @@ def main(folder: Path) -> int:
     from spark_jobs.config import load_settings
     from spark_jobs.jvm import find_java
     from spark_jobs.land import land
-    from spark_jobs.session import start_session
+    from spark_jobs.session import needing_spark, start_session
     from spark_jobs.stream import Progress
     from spark_jobs.tables import register_landed
     from spark_jobs.verify import total, verify
@@ -47,14 +48,16 @@ def main(folder: Path) -> int:
     progress = Progress()
     status = land(settings, True, progress, session=session)
     landed_after = time.monotonic() - began
-    register_landed(session, settings.session_config())
     rows: dict[str, list[Any]] = {}
-    for table in settings.tables:
-        rows[str(table)] = [plain(row) for row in session.table(str(table)).collect()]
+    with needing_spark(session):
+        register_landed(session, settings.session_config())
+        for table in settings.tables:
+            rows[str(table)] = [plain(row) for row in session.table(str(table)).collect()]
     began = time.monotonic()
     access = configured_access(settings)
     assert access is not None, "landing.json has the source's address"
-    verdicts = verify(session, settings, access)
+    with needing_spark(session):
+        verdicts = verify(session, settings, access)
     if problems := [verdict.problem for verdict in verdicts if verdict.problem]:
         print(*map(scrub, problems), sep="\n", file=sys.stderr)
         return 1
@@ -75,4 +78,7 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    try:
+        sys.exit(main(Path(sys.argv[1])))
+    except CdcError as error:
+        sys.exit(scrub(str(error)))

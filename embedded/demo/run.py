@@ -35,7 +35,6 @@ from embedded.scylla.process import EmbeddedScylla
 _LOOK_SECONDS = 0.25
 _UP_SECONDS = 180
 _LANDING_SECONDS = 600
-_LANDING_STARTS = 2
 
 
 class Demo:
@@ -71,7 +70,7 @@ class Demo:
             # Starting Spark takes seconds that need not be waited for.
             self._start_landing(stack)
             workload = self._write(session, scylla.admin, service)
-            return self._compare(session, kafka.bootstrap_servers, workload, service, stack)
+            return self._compare(session, kafka.bootstrap_servers, workload, service)
 
     def _start_landing(self, stack: contextlib.ExitStack) -> None:
         log = self._folder / "logs" / "land.log"
@@ -114,9 +113,7 @@ class Demo:
         self._until(lambda: has_passed(status_of(service), last), look, "not everything was delivered")
         return workload
 
-    def _compare(
-        self, session: Any, kafka: str, workload: Any, service: RunningConnector, stack: contextlib.ExitStack
-    ) -> Findings:
+    def _compare(self, session: Any, kafka: str, workload: Any, service: RunningConnector) -> Findings:
 
         if (status := service.stop()) != 0:
             raise EmbeddedError(f"the connector ended with status {status}: {self._folder / 'logs' / 'run.log'}")
@@ -125,7 +122,7 @@ class Demo:
         self._view.stage("landing with Spark")
         (self._folder / "land.now").touch()
         delivered, logged = read_delivered(kafka), log_places(session)
-        landing = self._landed(stack)
+        landing = self._landed()
         self._view.event(f"landed in {landing['seconds']:.1f} s")
         self._view.event(f"compared cell by cell in {landing['compared_seconds']:.1f} s")
         source, landed = {}, {}
@@ -155,18 +152,12 @@ class Demo:
             story_records=delivered.story,
         )
 
-    def _landed(self, stack: contextlib.ExitStack) -> dict[str, Any]:
+    def _landed(self) -> dict[str, Any]:
         result, log = self._folder / "landed.json", self._folder / "logs" / "land.log"
         deadline = time.monotonic() + _LANDING_SECONDS
-        starts = 1
         while not result.exists():
             if (status := self._landing.wait(_LOOK_SECONDS)) is not None and not result.exists():
-                if starts == _LANDING_STARTS:
-                    raise EmbeddedError(f"landing ended with status {status}: {log}")
-                # As whoever supervises a Spark job does: it goes on where it stood, and nothing lands twice.
-                self._view.event(f"Spark ended with status {status}, restarting it: {log}")
-                self._start_landing(stack)
-                starts += 1
+                raise EmbeddedError(f"landing ended with status {status}: {_last_line(log)} ({log})")
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"landing took more than {_LANDING_SECONDS} s")
         landing: dict[str, Any] = json.loads(result.read_text())
@@ -223,6 +214,11 @@ def _connected(host: str, port: int) -> Iterator[Any]:
         yield session
     finally:
         cluster.shutdown()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _end(process: TiedProcess) -> None:
