@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 
 from connector.config.converters import AVRO_OPTIONS, JSON_OPTIONS
+from connector.config.document_tables import FORMS, IMPOSSIBLE, table
 from connector.config.kafka import (
     ADMIN,
     CLIENT_PROPERTIES,
@@ -24,6 +25,7 @@ from connector.config.kafka import (
 from connector.config.properties import (
     CONNECTOR_FAMILIES,
     CONNECTOR_SECTIONS,
+    NEIGHBOURS,
     WORKER_FAMILIES,
     WORKER_SECTIONS,
     Effect,
@@ -37,11 +39,16 @@ _HEAD = """# Configuration
 
 <!-- Written by `python -m connector.config.document_page`; a test compares. -->
 
-Two JSON files: the connector's, in the form that is POSTed to Kafka Connect (`{"name": …, "config": {…}}`, or flat with
-`name`), and the worker's, a flat object. Values may be texts, numbers or booleans. `scylla-cdc validate connector.json
---worker worker.json` reports all problems of both at once, with suggestions for misspelled names.
+Two files: the connector's and the worker's. Each may be what Kafka Connect's users have:
 
-- An unknown property is an error; with `config.unknown=ignore` in the connector's file it is only logged at start.
+%FORMS%
+The ending of a file's name tells its form; without one, its first lines do. Values may be texts, numbers or booleans.
+`scylla-cdc validate connector.json --worker worker.properties` reports all problems of both at once, with suggestions
+for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of these ([migration.md](migration.md)).
+
+- A property that is unknown here is logged at start and ignored, as in Kafka Connect. One whose name is nearly a known
+  one is an error. `config.unknown=error` makes errors of both, `config.unknown=ignore` of neither. See *Names from
+  elsewhere*, below.
 - A property marked *no effect* is accepted, and logged once at start with the reason.
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
@@ -87,10 +94,25 @@ are for that server. The callback handlers of Kafka and of Strimzi, whose option
 work; others are classes of the JVM, and an error.
 """
 
+_ELSEWHERE_TEXT = """
+Real files hold names that the Java connector does not read. They are accepted, and each is logged once with the reason
+why it does nothing:
+
+- In a connector's file, names of the worker and of Kafka clients (`offset.flush.interval.ms`, `bootstrap.servers`,
+  `sasl.mechanism`, `producer.…`): as in Kafka Connect, only the worker's file counts, or `producer.override.…`.
+  `config.storage.…`, `group.id` and so on belong there as well. In a worker's file, names of connectors.
+- Settings of topics without `topic.creation.default.` in front of them (`cleanup.policy`, `retention.ms`).
+- Names of Debezium's other connectors, of its internals and of later versions, and of other connectors and sinks:
+"""
+
+_IMPOSSIBLE_TEXT = """
+These are errors, whatever `config.unknown` says, because ignoring them would change what is written, or how safely:
+"""
+
 
 def page() -> str:
     """The whole page."""
-    parts = [_HEAD, "\n## The connector's file\n"]
+    parts = [_HEAD.replace("%FORMS%", table(FORMS)), "\n## The connector's file\n"]
     for section in CONNECTOR_SECTIONS:
         parts.append(_section(section, 3))
     parts += ["\n### Prefixes\n\n", _families(CONNECTOR_FAMILIES)]
@@ -104,7 +126,17 @@ def page() -> str:
     parts += ["\n| predicate | also |\n|---|---|\n", _classes(PREDICATES)]
     parts += ["\n## Topic creation\n", _CREATION_TEXT]
     parts += ["\n## Kafka clients\n", _CLIENT_TEXT, _SECURITY_TEXT, "\n", _clients()]
+    parts += ["\n## Names from elsewhere\n", _ELSEWHERE_TEXT, "\n", _neighbours()]
+    parts += ["\n## What is not possible\n", _IMPOSSIBLE_TEXT, "\n", table(IMPOSSIBLE)]
     return "".join(parts)
+
+
+def _neighbours() -> str:
+    lines = ["| what | names | why they have no effect |\n|---|---|---|\n"]
+    for one in NEIGHBOURS:
+        names = [f"`{name}`" for name in sorted(one.names)] + [f"`{prefix}*`" for prefix in one.prefixes]
+        lines.append(f"| {_cell(one.what)} | {', '.join(names)} | {_cell(one.reason)} |\n")
+    return "".join(lines)
 
 
 def _section(section: Section, level: int) -> str:

@@ -75,9 +75,9 @@ def load(
         )
     connector_values = parse(connector_document, CONNECTOR, findings)
     worker_values = parse(worker_document, WORKER_BY_NAME, findings)
-    lenient = connector_values.get("config.unknown") == "ignore"
-    unknown_connector_names(connector_document, findings, lenient)
-    unknown_worker_names(worker_document, unknown_variables, findings, lenient)
+    unknown = connector_values["config.unknown"]
+    unknown_connector_names(connector_document, findings, unknown)
+    unknown_worker_names(worker_document, unknown_variables, findings, unknown)
 
     key, value, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
     transforms, transform_problems = read_transforms(
@@ -168,7 +168,7 @@ def load_connector(
         elif problem.property in _OF_THE_SOURCE:
             findings.problems.append(_with_hint(problem) if worker is None else problem)
     values = parse(document, CONNECTOR, findings)
-    unknown_connector_names(document, findings, values.get("config.unknown") == "ignore")
+    unknown_connector_names(document, findings, values["config.unknown"])
     rules.check_connection(document, values, findings)
     if findings.problems:
         raise ConfigurationError(findings.problems)

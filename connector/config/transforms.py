@@ -6,6 +6,7 @@ checked by the room that owns them, through the ``TransformCheck`` that the call
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -162,7 +163,10 @@ def _read_transform(
         return None
     if kind == REGEX_ROUTER:
         problems += _check_names(f"transforms.{alias}.", options, _ROUTER_OPTIONS, _ROUTER_OPTIONS)
-        problems += _check_regex(f"transforms.{alias}.regex", options.get("regex"))
+        wrong = _check_regex(f"transforms.{alias}.regex", options.get("regex"))
+        problems += wrong
+        if not wrong and "regex" in options and "replacement" in options:
+            problems += _check_replacement(f"transforms.{alias}.replacement", options["replacement"], options["regex"])
     return TransformSpec(alias, kind, options, predicates.get(predicate_name), negate == "true")
 
 
@@ -192,6 +196,20 @@ def _check_names(
         if option not in options
     ]
     return found
+
+
+def _check_replacement(name: str, text: str, regex: str) -> list[Problem]:
+    """What Java would find out with the first record that is routed."""
+    groups = java_pattern(regex)
+    plain = re.sub(r"\\.", "", text, flags=re.DOTALL)
+    if "\\" in plain:
+        return [Problem(name, "A backslash at the end stands for nothing", text)]
+    for named, number, other in re.findall(r"\$(?:\{([A-Za-z][A-Za-z0-9]*)\}|([0-9])|(.?))", plain, re.DOTALL):
+        if not named and not number:
+            return [Problem(name, f"${other} names no group", text, r"\$ for a dollar")]
+        if (named and named not in groups.groupindex) or (number and int(number) > groups.groups):
+            return [Problem(name, f"The expression has no group {named or number}", text, f"{groups.groups} groups")]
+    return []
 
 
 def _check_regex(name: str, text: str | None) -> list[Problem]:

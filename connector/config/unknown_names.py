@@ -1,34 +1,47 @@
-"""Names that no declaration has: where they belong, or what they were probably meant to be.
+"""Names that no declaration has: misspellings, names of the other file, names of other connectors, names of nobody.
 
-In: both documents. Out: problems, or notices where ``config.unknown`` says to ignore them.
+In: both documents. Out: problems for names that are nearly known ones; notices for all others, which Kafka Connect
+ignores too. ``config.unknown`` makes all of them problems, or all of them notices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import Literal
 
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.kafka import client_names, is_client_property, is_secret
+from connector.config.misspelt import misspelt, misspelt_family
 from connector.config.properties import (
     CONNECTOR,
     CONNECTOR_FAMILIES,
+    CONNECTOR_SECTIONS,
     RENAMED,
     WORKER_BY_NAME,
     WORKER_FAMILIES,
+    WORKER_SECTIONS,
     Effect,
     Family,
+    Section,
     family_of,
+    neighbour_of,
 )
 from connector.config.secret import learn
+from connector.config.topic_creation import TOPIC_SETTINGS
 from connector.suggestions import nearest
+
+Unknown = Literal["error", "warn", "ignore"]
+
+_LIKE_CONNECT = "as in Kafka Connect"
 
 
 def is_worker_name(name: str) -> bool:
     return name in WORKER_BY_NAME or family_of(name, WORKER_FAMILIES) is not None or is_client_property(name)
 
 
-def unknown_connector_names(document: Document, findings: Findings, lenient: bool) -> None:
+def unknown_connector_names(document: Document, findings: Findings, unknown: Unknown) -> None:
     for name in document.texts:
         if name in CONNECTOR:
             continue
@@ -36,22 +49,51 @@ def unknown_connector_names(document: Document, findings: Findings, lenient: boo
         if family:
             _family_notice(document, name, family, findings)
             continue
-        hint = RENAMED.get(name)
-        near = nearest(name, CONNECTOR, 0.8)
-        if hint is None and near is None and is_worker_name(name):
-            text = "Belongs in the worker's file"
-            suggestion: str | None = f"move it there, or write producer.override.{name} for the producer alone"
-            if name in WORKER_BY_NAME:
-                suggestion = "move it there"
-        else:
-            meant = hint or near or nearest(name, CONNECTOR)
-            text, suggestion = "Unknown property", f"did you mean {meant}?" if meant else None
-        secret = any(CONNECTOR[near].secret for near in (hint, near) if near)
-        _say_unknown(document, name, text, suggestion, findings, lenient, secret)
+        meant = misspelt_family(name, _working(CONNECTOR_FAMILIES))
+        elsewhere = None if meant else _elsewhere(name)
+        if not meant and not elsewhere:
+            meant = RENAMED.get(name) or misspelt(name, *_by_effect(CONNECTOR_SECTIONS))
+        loosely = meant or RENAMED.get(name) or nearest(name, CONNECTOR, 0.8)
+        if loosely in CONNECTOR and CONNECTOR[loosely].secret:
+            learn(name, document.texts[name], secret=True)
+        _say(document, name, elsewhere, meant, findings, unknown, loosely or nearest(name, CONNECTOR))
 
 
-def unknown_worker_names(document: Document, variables: Mapping[str, str], findings: Findings, lenient: bool) -> None:
-    known = [*WORKER_BY_NAME, *sorted(client_names())]
+def _elsewhere(name: str) -> str | None:
+    """What a name that is known means in a connector's file, where it means nothing."""
+    if name in WORKER_BY_NAME or family_of(name, WORKER_FAMILIES):
+        hint = "offsets.storage.topic is the connector's own" if name == "offset.storage.topic" else "move it there"
+        return f"belongs in the worker's file, and has no effect in a connector's, {_LIKE_CONNECT} ({hint})"
+    if is_client_property(name):
+        hint = f"move it there, or write producer.override.{name} for the producer alone"
+        return f"belongs in the worker's file, and has no effect in a connector's, {_LIKE_CONNECT} ({hint})"
+    neighbour = neighbour_of(name)
+    if neighbour:
+        return f"has no effect here: {neighbour.reason}"
+    if name in TOPIC_SETTINGS:
+        return f"has no effect here, {_LIKE_CONNECT}: a setting of topics is topic.creation.default.{name}"
+    return None
+
+
+@cache
+def _by_effect(sections: tuple[Section, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of properties that work, and of those without effect."""
+    declared = [one for section in sections for one in section.properties]
+    return tuple(one.name for one in declared if one.effect is Effect.WORKS), tuple(
+        one.name for one in declared if one.effect is Effect.NONE
+    )
+
+
+@cache
+def _working(families: tuple[Family, ...]) -> tuple[str, ...]:
+    return tuple(family.prefix for family in families if family.effect is Effect.WORKS)
+
+
+def unknown_worker_names(
+    document: Document, variables: Mapping[str, str], findings: Findings, unknown: Unknown
+) -> None:
+    working, idle = _by_effect(WORKER_SECTIONS)
+    clients = tuple(sorted(client_names()))
     for name in document.texts:
         if name in WORKER_BY_NAME or is_client_property(name):
             continue
@@ -59,16 +101,21 @@ def unknown_worker_names(document: Document, variables: Mapping[str, str], findi
         if family:
             _family_notice(document, name, family, findings)
             continue
-        meant = nearest(name, known)
-        if name in CONNECTOR or (meant is None and nearest(name, CONNECTOR, 0.85)):
-            _say_unknown(document, name, "Belongs in the connector's file", "move it there", findings, lenient)
-        else:
-            suggestion = f"did you mean {meant}?" if meant else None
-            secret = meant is not None and is_secret(meant)
-            _say_unknown(document, name, "Unknown property", suggestion, findings, lenient, secret)
+        elsewhere = None
+        if name in CONNECTOR or family_of(name, CONNECTOR_FAMILIES):
+            elsewhere = f"belongs in the connector's file, and has no effect in a worker's, {_LIKE_CONNECT}"
+            if name in CONNECTOR and CONNECTOR[name].effect is Effect.NONE:
+                elsewhere = f"has no effect here: {CONNECTOR[name].reason}"
+        meant = misspelt_family(name, _working(WORKER_FAMILIES))
+        if not elsewhere and not meant:
+            meant = misspelt(name, (*working, *clients), idle)
+        loosely = meant or nearest(name, (*working, *idle, *clients))
+        if loosely and is_secret(loosely):
+            learn(name, document.texts[name], secret=True)
+        _say(document, name, elsewhere, meant, findings, unknown, loosely)
     for name, variable in variables.items():
-        meant = nearest(name, WORKER_BY_NAME, 0.85)
-        if meant and not lenient:
+        meant = misspelt(name, working, idle)
+        if meant and unknown != "ignore":
             right = "CONNECT_" + meant.upper().replace(".", "_")
             place = Document(f"environment variable {variable}")
             findings.problem(place, name, "Unknown property", f"did you mean {right}?")
@@ -76,22 +123,25 @@ def unknown_worker_names(document: Document, variables: Mapping[str, str], findi
             findings.remark(f"environment variable {variable}", "no property of that name, ignored")
 
 
-def _say_unknown(
+def _say(
     document: Document,
     name: str,
-    text: str,
-    suggestion: str | None,
+    elsewhere: str | None,
+    meant: str | None,
     findings: Findings,
-    lenient: bool,
-    secret: bool = False,
+    unknown: Unknown,
+    loosely: str | None,
 ) -> None:
-    if secret:
-        learn(name, document.texts[name], secret=True)
-    if lenient:
-        hint = f" ({suggestion})" if suggestion else ""
-        findings.notice(document, name, f"{text[0].lower()}{text[1:]}, ignored{hint}")
+    secret = loosely is not None and (is_secret(loosely) or (loosely in CONNECTOR and CONNECTOR[loosely].secret))
+    if unknown == "error" or (meant and unknown == "warn"):
+        text = f"{elsewhere[0].upper()}{elsewhere[1:]}" if elsewhere else "Unknown property"
+        suggestion = f"did you mean {meant or loosely}?" if (meant or loosely) and not elsewhere else None
+        findings.problem(document, name, text, suggestion, secret=secret and bool(meant), known=False)
+    elif elsewhere:
+        findings.notice(document, name, elsewhere)
     else:
-        findings.problem(document, name, text, suggestion, secret=secret, known=False)
+        hint = f" (did you mean {meant}?)" if meant else f", {_LIKE_CONNECT}"
+        findings.notice(document, name, f"unknown property, ignored{hint}")
 
 
 def _family_notice(document: Document, name: str, family: Family, findings: Findings) -> None:

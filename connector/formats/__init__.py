@@ -10,6 +10,7 @@ from __future__ import annotations
 from connector.formats.encoder import Encoder
 from connector.formats.readable import batch_document
 from connector.formats.record import Record
+from connector.formats.routing import routed_topics
 from connector.formats.transforms import build_transforms, check_transform
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "batch_document",
     "build_transforms",
     "check_transform",
+    "routed_topics",
 ]

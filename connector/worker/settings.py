@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Literal
 
 from connector.config import Configuration, StorageTopic
 from connector.delivery import DeliverySettings, KafkaClients, TopicSpec
+from connector.formats import routed_topics
 
 # Marks and positions are small and rewritten often: small segments let compaction begin.
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
@@ -59,11 +61,12 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
     names, output = connector.output.names, connector.output
     specs: list[TopicSpec] = []
     for table in connector.reading.tables:
-        specs.append(data_spec(configuration, names.data_topic(table.keyspace, table.name)))
+        specs += _routed(configuration, names.data_topic(table.keyspace, table.name), "data")
         if output.range_deletes == "topic":
-            specs.append(data_spec(configuration, names.range_deletes_topic(table.keyspace, table.name)))
+            specs += _routed(configuration, names.range_deletes_topic(table.keyspace, table.name), "range_delete")
     if output.heartbeat_interval_ms > 0:
-        specs.append(data_spec(configuration, names.heartbeat_topic(), partitions=1))
+        specs += _routed(configuration, names.heartbeat_topic(), "heartbeat")
+    specs = list({spec.name: spec for spec in specs}.values())
     if connector.delivery.dead_letters and connector.delivery.dead_letter_topic:
         replication = connector.delivery.dead_letter_replication
         specs.append(
@@ -78,6 +81,17 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
     specs.append(_storage(configuration.worker.status, "status.storage.topic", connector_topic=None))
     specs.append(offsets_spec(configuration))
     return specs
+
+
+def _routed(
+    configuration: Configuration, topic: str, kind: Literal["data", "range_delete", "heartbeat"]
+) -> list[TopicSpec]:
+    """Where the records of a topic go behind the transforms; nothing is known where a column decides."""
+    output = configuration.connector.output
+    tombstones = kind == "data" and output.tombstones
+    topics = routed_topics(output.transforms, topic, kind, tombstones=tombstones)
+    partitions = 1 if kind == "heartbeat" else None
+    return [data_spec(configuration, each, partitions) for each in sorted(topics or ())]
 
 
 def offsets_spec(configuration: Configuration) -> TopicSpec:

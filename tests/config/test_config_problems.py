@@ -75,7 +75,6 @@ def test_everything_at_once() -> None:
         ({"skipped.operations": "none,c"}, "skipped.operations", "cannot be combined"),
         ({"connector.class": "io.debezium.connector.mysql.MySqlConnector"}, "connector.class", "This service runs"),
         ({"worker.retry.backoff.base": 60000}, "worker.maximum.backoff", "at least worker.retry.backoff.base"),
-        ({"bootstrap.servers": "h:1"}, "bootstrap.servers", "Belongs in the worker's file"),
         ({"config": 3}, "config", "Must be an object"),
         ({"topic.creation.default.partitions": "0"}, "topic.creation.default.partitions", "at least 1"),
         ({"topic.creation.fast.partitions": "3"}, "topic.creation.fast.partitions", "names no 'fast'"),
@@ -118,7 +117,6 @@ def test_mistakes_of_the_advanced_format(given: dict[str, Any], name: str, text:
         ({"cdc.output.fromat": "legacy"}, "did you mean cdc.output.format?"),
         ({"Tasks.Max": 1}, "did you mean tasks.max?"),
         ({"tombstone.on.delete": 1}, "did you mean tombstones.on.delete?"),
-        ({"table.include.list": "a.b"}, "did you mean scylla.table.names?"),
         ({"cdc.range.deletes": "topics"}, "did you mean topic?"),
         ({"producer.override.compresion.type": "lz4"}, "did you mean producer.override.compression.type?"),
         (
@@ -136,7 +134,6 @@ def test_the_old_name_of_topic_prefix() -> None:
     found = validate({**given, "scylla.name": "shop"}, None, {})
     assert [(one.property, one.suggestion) for one in found] == [
         ("topic.prefix", "rename scylla.name to topic.prefix"),
-        ("scylla.name", "did you mean topic.prefix?"),
     ]
 
 

@@ -145,6 +145,7 @@ _TABLE: list[ClientProperty] = [
     *_none("classes of the JVM cannot be loaded here", "interceptor.classes"),
     *_none("this service sets it, as claims depend on it", "client.id"),
     *_none("each call has its own time limit", "default.api.timeout.ms", "api.timeout.ms"),
+    *_none("this service talks to brokers", "bootstrap.controllers", roles=(ADMIN,)),
     *_none("this service retries calls of the admin client", "retries", roles=(ADMIN, CONSUMER)),
     ClientProperty(
         "ssl.engine.factory.class",
@@ -193,7 +194,7 @@ _TABLE: list[ClientProperty] = [
         _to("max.in.flight.requests.per.connection", (PRODUCER,)),
         demand=lambda text: (
             "an idempotent producer keeps the order of at most 5 requests"
-            if re.fullmatch("0*[0-9]{1,9}", text.strip()) and int(text) > 5
+            if re.fullmatch("0*([6-9]|[1-9][0-9]+)", text.strip())
             else None
         ),
     ),

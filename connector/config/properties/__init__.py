@@ -36,6 +36,7 @@ from connector.config.properties.kind import (
     java_pattern,
     one_of,
 )
+from connector.config.properties.neighbours import NEIGHBOURS, Neighbour, neighbour_of
 from connector.config.properties.output import DEFAULT_PLACEMENT, OUTPUT_FORMATS, OutputFormat, of_deltas
 from connector.config.properties.property import Effect, Family, Property, Section, without_effect
 
@@ -50,6 +51,7 @@ __all__ = [
     "INT_MAX",
     "LIST",
     "LONG_MAX",
+    "NEIGHBOURS",
     "OUTPUT_FORMATS",
     "PASSWORD",
     "READING",
@@ -64,12 +66,14 @@ __all__ = [
     "Family",
     "Invalid",
     "Kind",
+    "Neighbour",
     "OutputFormat",
     "Property",
     "Section",
     "family_of",
     "integer",
     "java_pattern",
+    "neighbour_of",
     "of_deltas",
     "one_of",
     "parse_contact_points",

@@ -32,6 +32,7 @@ RENAMED: dict[str, str] = {
     "scylla.name": "topic.prefix",
     "database.server.name": "topic.prefix",
     "table.include.list": "scylla.table.names",
+    "scylla.tables": "scylla.table.names",
     "scylla.table.name": "scylla.table.names",
     "scylla.hosts": "scylla.cluster.ip.addresses",
     "scylla.contact.points": "scylla.cluster.ip.addresses",

@@ -154,9 +154,10 @@ OUTPUT = Section(
         ),
         Property(
             "config.unknown",
-            one_of("error", "ignore"),
-            "Whether an unknown property, in this file or the worker's, is an error or only logged at start.",
-            default="error",
+            one_of("error", "warn", "ignore"),
+            "What a property is that is unknown here, in this file or the worker's. `warn`: an error where it is "
+            "nearly a known one, else logged at start. `error`: an error. `ignore`: logged at start.",
+            default="warn",
             ours=True,
         ),
     ),

@@ -158,6 +158,7 @@ WORKER = Section(
                 "access.control.allow.origin",
                 "access.control.allow.methods",
                 "response.http.headers.config",
+                "ssl.client.auth",
             ),
         ),
         *without_effect(_NO_PLUGINS, ("plugin.path", "plugin.discovery")),

@@ -1,0 +1,100 @@
+"""Tables of ``docs/configuration.md`` that no declaration holds: the forms of files, and what is refused.
+
+In: nothing. Out: rows of cells, the heading first.
+"""
+
+from __future__ import annotations
+
+FORMS = (
+    (
+        "form",
+        "connector",
+        "worker",
+    ),
+    (
+        "JSON",
+        'as POSTed to Kafka Connect (`{"name": …, "config": {…}}`) or flat with `name`; '
+        "Connect's answers (`GET /connectors/NAME`, `?expand=info`); MSK Connect's "
+        "`connectorConfiguration`",
+        "a flat object",
+    ),
+    (
+        "`.properties`",
+        "as for `connect-standalone`; read as Java reads it, in UTF-8 or else ISO-8859-1",
+        "`connect-standalone.properties`, `connect-distributed.properties`",
+    ),
+    (
+        "YAML (`.yaml`, `.yml`)",
+        "Strimzi's `KafkaConnector`, Confluent's `Connector`; or the properties alone",
+        "Strimzi's `KafkaConnect` (`spec.config` and `bootstrapServers`); or the properties alone",
+    ),
+    (
+        "variables",
+        "",
+        "`CONNECT_…` in the environment, in an `.env` file, or of one service of a compose file",
+    ),
+)
+
+IMPOSSIBLE = (
+    (
+        "property",
+        "why",
+        "what to do",
+    ),
+    (
+        "`connector.class` of another connector",
+        "this service is one connector",
+        "run the others where they are",
+    ),
+    (
+        "`transforms.*.type`, `predicates.*.type` of other classes",
+        "records would look different",
+        "apply them behind Kafka, or leave them out",
+    ),
+    (
+        "converters other than JSON and Avro; `header.converter` other than simple and string",
+        "records would look different",
+        "`JsonConverter` or `AvroConverter`",
+    ),
+    (
+        "providers of secrets other than environment, file and directory",
+        "the secret cannot be looked up",
+        "have it written into a file or a variable",
+    ),
+    (
+        "`acks`, `enable.idempotence`, `transactional.id`, `isolation.level`, `enable.auto.commit` with other values",
+        "exactly once depends on them",
+        "leave them out",
+    ),
+    (
+        "`partitioner.class`, `partitioner.ignore.keys`",
+        "the order of a key needs its partition",
+        "leave them out",
+    ),
+    (
+        "`group.protocol=consumer`",
+        "a worker that comes back would wait for its predecessor",
+        "leave it out",
+    ),
+    (
+        "`ssl.engine.factory.class`, callback handlers and login modules that are classes of the JVM",
+        "they cannot be loaded",
+        "the properties of TLS and logins above",
+    ),
+    (
+        "`cdc.include.before`, `cdc.include.after` with the legacy format",
+        "as in the Java connector",
+        "`cdc.output.format=advanced`",
+    ),
+    (
+        "Strimzi's `KafkaConnect` with `spec.tls` or `spec.authentication`",
+        "they name secrets of a Kubernetes cluster",
+        "`security.protocol`, `ssl.…` and `sasl.…` in a worker file",
+    ),
+)
+
+
+def table(rows: tuple[tuple[str, ...], ...]) -> str:
+    """The rows as Markdown."""
+    lines = ["| " + " | ".join(row) + " |\n" for row in rows]
+    return "".join((lines[0], "|" + "---|" * len(rows[0]) + "\n", *lines[1:]))
