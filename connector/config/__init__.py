@@ -20,6 +20,7 @@ from connector.config.converters import URLS, ConverterConfig, RegistryConfig, w
 from connector.config.document import Document, Source, read_documents
 from connector.config.files import read_json
 from connector.config.findings import Findings
+from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import connection_config, load, load_connector, validate
 from connector.config.names import Names, avro_name
@@ -79,6 +80,7 @@ __all__ = [
     "DeliveryConfig",
     "Document",
     "Findings",
+    "HttpConfig",
     "Invalid",
     "KafkaProperties",
     "KeystoreError",

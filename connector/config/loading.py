@@ -23,6 +23,7 @@ from connector.config.converter_choice import choose_converters
 from connector.config.document import Document, Source, read_document
 from connector.config.environment import environment_properties
 from connector.config.findings import Findings
+from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
 from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME
@@ -98,6 +99,7 @@ def load(
     _mention_weak(worker_document, findings)
     kafka = kafka_properties(connector_document, worker_document, worker_values, findings)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
+    check_http(worker_document, worker_values, findings)
     if findings.problems or key is None or value is None or worker_key is None or worker_value is None:
         raise ConfigurationError(findings.problems)
 
@@ -141,6 +143,7 @@ def load(
             transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
             key_converter=worker_key,
             value_converter=worker_value,
+            http=HttpConfig.made_of(worker_values),
             values=_with_families(worker_document, worker_values),
             given=frozenset(worker_document.texts),
         ),

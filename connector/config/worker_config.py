@@ -15,12 +15,14 @@ from pydantic import InstanceOf
 
 from connector.config.connector_config import ConnectorConfig
 from connector.config.converters import ConverterConfig
+from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.part import OrNone, Part, of
+from connector.config.properties import HTTP
 from connector.config.secret import Secret
 
 #: What differs between the workers of one group by right.
-_OF_ONE_RUN = frozenset(("group.instance.id", "client.rack"))
+_OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", *(one.name for one in HTTP.properties)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class WorkerConfig(Part):
     transaction_timeout_ms: int
     key_converter: InstanceOf[ConverterConfig]
     value_converter: InstanceOf[ConverterConfig]
+    http: HttpConfig
     values: Mapping[str, Any]
     given: frozenset[str]
 

@@ -1,53 +1,120 @@
-"""`/metrics`, `/health` and `/status` over HTTP, for the monitoring of a `run`.
+"""What the HTTP port of `run` serves: `/live`, `/ready`, `/health`, `/status`, `/metrics`.
 
-In: a function that gives the status. Out: a server thread on the loopback (or a given address).
+In: a running service. Out: routes for an `HttpServer`, and that server for a configuration.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import threading
 from collections import Counter
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from typing import Protocol
 
+from connector.config import Configuration, KeystoreError
 from connector.errors import CdcError
-from connector.secrets import scrubbed
+from connector.http import Access, Answer, HttpServer, Request, Route, answer_json, answer_text, is_loopback
 from connector.worker.metrics import metrics_page
 from connector.worker.state import State
-from connector.worker.status_document import Health, ServiceStatus
+from connector.worker.status_document import Health, Liveness, Readiness, RunningWorker, ServiceStatus
 
 log = logging.getLogger(__name__)
 
-Status = Callable[[], ServiceStatus]
+SILENT_SECONDS = 10.0
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class StatusServer:
-    """A context manager; serves while it lasts."""
+class Service(Protocol):
+    """The supervisor, as those see it who ask how it is."""
 
-    def __init__(self, status: Status, port: int, host: str = "127.0.0.1") -> None:
-        handler = type("Handler", (_Handler,), {"status": staticmethod(status)})
-        try:
-            self._server = ThreadingHTTPServer((host, port), handler)
-        except OSError as error:
-            raise CdcError(f"port {port} for metrics cannot be used: {error.strerror}") from None
-        self._server.daemon_threads = True
+    def status(self) -> ServiceStatus: ...
 
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+    def liveness(self) -> Liveness: ...
 
-    def __enter__(self) -> StatusServer:
-        threading.Thread(target=self._server.serve_forever, daemon=True, name="http").start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+def status_server(configuration: Configuration, service: Service, host: str, port: int) -> HttpServer:
+    """The server, not yet started; says so if anybody may read it."""
+    http = configuration.worker.http
+    try:
+        access = Access(http.token, http.tls())
+    except KeystoreError as error:
+        raise CdcError(f"TLS of the HTTP port: {error}") from None
+    server = HttpServer(host, port, status_routes(service), access)
+    if not is_loopback(host):
+        warn_of_open_port(server)
+    return server
+
+
+def warn_of_open_port(server: HttpServer) -> None:
+    access = server.access
+    if not access.token and not access.tls:
+        log.warning(
+            "everybody who reaches %s can read status and metrics, unencrypted: set rest.bearer.token, and "
+            "listeners.https.ssl.keystore.location for TLS, or listen on 127.0.0.1",
+            server.url,
+        )
+    elif not access.tls:
+        log.info(
+            "the bearer token is sent to %s unencrypted: listeners.https.ssl.keystore.location is not set", server.url
+        )
+    elif not access.token and not access.asks_for_certificates:
+        log.info("everybody who reaches %s can read status and metrics: rest.bearer.token is not set", server.url)
+
+
+def status_routes(service: Service) -> list[Route]:
+    """Probes are open: kubelets have no token. Without one they learn yes or no, and nothing else."""
+
+    def live(request: Request) -> Answer:
+        found = service.liveness()
+        return answer_json(found.document(), 200 if found.alive else 503)
+
+    def ready(request: Request) -> Answer:
+        found = readiness_of(service.status())
+        document = found.document() if request.authorized else {"ready": found.ready}
+        return answer_json(document, 200 if found.ready else 503)
+
+    def health(request: Request) -> Answer:
+        status = service.status()
+        # 503 is what orchestrators understand: running, but somebody should look.
+        return answer_json(health_of(status).document(), 200 if status.state is State.RUNNING else 503)
+
+    def status(request: Request) -> Answer:
+        return answer_json(service.status().document())
+
+    def metrics(request: Request) -> Answer:
+        # The page's values are filtered one by one: its names must stay what they are.
+        return Answer(200, METRICS_TYPE, metrics_page(service.status))
+
+    def index(request: Request) -> Answer:
+        return answer_text("".join(f"{route.path}\n" for route in routes))
+
+    routes = [
+        Route("GET", "/live", live, open=True),
+        Route("GET", "/ready", ready, open=True),
+        Route("GET", "/health", health),
+        Route("GET", "/status", status),
+        Route("GET", "/metrics", metrics),
+    ]
+    return [*routes, Route("GET", "/", index)]
+
+
+def readiness_of(status: ServiceStatus) -> Readiness:
+    """Whether every worker has slots, or is where it gets them as soon as there are some.
+
+    Unlike `/health` this stays true while tables have failed or ScyllaDB is away: no other process would do better.
+    """
+    reasons = [status.waiting_for] if status.waiting_for and not status.workers else []
+    missing = status.workers_wanted - len(status.workers)
+    if missing > 0 and not reasons:
+        reasons.append(f"{missing} of {status.workers_wanted} workers have not reported yet")
+    reasons += [f"worker {each.index}: {why}" for each in status.workers if (why := _not_ready(each))]
+    return Readiness(ready=not reasons, waiting_for="; ".join(reasons) or None)
+
+
+def _not_ready(worker: RunningWorker) -> str | None:
+    if worker.last_report_age_seconds >= SILENT_SECONDS:
+        return f"no report for {worker.last_report_age_seconds:.0f} s"
+    if worker.slots or worker.in_group:
+        return None
+    return worker.waiting_for or "not in the consumer group"
 
 
 def health_of(status: ServiceStatus) -> Health:
@@ -58,39 +125,3 @@ def health_of(status: ServiceStatus) -> Health:
             if table.late_changes:
                 late.setdefault(name, Counter()).update(table.late_changes)
     return Health(state=status.state, waiting_for=status.waiting_for, failing=status.failing, late_changes={**late})
-
-
-class _Handler(BaseHTTPRequestHandler):
-    status: Status
-
-    def do_GET(self) -> None:
-        try:
-            self._get()
-        except ConnectionError:
-            pass  # whoever asked has gone
-        except Exception as error:
-            log.warning("request %s failed", self.path, exc_info=error)
-            self._answer(500, "text/plain", f"{type(error).__name__}: {error}\n".encode())
-
-    def _get(self) -> None:
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            self._answer(200, "text/plain; version=0.0.4; charset=utf-8", metrics_page(self.status))
-        elif path in ("/health", "/status"):
-            status = self.status()
-            # 503 is what orchestrators understand: running, but somebody should look.
-            code = 200 if path == "/status" or status.state is State.RUNNING else 503
-            body = status if path == "/status" else health_of(status)
-            self._answer(code, "application/json", json.dumps(scrubbed(body.document())).encode())
-        else:
-            self._answer(404, "text/plain", b"/metrics, /health or /status\n")
-
-    def _answer(self, code: int, kind: str, body: bytes) -> None:
-        self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Scrapes are no news."""

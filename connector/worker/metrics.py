@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from connector.secrets import scrub
 from connector.worker.status_document import RunningWorker, ServiceStatus, TableStatus, WorkerStatus
 
 PREFIX = "scylla_cdc_"
@@ -97,12 +98,12 @@ Samples = Sequence[tuple[tuple[str, ...], float]]
 def _gauge(name: str, text: str, samples: Samples, labels: list[str] | None = None) -> Metric:
     family = GaugeMetricFamily(PREFIX + name, text, labels=labels or [])
     for key, value in samples:
-        family.add_metric(list(key), value)
+        family.add_metric([scrub(label) for label in key], value)
     return family
 
 
 def _counter(name: str, text: str, samples: Samples, labels: list[str] | None = None) -> Metric:
     family = CounterMetricFamily(PREFIX + name, text, labels=labels or [])
     for key, value in samples:
-        family.add_metric(list(key), value)
+        family.add_metric([scrub(label) for label in key], value)
     return family

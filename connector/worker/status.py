@@ -54,6 +54,7 @@ class Snapshots:
             waiting_for="; ".join(reasons) or None,
             slots=tuple(sorted(worker.membership.owned)),
             slots_pending=tuple(sorted(worker.restoring.pending)),
+            in_group=bool(worker.membership.member_id),
             slot_count=worker.planner.book.slots,
             tables=tables,
             reading=_reading(worker),

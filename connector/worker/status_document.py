@@ -134,6 +134,7 @@ class WorkerStatus(Document):
     waiting_for: str | None = None
     slots: tuple[int, ...]
     slots_pending: tuple[int, ...] = ()
+    in_group: bool = True
     slot_count: int = Field(ge=0, le=MOST_SLOTS)
     tables: dict[str, TableStatus]
     reading: ReadingStatus = ReadingStatus()
@@ -168,6 +169,20 @@ class ServiceStatus(Document):
     workers_running: int = 0
     restarts: int = 0
     workers: tuple[RunningWorker, ...] = ()
+
+
+class Liveness(Document):
+    """`/live`: whether the supervisor does its rounds. A process that is not alive needs a restart."""
+
+    alive: bool
+    last_round_age_seconds: float
+
+
+class Readiness(Document):
+    """`/ready`: whether each worker has slots, or waits for them in order."""
+
+    ready: bool
+    waiting_for: str | None
 
 
 class Health(Document):

@@ -20,7 +20,7 @@ from typing import Any
 from connector.source import Background, Purpose
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
-from connector.worker.status_document import RunningWorker, ServiceStatus, WorkerStatus
+from connector.worker.status_document import Liveness, RunningWorker, ServiceStatus, WorkerStatus
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,11 @@ LOOK_SECONDS = 0.2
 # Workers report every second, unless they sit in a call; a commit that Kafka does not answer is such a call.
 SILENT_SECONDS = 10.0
 STARTING_SECONDS = 60.0
+
+# A round takes a fraction of a second, or some when workers are stopped.
+ROUND_SECONDS = 30.0
+# Before there are workers: one look at all servers, which may be slow to answer.
+CHECK_SECONDS = 300.0
 
 REPORTS = Purpose(
     "reports",
@@ -79,13 +84,22 @@ class Supervisor:
         self._causes: list[str] = []
         self.restarts = 0
         # Before there is any worker: what the checks in front wait for.
-        self.waiting_for: str | None = "starting"
+        self.waiting_for = "starting"
+
+    @property
+    def waiting_for(self) -> str | None:
+        return self._waiting_for
+
+    @waiting_for.setter
+    def waiting_for(self, what: str | None) -> None:
+        self._waiting_for, self._round = what, self._monotonic()
 
     def run(self, stop: threading.Event) -> int:
         """Until ``stop`` is set or there is a reason to end."""
         self.waiting_for = None
         try:
             while not stop.is_set():
+                self._round = self._monotonic()
                 self._start_due()
                 self._take_reports()
                 self._look_after()
@@ -237,6 +251,12 @@ class Supervisor:
                     pipe.close()
 
     # -- looking at it ---------------------------------------------------------------------------------------
+
+    def liveness(self) -> Liveness:
+        """Whether this process does its work; how its workers and servers are is no part of it."""
+        age = max(0.0, self._monotonic() - self._round)
+        patience = ROUND_SECONDS if self.waiting_for is None else CHECK_SECONDS
+        return Liveness(alive=age < patience, last_round_age_seconds=round(age, 1))
 
     def status(self) -> ServiceStatus:
         """What all workers of this process say."""

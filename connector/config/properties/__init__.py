@@ -23,6 +23,7 @@ from connector.config.properties.catalogue import (
     family_of,
 )
 from connector.config.properties.connection import CONNECTION, READING
+from connector.config.properties.http import HTTP
 from connector.config.properties.kind import (
     BOOLEAN,
     INT_MAX,
@@ -48,6 +49,7 @@ __all__ = [
     "CONNECTOR_FAMILIES",
     "CONNECTOR_SECTIONS",
     "DEFAULT_PLACEMENT",
+    "HTTP",
     "INT_MAX",
     "LIST",
     "LONG_MAX",

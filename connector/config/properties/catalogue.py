@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from connector.config.properties.connection import CONNECTION, READING
 from connector.config.properties.framework import CONNECTOR_FAMILIES, FRAMEWORK
+from connector.config.properties.http import HTTP
 from connector.config.properties.inherited import INHERITED
 from connector.config.properties.output import OUTPUT
 from connector.config.properties.property import Family, Property, Section
 from connector.config.properties.worker import WORKER, WORKER_FAMILIES
 
 CONNECTOR_SECTIONS: tuple[Section, ...] = (CONNECTION, READING, OUTPUT, FRAMEWORK, INHERITED)
-WORKER_SECTIONS: tuple[Section, ...] = (WORKER,)
+WORKER_SECTIONS: tuple[Section, ...] = (WORKER, HTTP)
 
 
 def _by_name(sections: tuple[Section, ...]) -> dict[str, Property]:

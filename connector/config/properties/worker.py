@@ -199,7 +199,6 @@ WORKER_FAMILIES = (
     Family("status.storage.", "Settings of the status topic when it is created."),
     Family("config.providers.", "`config.providers.<name>.class` and its parameters."),
     Family("config.storage.", "Settings of Kafka Connect's config topic.", Effect.NONE, _NO_CONFIG_TOPIC),
-    Family("listeners.https.", "TLS of Kafka Connect's REST interface.", Effect.NONE, _NO_REST),
     Family("internal.key.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
     Family("internal.value.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
     Family("confluent.", "Confluent's own additions.", Effect.NONE, "they are classes of the JVM"),

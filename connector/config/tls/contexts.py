@@ -1,4 +1,4 @@
-"""TLS contexts for the connections that Python makes itself: to ScyllaDB and to a Schema Registry.
+"""TLS contexts: for the connections that Python makes itself (ScyllaDB, a Schema Registry), and for its own HTTP port.
 
 In: configured stores. Out: ``ssl.SSLContext``. A store that cannot be used raises ``KeystoreError``.
 """
@@ -36,12 +36,36 @@ def tls_context(
     context.check_hostname = check_host
     if identity:
         _load_identity(context, identity)
+    _choose(ciphers, context)
+    return context
+
+
+def server_context(
+    identity: Identity, trusted: str | None, client_auth: str, ciphers: tuple[str, ...] = ()
+) -> ssl.SSLContext:
+    """A server's context that shows ``identity``; ``client_auth`` is none, requested or required."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load_identity(context, identity)
+    if trusted:
+        try:
+            context.load_verify_locations(cadata=trusted)
+        except (ssl.SSLError, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise KeystoreError(f"The trusted certificates cannot be used: {reason}") from None
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    modes = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL}
+    context.verify_mode = modes.get(client_auth, ssl.CERT_NONE)
+    _choose(ciphers, context)
+    return context
+
+
+def _choose(ciphers: tuple[str, ...], context: ssl.SSLContext) -> None:
     if ciphers:
         try:
             context.set_ciphers(":".join(openssl_cipher_name(name) for name in ciphers))
         except ssl.SSLError:
             raise KeystoreError("None of the cipher suites is known to OpenSSL", "ciphers") from None
-    return context
 
 
 def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:

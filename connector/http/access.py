@@ -1,0 +1,49 @@
+"""Who may ask: a bearer token, TLS, or everybody who reaches the port.
+
+In: what is configured. Out: whether a request shows the token, and what is to be said of an open port.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import ssl
+from dataclasses import dataclass
+
+from connector.config import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``tls`` None: plain HTTP. With ``token``, requests need ``Authorization: Bearer …``."""
+
+    token: Secret | None = None
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls else "http"
+
+    def allows(self, authorization: str | None) -> bool:
+        """Compared in constant time, whatever the lengths."""
+        if not self.token:
+            return True
+        kind, _, given = (authorization or "").strip().partition(" ")
+        known = hashlib.sha256(self.token.reveal().strip().encode(errors="replace")).digest()
+        shown = hashlib.sha256(given.strip().encode("latin-1", "replace")).digest()
+        return hmac.compare_digest(known, shown) and kind.lower() == "bearer"
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        return self.tls is not None and self.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

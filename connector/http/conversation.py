@@ -1,0 +1,204 @@
+"""One connection's requests and answers, in terms of Tornado: the only module that knows how it calls things.
+
+In: streams of bytes. Out: each request given to its route, each answer written; to what is no request, or not allowed,
+an error as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tornado.httputil import (
+    HTTPConnection,
+    HTTPHeaders,
+    HTTPMessageDelegate,
+    HTTPServerConnectionDelegate,
+    RequestStartLine,
+    ResponseStartLine,
+)
+from tornado.iostream import IOStream, SSLIOStream, StreamClosedError, UnsatisfiableReadError
+from tornado.netutil import ssl_wrap_socket
+
+from connector.http.access import Access
+from connector.http.exchange import Answer, Refused, Request, Route
+from connector.http.sockets import Crowd
+
+log = logging.getLogger(__name__)
+
+# A request line with all headers; a body; what is kept of one connection at most.
+HEADER_BYTES = 16 * 1024
+BODY_BYTES = 1024 * 1024
+BUFFER_BYTES = BODY_BYTES + 128 * 1024
+MOST_FIELDS = 100
+
+# What Tornado writes by itself to what is no HTTP.
+_BARE_REFUSAL = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+def raw_refusal(status: int, message: str | None = None) -> bytes:
+    """A whole answer, for whoever has not asked a whole question."""
+    refused = Refused(status, message)
+    answer = refused.answer()
+    head = f"HTTP/1.1 {status} {refused.phrase}\r\nContent-Type: {answer.kind}\r\nContent-Length: {len(answer.body)}"
+    return f"{head}\r\nConnection: close\r\n\r\n".encode() + answer.body
+
+
+class _Member(IOStream):
+    """A stream that counts as one of a crowd while it is open, and says no in JSON."""
+
+    crowd: Crowd
+
+    def write(self, data: bytes | memoryview) -> asyncio.Future[None]:
+        return super().write(raw_refusal(400) if data == _BARE_REFUSAL else data)
+
+    def close(self, exc_info: Any = False) -> None:
+        if isinstance(exc_info, UnsatisfiableReadError) and not self.closed():
+            with contextlib.suppress(OSError):
+                self.write_to_fd(memoryview(raw_refusal(431)))
+        self.crowd.gone(self)
+        super().close(exc_info)
+
+
+class _SecureMember(_Member, SSLIOStream):
+    pass
+
+
+def stream_of(connection: socket.socket, tls: ssl.SSLContext | None, crowd: Crowd) -> IOStream:
+    """The stream of an accepted connection."""
+    stream: _Member
+    if tls is None:
+        stream = _Member(connection, max_buffer_size=BUFFER_BYTES)
+    else:
+        wrapped = ssl_wrap_socket(connection, tls, server_side=True, do_handshake_on_connect=False)
+        stream = _SecureMember(wrapped, max_buffer_size=BUFFER_BYTES)
+    stream.crowd = crowd
+    return stream
+
+
+class Conversations(HTTPServerConnectionDelegate):
+    """Begins an `_Exchange` for each request."""
+
+    def __init__(self, routes: Sequence[Route], access: Access, crowd: Crowd, answer_seconds: float) -> None:
+        self.routes, self.access, self.crowd = tuple(routes), access, crowd
+        self.answer_seconds = answer_seconds
+        # Running tasks are held by nobody else.
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        return _Exchange(self, request_conn)
+
+    async def answer(self, start: RequestStartLine, headers: HTTPHeaders, body: bytes) -> Answer:
+        """What is answered to one request; never raises."""
+        try:
+            if len(headers.get_list("Host")) != 1 and start.version != "HTTP/1.0":
+                raise Refused(400)
+            path, query = _target(start.path)
+            authorized = self.access.allows(headers.get("Authorization"))
+            route, parts = self._route(start.method, path, authorized)
+            request = Request(start.method, path, parts, query, dict(headers), body, authorized)
+            given = route.handler(request)
+            return await given if inspect.isawaitable(given) else given
+        except Refused as refused:
+            return refused.answer()
+        except Exception as error:
+            log.warning("an HTTP request failed", exc_info=error)
+            return Refused(500, f"{type(error).__name__}: {error}").answer()
+
+    def _route(self, method: str, path: str, authorized: bool) -> tuple[Route, Mapping[str, str]]:
+        found = [(route, parts) for route in self.routes if (parts := route.match(path)) is not None]
+        if not authorized:
+            # Nor do those learn what there is.
+            found = [(route, parts) for route, parts in found if route.open]
+            if not found:
+                raise Refused(401, headers={"WWW-Authenticate": "Bearer"})
+        wanted = "GET" if method == "HEAD" else method
+        for route, parts in found:
+            if route.method == wanted:
+                return route, {name: unquote(text, errors="replace") for name, text in parts.items()}
+        if not found:
+            raise Refused(404)
+        methods = {route.method for route, _ in found}
+        raise Refused(405, headers={"Allow": ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))})
+
+
+class _Exchange(HTTPMessageDelegate):
+    """One request, then its answer."""
+
+    def __init__(self, conversations: Conversations, connection: HTTPConnection) -> None:
+        self._all, self._connection = conversations, connection
+        self._stream = cast(_Member, connection.stream)  # type: ignore[attr-defined]
+        self._start: RequestStartLine | None = None
+        self._headers = HTTPHeaders()
+        self._body = bytearray()
+
+    def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
+        assert isinstance(start_line, RequestStartLine)
+        self._start, self._headers = start_line, headers
+
+    def data_received(self, chunk: bytes) -> None:
+        self._body += chunk
+
+    def finish(self) -> None:
+        self._all.crowd.asks(self._stream)
+        task = asyncio.get_running_loop().create_task(self._answer())
+        self._all.tasks.add(task)
+        task.add_done_callback(self._all.tasks.discard)
+
+    def on_connection_close(self) -> None:
+        self._body.clear()
+
+    async def _answer(self) -> None:
+        assert self._start is not None
+        try:
+            async with asyncio.timeout(self._all.answer_seconds):
+                answer = await self._all.answer(self._start, self._headers, bytes(self._body))
+                # Whoever does not take an answer may have to make room for others, like those who do not ask.
+                self._all.crowd.waits(self._stream)
+                await self._write(answer, with_body=self._start.method != "HEAD")
+            if answer.status == 400:
+                # Nobody knows where the next request of such a client begins.
+                self._stream.close()
+        except StreamClosedError:
+            pass  # whoever asked has gone
+        except TimeoutError:
+            self._stream.close()
+        except Exception as error:
+            log.warning("an HTTP answer failed", exc_info=error)
+            self._stream.close()
+        finally:
+            self._all.crowd.waits(self._stream)
+
+    async def _write(self, answer: Answer, *, with_body: bool) -> None:
+        headers = HTTPHeaders(
+            {
+                "Content-Type": answer.kind,
+                "Content-Length": str(len(answer.body)),
+                "Cache-Control": "no-store",
+                "X-Content-Type-Options": "nosniff",
+                **({"Connection": "close"} if answer.status == 400 else {}),
+                **answer.headers,
+            }
+        )
+        line = ResponseStartLine("HTTP/1.1", answer.status, Refused(answer.status).phrase)
+        written = self._connection.write_headers(line, headers, answer.body if with_body else None)
+        self._connection.finish()
+        await written
+
+
+def _target(text: str) -> tuple[str, dict[str, list[str]]]:
+    """Path and query of a request line; proxies write the host before it, which is ours whatever it is called."""
+    try:
+        path, _, query = text.partition("?")
+        if path.startswith(("http://", "https://")):
+            path = urlsplit(path).path or "/"
+        return path, parse_qs(query, keep_blank_values=True, errors="replace", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Refused(400) from None
