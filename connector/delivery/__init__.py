@@ -17,7 +17,8 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.registry import SchemaRegistry
-from connector.delivery.restore import RestoredSlot, present_members, read_committed, restore
+from connector.delivery.restore import present_members, read_committed, restore
+from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.topic_reader import read_topic
 from connector.delivery.topics import TopicFacts, TopicSpec, check_topics, ensure_topics, topic_partitions
 from connector.delivery.transaction import Delivery, DeliverySettings

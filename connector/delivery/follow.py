@@ -7,12 +7,15 @@ before that a slot's picture is a prefix of its history, and nothing may be conc
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import describe, translated
-from connector.delivery.records import decode_offsets_entry
+from connector.delivery.slot_reader import BULK, SlotRecords, runs
+from connector.errors import DeliveryError, RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
@@ -20,17 +23,44 @@ log = logging.getLogger(__name__)
 FETCH_WAIT_MS = 250
 MESSAGES_PER_POLL = 1_000
 
+# Compaction leaves alone what is younger than a minute (`OFFSETS_CONFIG` of the worker's settings). Who was away for
+# longer may see a mark before the only remaining copy of a position that lies below it.
+AWAY_SECONDS = 30.0
+AGAIN_SECONDS = 5.0
+
+# Of a worker's round: a topic of millions of records is read in many rounds.
+SLICE_SECONDS = 0.05
+
+
+def _boot_time() -> float:
+    """Goes on while the machine sleeps, unlike a monotonic clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
 
 class Follower:
     """Reads every slot, also our own: a slot that moves away is then known without a gap."""
 
-    def __init__(self, clients: KafkaClients, connector: str, topic: str, group: str, slots: int) -> None:
+    def __init__(
+        self,
+        clients: KafkaClients,
+        connector: str,
+        topic: str,
+        group: str,
+        slots: int,
+        clock: Callable[[], float] = _boot_time,
+    ) -> None:
         self._clients = clients
         self._connector = connector
         self._topic = topic
         self._slots = slots
-        self._consumer: Consumer = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+        self._clock = clock
+        self._consumer: Consumer = clients.consumer(
+            group, READ_COMMITTED, **{**BULK, "fetch_wait_max_ms": FETCH_WAIT_MS}
+        )
         self._awaited: dict[int, int] = {}
+        self._records: dict[int, SlotRecords] = {}
+        self._polled = clock()
+        self._anew_at: float | None = None
         self.caught_up: frozenset[int] = frozenset()
         self._errors: dict[int, str] = {}
 
@@ -40,38 +70,79 @@ class Follower:
         return next(iter(self._errors.values()), None)
 
     def start(self) -> None:
-        """Note how far each slot must be read before it counts as known."""
+        """Read from the beginning, and note how far each slot must be read before it counts as known."""
         try:
             self._awaited = high_watermarks(self._clients, self._topic, range(self._slots))
         except KafkaException as caught:
             raise translated(caught.args[0], "following the offsets topic") from None
+        except TimeoutError:
+            raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None
+        self._records = {slot: SlotRecords(self._connector, slot) for slot in range(self._slots)}
         self._consumer.assign([TopicPartition(self._topic, slot, 0) for slot in range(self._slots)])
-        self.caught_up = frozenset(slot for slot, high in self._awaited.items() if high == 0)
+        self._known(frozenset(slot for slot, high in self._awaited.items() if high == 0))
+        self._polled = self._clock()
+        self._anew_at = None
+
+    def start_anew(self) -> None:
+        """What is known may have holes: forget it, and read everything again."""
+        self.caught_up = frozenset()
+        self._anew_at = self._clock()
 
     def poll(self) -> list[OffsetsEntry]:
-        """What has become visible since the last call; never waits."""
-        entries: list[OffsetsEntry] = []
-        reached: set[int] = set()
-        for message in self._consumer.consume(MESSAGES_PER_POLL, 0):
-            slot, error = message.partition(), message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                self._errors[slot] = f"slot {slot}: {describe(error)}"
-                continue
+        """What has become visible since the last call; waits for nothing."""
+        now, before = self._clock(), self._polled
+        self._polled = now
+        if now - before > AWAY_SECONDS:
+            log.info("this worker stood still for %.0f s: following all slots anew", now - before)
+            self.start_anew()
+        if self._anew_at is not None and not self._started_anew(now):
+            return []
+        changed: set[int] = set()
+        while True:
+            messages = self._consumer.consume(MESSAGES_PER_POLL, 0)
+            reached: set[int] = set()
+            for slot, run in runs(messages):
+                changed.add(slot)
+                self._take(slot, run, reached)
+            if reached - self.caught_up:
+                self._known(self.caught_up | reached)
+            if len(messages) < MESSAGES_PER_POLL or self._clock() - now >= SLICE_SECONDS:
+                break
+        return [entry for slot in sorted(changed & self.caught_up) for entry in self._records[slot].restored().entries]
+
+    def _started_anew(self, now: float) -> bool:
+        assert self._anew_at is not None
+        if now < self._anew_at:
+            return False
+        try:
+            self.start()
+        except DeliveryError as error:
+            self._errors[-1] = str(error)
+            self._anew_at = self._clock() + AGAIN_SECONDS
+            return False
+        self._errors.pop(-1, None)
+        return True
+
+    def _known(self, slots: frozenset[int]) -> None:
+        self.caught_up = slots
+        for slot in slots:
+            # From here on it counts that something is no more.
+            self._records[slot].tombstones = True
+
+    def _take(self, slot: int, run: list[Message], reached: set[int]) -> None:
+        for event in self._records[slot].take(run):
+            error = event.error()
+            if error is None or error.code() != KafkaError._PARTITION_EOF:
+                self._errors[slot] = f"slot {slot}: {describe(error) if error else 'no answer'}"
+            else:
+                self._errors.pop(slot, None)
+                if (event.offset() or 0) >= self._awaited.get(slot, 0):
+                    # Only the end-of-partition event counts, not a message at the noted high watermark: compaction may
+                    # since have taken positions away in favour of copies behind it. It also tells of control records,
+                    # which are passed over in silence.
+                    reached.add(slot)
+        if run[-1].error() is None:
             self._errors.pop(slot, None)
-            if error is None:
-                entry = decode_offsets_entry(
-                    self._connector, slot, message.key(), message.value(), self._topic, message.offset()
-                )
-                if entry is not None:
-                    entries.append(entry)
-            elif message.offset() >= self._awaited.get(slot, 0):
-                # Only the end-of-partition event counts, not a message at the noted high watermark: compaction may
-                # since have taken positions away in favour of copies behind it. It also tells of control records,
-                # which are passed over in silence.
-                reached.add(slot)
-        if reached:
-            self.caught_up |= reached
-        return entries
 
     def close(self) -> None:
         self._consumer.close()

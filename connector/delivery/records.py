@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,13 @@ from typing import Any, Protocol
 from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
+
+#: The first member of a key, if it can be read without parsing it.
+_OTHER = re.compile(rb'\["[^"\\\x00-\x1f]*",')
+#: What no key of ours has unless a name of a table holds it: another way to spell the same.
+_ODD = re.compile(rb"[\s\\]")
+#: So many other connectors of a shared topic are told by their first bytes alone.
+_REMEMBERED = 100
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
 
@@ -37,6 +45,18 @@ class KafkaRecord(Protocol):
 
     @property
     def partition(self) -> int | None: ...
+
+
+class StoredMessage(Protocol):
+    """A record that was read: confluent-kafka's ``Message``."""
+
+    def topic(self) -> str | None: ...
+
+    def partition(self) -> int | None: ...
+
+    def offset(self) -> int | None: ...
+
+    def key(self) -> bytes | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +99,34 @@ def parse_json(raw: bytes) -> Any:
     return found
 
 
-def decode_offsets_entry(
-    connector: str, slot: int, key: bytes | None, value: bytes | None, topic: str = "", offset: int = -1
-) -> OffsetsEntry | None:
-    """The entry, or None for keys of other connectors and, named once, for records that nobody of us wrote.
+class OwnKeys:
+    """Which keys of the offsets topic are one connector's, told by their bytes, before anything is parsed."""
 
-    A value under our own name that cannot be read becomes one without members: who needs it refuses it by its place.
-    """
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        #: How every key begins that a version of this connector wrote.
+        self.usual = encode_offsets_key(connector, {})[:-2]
+        self._others: tuple[bytes, ...] = ()
+
+    def own(self, message: StoredMessage) -> bytes | None:
+        """The key as this connector writes it; None for other connectors', and for foreign ones, which are named."""
+        raw = message.key() or b""
+        if raw.startswith(self._others):
+            return None
+        if raw.startswith(self.usual) and not _ODD.search(raw):
+            return raw
+        other = _OTHER.match(raw)
+        if other is not None and not self.usual.startswith(other[0]):
+            self._others = (*self._others[-_REMEMBERED:], other[0])
+            return None
+        key = decode_offsets_key(
+            self._connector, message.partition() or 0, raw, message.topic() or "", message.offset() or 0
+        )
+        return None if key is None else encode_offsets_key(self._connector, key)
+
+
+def decode_offsets_key(connector: str, slot: int, key: bytes | None, topic: str, offset: int) -> dict[str, Any] | None:
+    """The key's members, or None for keys of other connectors and, named once, for what nobody of us wrote."""
     try:
         decoded = parse_json(key or b"null")
         known = isinstance(decoded, list) and len(decoded) == 2 and isinstance(decoded[0], str)
@@ -97,13 +138,27 @@ def decode_offsets_entry(
     except ValueError as error:
         _pass_over(topic, slot, offset, str(error))
         return None
+    members: dict[str, Any] = decoded[1]
+    return members
+
+
+def decode_offsets_entry(
+    connector: str, slot: int, key: bytes | None, value: bytes | None, topic: str = "", offset: int = -1
+) -> OffsetsEntry | None:
+    """The entry, or None where `decode_offsets_key` says so.
+
+    A value under our own name that cannot be read becomes one without members: who needs it refuses it by its place.
+    """
+    members = decode_offsets_key(connector, slot, key, topic, offset)
+    if members is None:
+        return None
     if value is None:
-        return OffsetsEntry(slot, decoded[1], None, topic, offset)
+        return OffsetsEntry(slot, members, None, topic, offset)
     try:
         body = parse_json(value)
     except ValueError:
         body = None
-    return OffsetsEntry(slot, decoded[1], body if isinstance(body, dict) else {}, topic, offset)
+    return OffsetsEntry(slot, members, body if isinstance(body, dict) else {}, topic, offset)
 
 
 def _is_flat(members: Any) -> bool:

@@ -1,7 +1,7 @@
 """Restore: what a newly claimed slot's predecessor delivered, after its last word has become impossible.
 
-In: slots. Out: per slot the entries that are committed, in the topic's order. Runs in a thread of its own, since two
-of its steps wait for the broker; the owner thread gets the result through a queue.
+In: slots. Out: per slot the newest committed entry of each key, in the topic's order. Runs in a thread of its own,
+since two of its steps wait for the broker; the owner thread gets the result through a queue.
 
 The order of the steps is what makes it safe; `restore` writes it down once.
 """
@@ -12,54 +12,20 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.hanging_transactions import Field, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
-from connector.delivery.records import compact_json, decode_offsets_entry
+from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
-from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2
 CALL_SECONDS = 10.0
 PARALLEL_FENCES = 8
-
-# The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing.
-FETCH_WAIT_MS = 50
-
-
-@dataclass(slots=True)
-class RestoredSlot:
-    """What a slot's partition says: the newest entry of each key that has no tombstone; ``end`` is the offset behind.
-
-    A topic that compaction has not reached for hours holds thousands of entries for each key: only the newest is kept.
-    ``owners`` are those of all entries that were read.
-    """
-
-    slot: int
-    end: int = 0
-    newest: dict[bytes, OffsetsEntry] = field(default_factory=dict)
-    owners: set[str] = field(default_factory=set)
-
-    @property
-    def entries(self) -> list[OffsetsEntry]:
-        return list(self.newest.values())
-
-    def take(self, entry: OffsetsEntry) -> None:
-        """The next entry of the partition."""
-        key = compact_json(entry.key)
-        if entry.value is None:
-            self.newest.pop(key, None)
-        else:
-            self.newest[key] = entry
-        if entry.owner is not None:
-            self.owners.add(entry.owner)
 
 
 def restore(
@@ -85,30 +51,32 @@ def restore(
     c. only now take the high watermark and read read_committed until the end-of-partition event reaches it. That
        event alone only says "last stable offset": before (a) and (b) it may stand below records that commit later.
 
-    The claim itself, step (d), is the owner thread's first transaction.
+    The claim itself, step (d), is the owner thread's first transaction. ``patience`` is for each wait in which nothing
+    comes, not for the whole: a topic may be as long as it likes.
     """
     wanted = sorted(set(slots))
-    result = {slot: RestoredSlot(slot) for slot in wanted}
-    deadline = time.monotonic() + patience
-    reader = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+    result = {slot: SlotRecords(connector, slot) for slot in wanted}
+    waited = Patience(patience)
+    reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(wanted, 0))
     try:
-        reader.assign([TopicPartition(topic, slot, 0) for slot in wanted])
-        _read(reader, connector, result, set(wanted), {}, deadline, cancelled)
-        owners = _newest_owners(result.values())
-        owners |= _uncommitted_owners(clients, connector, topic, group, result, deadline, cancelled)
-        present = present_members(clients, group, deadline)
-        _end_all(clients, Field(connector, topic, group, topics), owners - present, deadline, cancelled)
-        _wait_for_pending_commits(clients, topic, group, wanted, deadline, cancelled)
+        read_to_end(reader, result, set(wanted), {}, waited, cancelled)
+        owners = {owner for records in result.values() for owner in records.newest_owners()}
+        owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)
+        waited.renew()
+        present = present_members(clients, group, waited.deadline)
+        _end_all(clients, Field(connector, topic, group, topics), owners - present, waited.deadline, cancelled)
+        waited.renew()
+        _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)
         behind = {slot for slot in wanted if result[slot].end < ends[slot]}
-        _read(reader, connector, result, behind, ends, deadline, cancelled)
+        read_to_end(reader, result, behind, ends, waited, cancelled)
     except KafkaException as caught:
         raise translated(caught.args[0], "restoring slots") from None
     except TimeoutError:
         raise RetriableDeliveryError("restoring slots: the broker did not answer in time") from None
     finally:
         reader.close()
-    return result
+    return {slot: records.restored() for slot, records in result.items()}
 
 
 def read_committed(
@@ -121,57 +89,15 @@ def read_committed(
     patience: float = 30.0,
 ) -> dict[int, RestoredSlot]:
     """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from."""
-    found = {slot: RestoredSlot(slot) for slot in slots}
-    reader = clients.consumer(group, READ_COMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+    found = {slot: SlotRecords(connector, slot) for slot in slots}
+    reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(found, 0))
     try:
-        reader.assign([TopicPartition(topic, slot, 0) for slot in found])
-        _read(reader, connector, found, set(found), {}, time.monotonic() + patience, lambda: False)
+        read_to_end(reader, found, set(found), {}, Patience(patience), lambda: False)
     except KafkaException as caught:
         raise translated(caught.args[0], f"reading topic {topic}") from None
     finally:
         reader.close()
-    return found
-
-
-def _read(
-    reader: Consumer,
-    connector: str,
-    into: Mapping[int, RestoredSlot],
-    waiting: set[int],
-    ends: Mapping[int, int],
-    deadline: float,
-    cancelled: Callable[[], bool],
-) -> None:
-    """Read on until every waiting slot had an end-of-partition event, at or beyond its end where one is given."""
-    while waiting:
-        if cancelled():
-            raise RetriableDeliveryError("restoring was cancelled")
-        if time.monotonic() >= deadline:
-            raise RetriableDeliveryError(f"slots {sorted(waiting)} could not be read to their end in time")
-        message = reader.poll(POLL_SECONDS)
-        if message is None:
-            continue
-        slot = message.partition()
-        error = message.error()
-        if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                into[slot].end = max(into[slot].end, message.offset())
-                if message.offset() >= ends.get(slot, 0):
-                    waiting.discard(slot)
-                continue
-            if isinstance(translated(error, ""), RetriableDeliveryError):
-                continue
-            raise KafkaException(error)
-        into[slot].end = message.offset() + 1
-        entry = decode_offsets_entry(
-            connector, slot, message.key(), message.value(), message.topic() or "", message.offset()
-        )
-        if entry is not None:
-            into[slot].take(entry)
-
-
-def _newest_owners(slots: Iterable[RestoredSlot]) -> set[str]:
-    return {entry.owner for restored in slots for entry in restored.newest.values() if entry.owner is not None}
+    return {slot: records.restored() for slot, records in found.items()}
 
 
 def _uncommitted_owners(
@@ -179,22 +105,21 @@ def _uncommitted_owners(
     connector: str,
     topic: str,
     group: str,
-    committed: Mapping[int, RestoredSlot],
-    deadline: float,
+    committed: Mapping[int, SlotRecords],
+    patience: Patience,
     cancelled: Callable[[], bool],
 ) -> set[str]:
-    reader = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+    ends = high_watermarks(clients, topic, committed)
+    starts = {slot: records.end for slot, records in committed.items() if records.end < ends[slot]}
+    if not starts:
+        return set()
+    tail = {slot: SlotRecords(connector, slot, start, owners=True) for slot, start in starts.items()}
+    reader = bulk_reader(clients, group, READ_UNCOMMITTED, topic, starts)
     try:
-        tail = {slot: RestoredSlot(slot, end=restored.end) for slot, restored in committed.items()}
-        ends = high_watermarks(clients, topic, tail)
-        tail = {slot: restored for slot, restored in tail.items() if restored.end < ends[slot]}
-        if not tail:
-            return set()
-        reader.assign([TopicPartition(topic, slot, restored.end) for slot, restored in tail.items()])
-        _read(reader, connector, tail, set(tail), ends, deadline, cancelled)
-        return {owner for restored in tail.values() for owner in restored.owners}
+        read_to_end(reader, tail, set(tail), ends, patience, cancelled)
     finally:
         reader.close()
+    return {owner for records in tail.values() for owner in records.owners}
 
 
 def present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:

@@ -52,6 +52,12 @@ class SlotBook:
             changed.add(slot)
         return changed
 
+    def follow_anew(self) -> None:
+        """What was followed may have holes: it counts for nothing until each slot is read to its end again."""
+        self._followed = [SlotLedger(self.slots) for _ in range(self.slots)]
+        self._pending.clear()
+        self._caught_up.clear()
+
     def ledger(self, slot: int, table: TableName) -> Ledger | None:
         """What is committed for ``table`` in ``slot``; None while that is not known (see `follow`)."""
         own = self.own.get(slot)

@@ -87,6 +87,10 @@ class Planner:
         for plan in self._plans.values():
             plan.followed(changed)
 
+    def follow_anew(self) -> None:
+        """What was followed may have holes, since it was read late: nothing of it counts until it is followed again."""
+        self.book.follow_anew()
+
     def release(self, slots: Iterable[int]) -> None:
         """Slots that were revoked or lost, after the open transaction was committed or aborted (and
         `committed` or `aborted` called). After an unknown outcome or a fatal producer error: `forget`."""

@@ -6,6 +6,7 @@ In: the validated configuration. Out: settings, and the specs of every topic tha
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +14,18 @@ from connector.config import Configuration, StorageTopic
 from connector.delivery import DeliverySettings, KafkaClients, TopicSpec
 from connector.formats import routed_topics
 
-# Marks and positions are small and rewritten often: small segments let compaction begin.
-OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
+# Marks and positions are small and rewritten often. The broker compacts closed segments only, and usually once half of
+# them is new: small ones that are closed after ten minutes keep a slot at some megabytes. What is younger than a minute
+# is left alone, so that who follows the topic sees each record. What the worker's file says comes first.
+OFFSETS_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "4194304",
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.1",
+    "min.compaction.lag.ms": "60000",
+    "max.compaction.lag.ms": "1200000",
+}
+_LAGS = {"min.compaction.lag.ms", "max.compaction.lag.ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,9 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
             )
         )
     if output.schema_topic:
-        specs.append(TopicSpec(output.schema_topic, 1, compacted=True, config=_small(), property="scylla.schema.topic"))
+        specs.append(
+            TopicSpec(output.schema_topic, 1, compacted=True, config=_small({}), property="scylla.schema.topic")
+        )
     specs.append(_storage(configuration.worker.status, "status.storage.topic", connector_topic=None))
     specs.append(offsets_spec(configuration))
     return specs
@@ -120,11 +133,13 @@ def _storage(topic: StorageTopic, property_name: str, connector_topic: str | Non
         connector_topic or topic.name,
         topic.partitions,
         -1 if topic.replication_factor is None else topic.replication_factor,
-        {**_small(), **topic.config},
+        _small(topic.config),
         compacted=True,
         property=property_name,
     )
 
 
-def _small() -> dict[str, str]:
-    return dict(OFFSETS_CONFIG)
+def _small(given: Mapping[str, str]) -> dict[str, str]:
+    # A broker refuses bounds that contradict each other: one of ours must not meet one that was given.
+    ours = OFFSETS_CONFIG.keys() - (_LAGS if _LAGS & given.keys() else set())
+    return {name: value for name, value in OFFSETS_CONFIG.items() if name in ours} | dict(given)

@@ -154,6 +154,8 @@ class Worker:
     def _follow(self) -> None:
         before = self.follower.caught_up
         entries = self.follower.poll()
+        if before - self.follower.caught_up:
+            self._slots.follow_anew()
         if entries or self.follower.caught_up != before:
             self._slots.follow(entries, self.follower.caught_up)
         self._following.is_now(self.follower.last_error)
@@ -189,6 +191,8 @@ class Worker:
         if self.delivery.is_open:
             self.transactions.abort(LostClaim("thrown out of the group"))
         self._let_go(slots)
+        # Whoever was thrown out was away, perhaps for long.
+        self.follower.start_anew()
 
     def _let_go(self, slots: frozenset[int]) -> None:
         log.info("released slots %s", _ranges(slots))

@@ -10,9 +10,8 @@ from connector.delivery.clients import READ_COMMITTED, high_watermarks
 from connector.delivery.follow import Follower
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
-from connector.delivery.restore import RestoredSlot, restore
+from connector.delivery.restore import restore
 from connector.errors import DeliveryError
-from connector.offsets_entry import OffsetsEntry
 from tests.delivery.conftest import SLOTS, World, mark
 from tests.servers.patience import until
 
@@ -53,17 +52,6 @@ def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_no
     stranger.commit()
     stranger.close()
     assert restored(world) == {0: [3], 1: [], 2: [3]}
-
-
-def test_of_each_key_the_newest_entry_is_kept_and_none_behind_a_tombstone() -> None:
-    slot = RestoredSlot(0)
-    for entry in (mark(0, "a", 1), mark(0, "b", 2), mark(0, "c", 3)):
-        slot.take(entry)
-    assert [entry.value for entry in slot.entries] == [mark(0, "c", 3).value]
-    assert slot.owners == {"a", "b", "c"}
-    # Whatever stood there before, a tombstone removes it: also a value that nobody can read.
-    slot.take(OffsetsEntry(0, mark(0, "c", 3).key, None))
-    assert slot.entries == []
 
 
 def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World) -> None:
@@ -123,4 +111,32 @@ def test_a_follower_knows_a_slot_only_behind_everything_that_was_in_it(world: Wo
     until(lambda: 0 in follower.caught_up, step=step)
     assert seen == [7]
     dead.close()
+    follower.close()
+
+
+def test_a_follower_that_was_away_for_long_begins_anew(world: World) -> None:
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery.commit([mark(0, "w", 1)])
+    delivery.commit([mark(0, "w", 2), mark(1, "w", 2)])
+    now = 0.0
+    follower = Follower(world.clients, "c", world.offsets, world.group + "-follow", SLOTS, clock=lambda: now)
+    follower.start()
+    seen: list[tuple[int, int]] = []
+
+    def step() -> None:
+        seen.extend((entry.slot, entry.value["read_to"]) for entry in follower.poll() if entry.value)
+
+    until(lambda: len(follower.caught_up) == SLOTS, step=step)
+    assert seen == [(0, 2), (1, 2)], "of each key the newest, once the slot was read to its end"
+    now += 20
+    step()
+    assert len(follower.caught_up) == SLOTS
+    now += 31
+    assert follower.poll() == [] and not follower.caught_up & {0, 1}, "what is known may have holes"
+    until(lambda: len(follower.caught_up) == SLOTS, step=step)
+    assert seen == [(0, 2), (1, 2)] * 2
+    follower.start_anew()
+    assert not follower.caught_up
+    until(lambda: len(follower.caught_up) == SLOTS, step=step)
     follower.close()

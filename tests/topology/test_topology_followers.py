@@ -47,6 +47,24 @@ def test_a_slot_is_not_believed_before_its_end_was_reached() -> None:
     assert fresh.plan.reached(parent, 1_500)
 
 
+def test_what_was_followed_late_counts_for_nothing_until_it_is_followed_again() -> None:
+    mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(1_900, 1_500, 1_000, "x"))
+    after = tablets(1_500, A, LEFT, RIGHT, C, D)
+    low = position_entry(0, PositionKey(TABLE, B), Position(1_100))
+    follower = Single(FOUR, after, now=2_000, own=[], claim=False, records=[mark, low])
+    (parent,) = [state for state in follower.plan.states() if state.group.streams == (B,)]
+    follower.planner.follow([position_entry(0, PositionKey(TABLE, B), None)], [0])
+    assert follower.plan.reached(parent, 1_500)
+    follower.planner.follow_anew()
+    assert not follower.plan.reached(parent, 1_500)
+    follower.planner.follow([mark, low], [])
+    assert not follower.plan.reached(parent, 1_500)
+    follower.planner.follow([], [0])
+    assert not follower.plan.reached(parent, 1_500)
+    follower.planner.follow([position_entry(0, PositionKey(TABLE, B), None)], [0])
+    assert follower.plan.reached(parent, 1_500)
+
+
 def test_a_torn_group_is_drained_with_its_last_stream() -> None:
     group = tuple(sorted(make_stream(100, number, 0) for number in (1, 2, 3)))
     generation, after = vnode_set(1_000, {100: group}), vnode_set(1_500, {100: [make_stream(100, 9, 0)]})

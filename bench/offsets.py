@@ -1,0 +1,91 @@
+"""Restoring: an offsets topic that compaction has not reached, half of it a neighbour's, read as a worker reads it.
+
+`--records N` of each (2,000,000). The reading process measures itself: processor time of all its threads, and how much
+memory it took beyond what it had before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from connector.delivery import KafkaClients, encode_offsets_key, restore
+from connector.table_name import TableName
+from connector.topology import Mark, MarkKey, mark_entry
+from embedded.kafka import EmbeddedKafka
+
+TOPIC = "positions"
+SLOTS = 25
+TABLES = 50
+OWN, NEIGHBOUR = "mine", "neighbour"
+#: Nothing is compacted: each key stays there as often as it was written.
+UNCOMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(2**30), "min.cleanable.dirty.ratio": "0.99"}
+
+
+def main() -> dict[str, str]:
+    parser = argparse.ArgumentParser(prog="python -m bench offsets", description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000, metavar="N")
+    records: int = parser.parse_args().records
+    with EmbeddedKafka() as kafka:
+        written = _write(kafka.bootstrap_servers, records)
+        reader = [sys.executable, "-c", "from bench.offsets import measure; measure()", kafka.bootstrap_servers]
+        found = json.loads(subprocess.run(reader, check=True, stdout=subprocess.PIPE).stdout)
+    rate = written * 2 / found["cpu"] / 1000
+    return {
+        "stored records, of this connector and of a neighbour": f"{written:,} each, {found['entries']:,} keys of ours",
+        "restored in": f"{found['cpu']:.1f} CPU-seconds, {rate:.0f}k records per CPU-second",
+        "memory beyond the base": f"{found['memory']:.0f} MiB",
+    }
+
+
+def _write(bootstrap: str, records: int) -> int:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(TOPIC, SLOTS, 1, config=UNCOMPACTED)])[TOPIC].result(timeout=60)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "transactional.id": "bench",
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 100_000,
+        }
+    )
+    producer.init_transactions(60)
+    written = 0
+    while written < records:
+        read_to = 1_795_000_000_000 + written
+        producer.begin_transaction()
+        for slot in range(SLOTS):
+            for number in range(TABLES):
+                for owner in (OWN, NEIGHBOUR):
+                    key = MarkKey(TableName("shop", f"orders_{number}"), slot, SLOTS)
+                    entry = mark_entry(
+                        key, Mark(read_to, 1_790_000_000_000, 1_790_000_000_000, f"{owner}-0123456789ab")
+                    )
+                    value = json.dumps(entry.value, separators=(",", ":")).encode()
+                    producer.produce(TOPIC, value, encode_offsets_key(owner, entry.key), partition=slot)
+            producer.poll(0)
+        producer.commit_transaction()
+        written += SLOTS * TABLES
+    return written
+
+
+def measure() -> None:
+    """In a process of its own, whose base is what it takes to be about to restore."""
+    clients = KafkaClients({"bootstrap.servers": sys.argv[1]})
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    slots = restore(clients, connector=OWN, topic=TOPIC, group="bench", slots=range(SLOTS))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    figures = {
+        "entries": sum(len(slot.entries) for slot in slots.values()),
+        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "memory": (after.ru_maxrss - before.ru_maxrss) / 1024,
+    }
+    print(json.dumps(figures))
