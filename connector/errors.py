@@ -18,6 +18,7 @@ translate foreign errors into these at their border.
     │   ├── TransactionAborted      the open transaction must be aborted and its records read again
     │   ├── ProducerFenced          another process took over our transactional id: new producer, restore, go on
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
+    │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
@@ -117,6 +118,10 @@ class ProducerFenced(DeliveryError):
 
 class UnknownOutcome(DeliveryError):
     """It is not known whether a commit happened: only restoring from the topic tells."""
+
+
+class ForeignGroup(DeliveryError):
+    """Others that do not share our slots run the connector of this name: what both deliver would be there twice."""
 
 
 class FatalDeliveryError(DeliveryError):

@@ -6,12 +6,14 @@ from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaCl
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS, translated
 from connector.delivery.follow import Follower
+from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.membership import Membership
 from connector.delivery.producer import ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     KafkaRecord,
     OutgoingRecord,
     compact_json,
+    decode_offsets_entry,
     encode_offsets_key,
     parse_json,
     record_size,
@@ -19,7 +21,7 @@ from connector.delivery.records import (
 from connector.delivery.registry import SchemaRegistry
 from connector.delivery.restore import present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
-from connector.delivery.topic_reader import read_topic
+from connector.delivery.topic_reader import read_topic, scan_partition
 from connector.delivery.topics import TopicFacts, TopicSpec, check_topics, ensure_topics, topic_partitions
 from connector.delivery.transaction import Delivery, DeliverySettings
 
@@ -32,6 +34,7 @@ __all__ = [
     "Delivery",
     "DeliverySettings",
     "Follower",
+    "GroupMember",
     "KafkaClients",
     "KafkaRecord",
     "Membership",
@@ -45,14 +48,18 @@ __all__ = [
     "check_topics",
     "compact_json",
     "dead_letter_record",
+    "decode_offsets_entry",
     "encode_offsets_key",
     "ensure_topics",
+    "group_members",
+    "listed_groups",
     "parse_json",
     "present_members",
     "read_committed",
     "read_topic",
     "record_size",
     "restore",
+    "scan_partition",
     "topic_partitions",
     "translated",
 ]

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery.clients import KafkaClients, high_watermarks
+from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.errors import RetriableDeliveryError
 
 POLL_SECONDS = 0.2
+SCANNED_AT_ONCE = 2_000
 
 
 class StoredRecord(NamedTuple):
@@ -52,6 +53,49 @@ def read_topic(
                 waiting.discard(message.partition())
             elif not isinstance(translated(message.error(), ""), RetriableDeliveryError):
                 raise KafkaException(message.error())
+    except KafkaException as caught:
+        raise translated(caught.args[0], f"reading topic {topic}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
+    finally:
+        consumer.close()
+
+
+def scan_partition(
+    clients: KafkaClients, topic: str, partition: int, group: str, prefix: bytes, start: int, patience: float = 30.0
+) -> tuple[list[StoredRecord], int]:
+    """The records whose keys begin with ``prefix``, from ``start`` to the high watermark as of now, and that offset.
+
+    Read uncommitted: for records that are written without a transaction, and must not wait for those of others.
+    """
+    consumer = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
+    found: list[StoredRecord] = []
+    try:
+        end = high_watermarks(clients, topic, [partition])[partition]
+        if start >= end:
+            return found, end
+        consumer.assign([TopicPartition(topic, partition, start)])
+        at, heard = start, time.monotonic()
+        while at < end:
+            messages = consumer.consume(SCANNED_AT_ONCE, POLL_SECONDS)
+            if any(message.error() is None for message in messages):
+                heard = time.monotonic()
+            elif time.monotonic() - heard >= patience:
+                raise RetriableDeliveryError(f"topic {topic}, partition {partition} could not be read to its end")
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    at = message.offset() + 1
+                    key = message.key()
+                    if key is not None and key.startswith(prefix):
+                        found.append(
+                            StoredRecord(partition, key, message.value(), message.timestamp()[1], message.offset())
+                        )
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    at = max(at, message.offset())
+                elif not isinstance(translated(error, ""), RetriableDeliveryError):
+                    raise KafkaException(error)
+        return found, end
     except KafkaException as caught:
         raise translated(caught.args[0], f"reading topic {topic}") from None
     except TimeoutError:

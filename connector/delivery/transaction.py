@@ -181,9 +181,7 @@ class Delivery:
         ``slots``: further slots that have something in this transaction.
         """
         producer = self._opened()
-        if self._membership.member_id != self._member_at_begin or not self._member_at_begin:
-            # Thrown out and back in between begin and now: others may have read, and moved, our slots meanwhile.
-            raise LostClaim("membership changed since the transaction began")
+        self._still_member()
         named = self._touched.union(slots, (entry.slot for entry in entries))
         deadline = self._clock() + self.settings.transaction_timeout_ms / 1000
         try:
@@ -199,7 +197,11 @@ class Delivery:
             producer.flush(deadline)
             if named:
                 offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(named)]
-                producer.send_offsets(offsets, self._membership.metadata())
+                # Taken before the last look at it: of a worker that was thrown out during the flush they name no
+                # member at all, and a broker believes those.
+                membership = self._membership.metadata()
+                self._still_member()
+                producer.send_offsets(offsets, membership)
             producer.commit()
         except (DeliveryError, LostClaim) as error:
             self.last_failure = producer.failure or (self._plain.failure if self._plain else None)
@@ -225,6 +227,11 @@ class Delivery:
             self._forget()
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _still_member(self) -> None:
+        if self._membership.member_id != self._member_at_begin or not self._member_at_begin:
+            # Thrown out, and perhaps back in: others may have read, and moved, our slots meanwhile.
+            raise LostClaim("membership changed since the transaction began")
 
     def _own(self) -> dict[str, Any]:
         # A batch of records must fit the smallest topic's limit, or all of its records are refused together.

@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException
-
 from connector.config import Configuration
 from connector.delivery import (
     KafkaClients,
@@ -21,13 +19,11 @@ from connector.delivery import (
     TransactionalProducer,
     compact_json,
     encode_offsets_key,
-    present_members,
     read_committed,
     restore,
     topic_partitions,
-    translated,
 )
-from connector.errors import CdcError, RetriableDeliveryError
+from connector.errors import CdcError
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.timeuuid import LAST_MS
@@ -43,11 +39,11 @@ from connector.topology import (
     parse_position,
     position_entry,
 )
+from connector.worker.one_group import OneGroup
 from connector.worker.settings import kafka_clients, offsets_spec
 
 log = logging.getLogger(__name__)
 
-CALL_SECONDS = 15.0
 PATIENCE = 60.0
 
 
@@ -82,21 +78,14 @@ class Positions:
         return self._slots(self._committed())
 
     def refuse_while_running(self) -> None:
-        """Raises when the group has members."""
-        members = self.members()
+        """Raises when its group has members, or any other group that runs the connector of this name."""
+        if self.topic not in topic_partitions(self._clients.admin()):
+            return
+        members = OneGroup(self._configuration, self._clients, "").running()
         if members:
             raise CdcError(
                 f"connector {self._name} is running ({', '.join(sorted(members))}): stop all of its workers first"
             )
-
-    def members(self) -> set[str]:
-        group = self._configuration.group
-        try:
-            return present_members(self._clients, group, time.monotonic() + CALL_SECONDS)
-        except KafkaException as caught:
-            raise translated(caught.args[0], f"describing group {group}") from None
-        except TimeoutError:
-            raise RetriableDeliveryError(f"describing group {group}: the broker did not answer in time") from None
 
     # -- moving ----------------------------------------------------------------------------------------------
 

@@ -64,6 +64,10 @@ def run_worker(configuration: Configuration, index: int, stop: threading.Event, 
     try:
         _turn(worker, stop, report, status_topic)
         return 0
+    except ConfigurationError as error:
+        report({"event": "configuration", "problems": [str(problem) for problem in error.problems]})
+        log.error("%s", error)
+        return 2
     except FatalDeliveryError as error:
         report({"event": "end", "cause": type(error).__name__, "error": str(error)})
         log.error("%s", error)

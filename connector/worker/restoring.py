@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
 from connector.delivery import KafkaClients, RestoredSlot, restore
-from connector.errors import FatalSourceError
+from connector.errors import ConfigurationError, FatalSourceError, ForeignGroup
 from connector.source import (
     Background,
     Chores,
@@ -29,10 +30,18 @@ from connector.source import (
 )
 from connector.table_name import TableName
 from connector.topology import SlotsPlan
+from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.schemas import last_versions
 
 log = logging.getLogger(__name__)
+
+# How long a worker waits for another group to go, in session timeouts: a member that was killed is one until its own
+# ends. Not all wait equally long, so that of two that were started together one stays; one that has run already has the
+# longer breath.
+FIRST_BREATH = (1.2, 2.0)
+LONG_BREATH = (2.5, 3.0)
+FOREIGN_PAUSE = 1.0
 
 CLAIMS = Purpose("claims", "slots assigned to this worker are not restored", "their streams are not read")
 
@@ -63,8 +72,14 @@ class Restoring:
         pipeline: Pipeline,
         chores: Chores,
         background: Background,
+        one_group: OneGroup,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._one_group = one_group
+        self._session = configuration.worker.session_timeout_ms / 1000
+        self._breath = self._session * random.uniform(*FIRST_BREATH)
+        self._foreign_since: float | None = None
+        self._refused: ConfigurationError | None = None
         self._configuration = configuration
         self._clients = clients
         self._connection = connection
@@ -109,7 +124,9 @@ class Restoring:
             self._task.dismiss()
 
     def tick(self) -> None:
-        """Try again what failed."""
+        """Try again what failed. Raises ConfigurationError when another group runs the connector, and stays."""
+        if self._refused is not None:
+            raise self._refused
         now = self._monotonic()
         due = [slots for at, slots in self._again if at <= now]
         self._again = [(at, slots) for at, slots in self._again if at > now]
@@ -118,6 +135,8 @@ class Restoring:
 
     def _read(self, wanted: frozenset[int], ticket: int) -> _Restored:
         connector, group = self._configuration.connector, self._configuration.group
+        # First of all: what comes next takes the transactional ids of former owners.
+        self._one_group.take()
         slots = restore(
             self._clients,
             connector=connector.name,
@@ -141,9 +160,14 @@ class Restoring:
         if found is None:
             # Whatever it is: slots that are ours and that nobody restores would stand still for ever.
             self._task.failed(error or "no answer")
-            self._again.append((self._monotonic() + self._task.pause(), still))
+            pause = self._task.pause()
+            if isinstance(error, ForeignGroup):
+                pause = min(pause, FOREIGN_PAUSE)
+                self._look_at_patience(error)
+            self._again.append((self._monotonic() + pause, still))
             return
         self._task.worked()
+        self._foreign_since, self._breath = None, self._session * random.uniform(*LONG_BREATH)
         self.forget(still)
         self._tables.recorded_versions(found.versions)
         for table in found.described:
@@ -154,6 +178,13 @@ class Restoring:
             self._planner.restore(slot, entries)
             for gone in expired(entries, self._tables, now):
                 self._report_expired(gone)
+
+    def _look_at_patience(self, error: ForeignGroup) -> None:
+        now = self._monotonic()
+        if self._foreign_since is None:
+            self._foreign_since = now
+        if now - self._foreign_since >= self._breath:
+            self._refused = self._one_group.refused(error)
 
     def _report_expired(self, gone: Expired) -> None:
         """Once for each stream: a slot that comes back, or a restore that is repeated, is no news."""

@@ -24,6 +24,7 @@ from connector.source import (
     reading_settings,
 )
 from connector.topology import Planner
+from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings
@@ -71,7 +72,8 @@ def build_worker(
         session_timeout_ms=configuration.worker.session_timeout_ms,
         instance_id=who.instance_id,
     )
-    restoring = Restoring(configuration, clients, connection, planner, tables, pipeline, chores, background)
+    one_group = OneGroup(configuration, clients, who.client_id)
+    restoring = Restoring(configuration, clients, connection, planner, tables, pipeline, chores, background, one_group)
     smallest = min((facts.max_message_bytes for facts in topics.values()), default=1_048_588)
     delivery = Delivery(
         clients,

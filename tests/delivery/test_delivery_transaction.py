@@ -92,6 +92,27 @@ def test_a_membership_that_changed_since_begin_is_never_committed(world: World) 
     assert keys(world.read(world.data)) == []
 
 
+def test_who_is_thrown_out_while_its_records_are_sent_commits_nothing(world: World) -> None:
+    """The group's metadata name no member then, and a broker takes them for those of somebody outside of any group."""
+
+    class ThrownOut:
+        member_id = "first"
+
+        def metadata(self) -> object:
+            self.member_id = ""
+            return world.clients.consumer(world.group, READ_COMMITTED).consumer_group_metadata()
+
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery._membership = ThrownOut()
+    delivery.add(0, records(world, "a"))
+    membership.close()
+    with pytest.raises(LostClaim):
+        delivery.commit([mark(0, "w")])
+    delivery.abort()
+    assert keys(world.read(world.data)) == []
+
+
 def test_a_fenced_producer_says_so_and_a_new_one_goes_on(world: World) -> None:
     membership, _ = world.member("w")
     delivery = world.delivery(membership, "w")
