@@ -11,6 +11,7 @@ import json
 import logging
 import sys
 import traceback
+from dataclasses import dataclass
 from typing import IO, Any
 
 from connector.secrets import filtered, scrub, scrubbed
@@ -21,10 +22,28 @@ _OUR_LOGGERS = ("connector", "smt", "spark_jobs", "embedded")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def set_up_logging(log_format: str = "human", *, debug: bool = False, stream: IO[str] | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """The worker process whose log lines these are: several write to one terminal, and many processes to one index."""
+
+    connector: str
+    worker: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}/{self.worker}"
+
+
+def set_up_logging(
+    log_format: str = "human",
+    *,
+    debug: bool = False,
+    stream: IO[str] | None = None,
+    speaker: Speaker | None = None,
+) -> None:
     """Replaces whatever logging was set up before. Other packages' chatter begins at warnings."""
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
-    handler.setFormatter(JsonFormatter(debug) if log_format == "json" else HumanFormatter(debug))
+    made = JsonFormatter if log_format == "json" else HumanFormatter
+    handler.setFormatter(made(debug, speaker))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -32,6 +51,8 @@ def set_up_logging(log_format: str = "human", *, debug: bool = False, stream: IO
         logging.getLogger(name).setLevel(logging.DEBUG if debug else logging.INFO)
     # What the CQL driver sees of nodes that come and go is told by our own reads, with what is done about it.
     logging.getLogger("cassandra").setLevel(logging.WARNING if debug else logging.CRITICAL)
+    # What is wrong with somebody's request is answered to him.
+    logging.getLogger("tornado").setLevel(logging.INFO if debug else logging.CRITICAL)
     logging.captureWarnings(True)
 
 
@@ -42,9 +63,9 @@ def filter_stderr() -> None:
 
 
 class _Formatter(logging.Formatter):
-    def __init__(self, debug: bool) -> None:
+    def __init__(self, debug: bool, speaker: Speaker | None = None) -> None:
         super().__init__()
-        self._debug = debug
+        self._debug, self._speaker = debug, speaker
 
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         return {name: value for name, value in vars(record).items() if name not in _STANDARD}
@@ -58,11 +79,12 @@ class _Formatter(logging.Formatter):
 
 
 class HumanFormatter(_Formatter):
-    """`2024-05-01 12:00:00.123 INFO connector.worker: message name=value`."""
+    """`2024-05-01T12:00:00.123+02:00 INFO [orders/0] connector.worker: message name=value`; the name is a worker's."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.datetime.fromtimestamp(record.created).isoformat(sep=" ", timespec="milliseconds")
-        text = f"{moment} {record.levelname} {record.name}: {record.getMessage()}"
+        moment = datetime.datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")
+        who = f"[{self._speaker}] " if self._speaker else ""
+        text = f"{moment} {record.levelname} {who}{record.name}: {record.getMessage()}"
         text += "".join(f" {name}={value}" for name, value in self._fields(record).items())
         error = self._error(record)
         if error is not None:
@@ -82,6 +104,8 @@ class JsonFormatter(_Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self._speaker:
+            event |= {"connector": self._speaker.connector, "worker": self._speaker.worker}
         event |= {name: value for name, value in self._fields(record).items() if name not in event}
         error = self._error(record)
         if error is not None:

@@ -9,7 +9,7 @@ from connector.cli.configuration import add_configuration_arguments, load_config
 from connector.cli.output import Output
 
 if TYPE_CHECKING:
-    from connector.worker.status_document import HeldStatus, StatusReport
+    from connector.worker.status_document import HeldStatus, ReportedWorker, StatusReport
 
 
 class StatusCommand:
@@ -20,14 +20,15 @@ class StatusCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.worker.reports import status_report
+        from connector.worker.state import State
 
         report = status_report(load_configuration(args))
         output.result(report.document(), _text(report))
-        return 0
+        return 1 if report.state is State.FAILED else 0
 
 
 def _text(report: StatusReport) -> str:
-    lines = [f"connector {report.connector}: {report.state.value}"]
+    lines = [f"connector {report.connector}: {report.state.value}{_servers(report)}"]
     for name, table in report.tables.items():
         lag = "" if table.lag_ms is None else f", {table.lag_ms / 1000:.1f} s behind"
         lines.append(f"  table {name}: {table.state.value}{lag}, {table.records} records")
@@ -47,7 +48,7 @@ def _text(report: StatusReport) -> str:
     about_tables = {text for table in report.tables.values() for text in table.failing}
     for worker in report.workers:
         state = f"gone for {worker.age_ms / 1000:.0f} s" if worker.stale else worker.state.value
-        lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots")
+        lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots{_place(worker)}")
         if worker.stale:
             continue
         lines += [f"    fails: {each.text}" for each in worker.background if each.text not in about_tables]
@@ -55,6 +56,25 @@ def _text(report: StatusReport) -> str:
         lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]
     lines += [f"  warning: {warning}" for warning in report.warnings]
     return "\n".join(lines)
+
+
+def _servers(report: StatusReport) -> str:
+    """Both servers' versions, as the workers that run now saw them; several during an upgrade."""
+    running = [worker for worker in report.workers if not worker.stale]
+    scylla = sorted({worker.scylla_version for worker in running if worker.scylla_version})
+    kafka = sorted({worker.kafka_version for worker in running if worker.kafka_version})
+    named = [f"{name} {', '.join(found)}" for name, found in (("ScyllaDB", scylla), ("Kafka", kafka)) if found]
+    return f" ({'; '.join(named)})" if named else ""
+
+
+def _place(worker: ReportedWorker) -> str:
+    """Where it runs, since when, and which version; workers before 0.2 do not say."""
+    if not worker.host:
+        return ""
+    from connector.source import instant
+
+    since = instant(worker.started_ms / 1000)
+    return f", on {worker.host}, pid {worker.pid}, version {worker.version}, since {since}"
 
 
 def _held(held: HeldStatus) -> str:

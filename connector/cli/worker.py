@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import Any
 
-from connector.cli.logs import filter_stderr, set_up_logging
+from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt, scrubbed
 from connector.worker.order import WorkerOrder
 
@@ -34,7 +34,8 @@ def main() -> None:
     order = pickle.load(sys.stdin.buffer)
     assert isinstance(order, WorkerOrder)
     adopt(order.secrets)
-    set_up_logging(order.log_format, debug=order.debug)
+    speaker = Speaker(order.configuration.connector.name, order.index)
+    set_up_logging(order.log_format, debug=order.debug, speaker=speaker)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: _stop(stop))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides

@@ -19,6 +19,7 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.registry import SchemaRegistry
+from connector.delivery.release import broker_release
 from connector.delivery.restore import present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.topic_reader import read_topic, scan_partition
@@ -45,6 +46,7 @@ __all__ = [
     "TopicFacts",
     "TopicSpec",
     "TransactionalProducer",
+    "broker_release",
     "check_topics",
     "compact_json",
     "dead_letter_record",

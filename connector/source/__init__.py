@@ -15,6 +15,7 @@ from connector.source.pages import Row
 from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
 from connector.source.reading import Postponed, Reading
+from connector.source.server_release import server_release
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
@@ -61,5 +62,6 @@ __all__ = [
     "reading_settings",
     "ring_tokens",
     "scan",
+    "server_release",
     "token_ranges",
 ]

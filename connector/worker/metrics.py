@@ -5,14 +5,16 @@ In: the supervisor's status. Out: the page for `/metrics`. The names are documen
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from connector.secrets import scrub
-from connector.worker.status_document import RunningWorker, ServiceStatus, TableStatus, WorkerStatus
+from connector.worker.status_document import HistogramStatus, RunningWorker, ServiceStatus, TableStatus, WorkerStatus
 
 PREFIX = "scylla_cdc_"
 
@@ -44,6 +46,23 @@ class StatusCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status()
+        for family in self._families(status):
+            # Several connectors are scraped into one database: their figures must not meet.
+            family.samples = [
+                sample._replace(labels={"connector": scrub(status.connector), **sample.labels})
+                for sample in family.samples
+            ]
+            yield family
+
+    def _families(self, status: ServiceStatus) -> Iterator[Metric]:
+        build = (status.version, ".".join(map(str, sys.version_info[:3])))
+        text = "The version that runs; always 1."
+        yield _gauge("build_info", text, [(build, 1)], ["version", "python_version"])
+        servers = [((str(w.index), w.scylla_version or "", w.kafka_version or ""), 1) for w in status.workers]
+        text = "The servers that the worker found at its start, as far as they say; always 1."
+        yield _gauge("servers_info", text, servers, ["worker", "scylla_version", "kafka_version"])
+        text = "When this process was started."
+        yield _gauge("start_time_seconds", text, [((), status.started_ms / 1000)])
         yield _gauge("workers", "Worker processes running.", [((), status.workers_running)])
         yield _counter("worker_restarts", "Worker processes that ended.", [((), status.restarts)])
         workers = status.workers
@@ -63,6 +82,8 @@ class StatusCollector(Collector):
         yield _gauge("background_failing_seconds", text, failing, labels)
         ages = [((str(w.index),), w.last_report_age_seconds) for w in workers]
         yield _gauge("report_age_seconds", "Time since the worker last said how it is.", ages, label)
+        sizes = [((str(w.index),), w.delivery.transaction_records) for w in workers]
+        yield _histogram("transaction_records", "Records of committed transactions with data.", sizes, label)
         yield from _tables(workers)
 
 
@@ -82,6 +103,11 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
         yield _gauge(name, text, [(key, figure(table)) for key, table in rows], labels)
     late = [((*key, what), count) for key, table in rows for what, count in sorted(table.late_changes.items())]
     yield _counter("late_changes", "Batches that came into streams after their end.", late, [*labels, "outcome"])
+    latencies = [(key, table.latency_seconds) for key, table in rows]
+    text = "From the write time in the log to the commit of its record; a batch of the log counts once."
+    yield _histogram("delivery_latency_seconds", text, latencies, labels)
+    sizes = [(key, table.batch_rows) for key, table in rows]
+    yield _histogram("batch_rows", "Log rows of delivered batches: the rows of one write.", sizes, labels)
     skipped = [((*key, kind), count) for key, table in rows for kind, count in sorted(table.skipped.items())]
     yield _counter("skipped", "Changes without a record, by configuration.", skipped, [*labels, "kind"])
 
@@ -93,6 +119,18 @@ def metrics_page(status: Callable[[], ServiceStatus]) -> bytes:
 
 
 Samples = Sequence[tuple[tuple[str, ...], float]]
+
+
+def _histogram(
+    name: str, text: str, samples: Sequence[tuple[tuple[str, ...], HistogramStatus | None]], labels: list[str]
+) -> Metric:
+    family = HistogramMetricFamily(PREFIX + name, text, labels=labels)
+    for key, found in samples:
+        if found is not None:
+            bounds = [*(repr(float(bound)) for bound in found.bounds), "+Inf"]
+            buckets = list(zip(bounds, accumulate(found.counts), strict=False))
+            family.add_metric([scrub(label) for label in key], buckets, found.sum)
+    return family
 
 
 def _gauge(name: str, text: str, samples: Samples, labels: list[str] | None = None) -> Metric:

@@ -27,6 +27,7 @@ from connector.errors import (
 from connector.formats import Encoder
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
 from connector.table_name import TableName
+from connector.worker.about import about
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, offsets_spec, topic_specs
 from connector.worker.slots import slots_in_force
@@ -80,7 +81,7 @@ def run_worker(configuration: Configuration, index: int, stop: threading.Event, 
 
 
 def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: StatusTopic) -> None:
-    snapshots = Snapshots(worker)
+    snapshots = Snapshots(worker, about(worker.connection, worker.clients))
     worker.start()
     due = 0.0
     while not stop.is_set():

@@ -10,6 +10,7 @@ from collections import defaultdict
 
 from connector.source import STREAM_SETS, Failing, instant
 from connector.topology import Reason, TableState, Waiting, visible_to
+from connector.worker.about import About
 from connector.worker.state import State
 from connector.worker.status_document import (
     DeliveryStatus,
@@ -30,8 +31,9 @@ LISTED = 20
 class Snapshots:
     """Of one worker. It remembers the last position of each table that was known."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, about: About) -> None:
         self._worker = worker
+        self._about = about
         self._positions: dict[str, int] = {}
 
     def take(self) -> WorkerStatus:
@@ -45,6 +47,12 @@ class Snapshots:
             worker=worker.who.client_id,
             index=worker.who.index,
             connector=connector.name,
+            host=self._about.host,
+            pid=self._about.pid,
+            version=self._about.version,
+            started_ms=self._about.started_ms,
+            scylla_version=self._about.scylla_version,
+            kafka_version=self._about.kafka_version,
             fingerprint=worker.configuration.fingerprint(),
             tables_configured=tuple(sorted(tables)),
             time_ms=int(time.time() * 1000),
@@ -63,6 +71,7 @@ class Snapshots:
                 aborts=worker.delivery.aborts,
                 open=worker.delivery.is_open,
                 rebalances=worker.membership.rebalances,
+                transaction_records=worker.transactions.measures.records.status(),
             ),
             retrying=_retrying(worker),
             polls=tuple(
@@ -93,6 +102,7 @@ class Snapshots:
 
     def _table(self, plan: TableState, held: list[Waiting], now: int) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
+        measures = worker.transactions.measures
         failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
         groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
         position = visible_to(plan)
@@ -116,6 +126,8 @@ class Snapshots:
             expired=sum(where[0] == table for where in worker.restoring.expired),
             held=tuple(map(_held, held[:LISTED])),
             held_count=len(held),
+            latency_seconds=measures.latency[name].status() if name in measures.latency else None,
+            batch_rows=measures.rows[name].status() if name in measures.rows else None,
         )
 
     def _lag(self, name: str, position: int | None, now: int) -> int | None:

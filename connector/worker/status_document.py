@@ -1,7 +1,8 @@
 """The documents of the status: what `/status`, `/health`, the status topic and `scylla-cdc status --json` hold.
 
 They are a public contract: names are never changed, members only added. The status topic may hold documents of other
-versions: members that are not known here are ignored, missing ones have defaults, but for those that every version has.
+versions: members that are not known here are kept as they are, missing ones have defaults, but for those that every
+version has.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MOST_SLOTS = 1_000_000
 class Document(BaseModel):
     """Frozen; `document` is its JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     def document(self) -> dict[str, Any]:
         """Plain data, with the members that were given."""
@@ -37,6 +38,14 @@ class HeldStatus(Document):
     waits_for: tuple[str, ...] = ()
     waits_for_slot: int | None = None
     note: str | None = None
+
+
+class HistogramStatus(Document):
+    """Counts by upper bound, the last one behind all bounds; not cumulative."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum: float
 
 
 class TableStatus(Document):
@@ -58,6 +67,8 @@ class TableStatus(Document):
     expired: int = 0
     held: tuple[HeldStatus, ...] = ()
     held_count: int = 0
+    latency_seconds: HistogramStatus | None = None
+    batch_rows: HistogramStatus | None = None
 
     @property
     def has_figures(self) -> bool:
@@ -85,6 +96,7 @@ class DeliveryStatus(Document):
     aborts: int = 0
     open: bool = False
     rebalances: int = 0
+    transaction_records: HistogramStatus | None = None
 
 
 class RetryStatus(Document):
@@ -125,6 +137,12 @@ class WorkerStatus(Document):
     worker: str
     index: int = 0
     connector: str = ""
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    started_ms: int = 0
+    scylla_version: str | None = None
+    kafka_version: str | None = None
     fingerprint: str
     tables_configured: tuple[str, ...]
     time_ms: int
@@ -162,6 +180,11 @@ class RunningWorker(WorkerStatus):
 class ServiceStatus(Document):
     """`/status`: all workers of one `scylla-cdc run`."""
 
+    connector: str = ""
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    started_ms: int = 0
     state: State = State.WAITING
     waiting_for: str | None = None
     failing: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connector.source import Background, Purpose
+from connector.worker.about import About
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
 from connector.worker.status_document import Liveness, RunningWorker, ServiceStatus, WorkerStatus
@@ -78,6 +79,8 @@ class Supervisor:
         self.background = Background(monotonic)
         self._command = list(command)
         self._orders = list(orders)
+        self._connector = next((order.configuration.connector.name for order in self._orders), "")
+        self._about = About()
         self._reports: queue.SimpleQueue[tuple[Child, dict[str, Any]]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
@@ -269,6 +272,11 @@ class Supervisor:
         own = [str(failing) for failing in self.background.failing()]
         theirs = [each.text for worker in workers for each in worker.background]
         return ServiceStatus(
+            connector=self._connector,
+            host=self._about.host,
+            pid=self._about.pid,
+            version=self._about.version,
+            started_ms=self._about.started_ms,
             state=state,
             waiting_for="; ".join(dict.fromkeys(reasons)) or None,
             failing=tuple(dict.fromkeys(own + theirs)),

@@ -27,6 +27,7 @@ from connector.errors import (
 from connector.formats import Encoder
 from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, explained
 from connector.topology import CommitsPlan, Read
+from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
@@ -91,6 +92,7 @@ class Transactions:
         self._outages = 0
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
+        self.measures = Measures()
         self.last_error: str | None = None
         self._fatal: FatalDeliveryError | None = None
 
@@ -133,6 +135,7 @@ class Transactions:
         except CdcError:
             self._blame(batches, encoded)
             raise
+        self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
         return len(encoded.ends)
 
     def _blame(self, batches: Sequence[Batch], encoded: Encoded) -> None:
@@ -211,6 +214,7 @@ class Transactions:
             self._add_schemas(min(commit.slots))
         self.delivery.commit(commit.entries, commit.slots)
         self._planner.committed()
+        self.measures.committed(self._clock.now_ms())
         self._tables.recorded()
         self._renew_pause = RENEW_PAUSE[0]
         self._task.worked()
@@ -274,6 +278,7 @@ class Transactions:
 
     def _learn(self) -> None:
         """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
+        self.measures.forget()
         failure, self.delivery.last_failure = self.delivery.last_failure, None
         batch, self._refused = self._refused, None
         if failure is None:

@@ -6,10 +6,11 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
-from connector.cli.logs import set_up_logging
+from connector.cli.logs import Speaker, set_up_logging
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +23,9 @@ def restored() -> Iterator[None]:
     logging.captureWarnings(False)
 
 
-def lines(log_format: str, *, debug: bool = False) -> list[str]:
+def lines(log_format: str, *, debug: bool = False, speaker: Speaker | None = None) -> list[str]:
     stream = io.StringIO()
-    set_up_logging(log_format, debug=debug, stream=stream)
+    set_up_logging(log_format, debug=debug, stream=stream, speaker=speaker)
     logger = logging.getLogger("connector.worker.loop")
     logger.debug("details")
     logger.info("claimed\nslot", extra={"slot": 3, "table": "ks.t"})
@@ -55,6 +56,17 @@ def test_for_machines_one_object_an_event() -> None:
         "table": "ks.t",
     }
     assert second["error"] == "ValueError: bad\nvalue"
+
+
+def test_each_line_of_a_worker_names_it_and_each_time_its_zone() -> None:
+    for line in lines("human", speaker=Speaker("orders", 3)):
+        moment, _, who, _ = line.split(" ", 3)
+        assert who == "[orders/3]"
+        assert datetime.fromisoformat(moment).utcoffset() is not None
+    for line in lines("json", speaker=Speaker("orders", 3)):
+        event = json.loads(line)
+        assert (event["connector"], event["worker"]) == ("orders", 3)
+        assert datetime.fromisoformat(event["time"]).utcoffset() is not None
 
 
 def test_debugging_tells_all() -> None:

@@ -56,7 +56,8 @@ def test_late_changes_are_delivered_or_kept_and_told(
             health = until(lambda: json.loads(connector.get("/health")[1])["late_changes"], 20, "word of it")
             assert health == {table: {"delivered": 5, "dead_letter": 1}}
             page = connector.get("/metrics")[1]
-            assert f'scylla_cdc_late_changes_total{{outcome="delivered",table="{table}",worker="0"}} 5.0' in page
+            labels = f'connector="{connector.name}",outcome="delivered",table="{table}",worker="0"'
+            assert f"scylla_cdc_late_changes_total{{{labels}}} 5.0" in page
             told = "after the end of their streams: 1 dead_letter, 5 delivered"
             until(lambda: told in connector.command("status").stdout, 30, "a status that says so")
             assert "into streams that had ended at" in connector.log

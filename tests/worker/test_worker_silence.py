@@ -59,7 +59,7 @@ def waits_for(connector: Service, words: str) -> bool:
 
 def failing_seconds(connector: Service, task: str) -> float:
     lines = connector.get("/metrics")[1].splitlines()
-    marker = f'scylla_cdc_background_failing_seconds{{task="{task}"'
+    marker = f'scylla_cdc_background_failing_seconds{{connector="{connector.name}",task="{task}"'
     return max(float(line.split()[-1]) for line in lines if line.startswith(marker))
 
 
@@ -144,7 +144,7 @@ def test_a_registry_that_is_away_or_refuses_stops_its_own_tables_only(
         until(lambda: waits_for(connector, "the schema is incompatible"), 90, "the newer cause")
         insert(session, other, 1)
         until(lambda: records(connector, other) == 1, 90, "the neighbour's record")
-        aborted = 'scylla_cdc_aborted_transactions_total{worker="0"} 0.0'
+        aborted = f'scylla_cdc_aborted_transactions_total{{connector="{connector.name}",worker="0"}} 0.0'
         assert aborted in connector.get("/metrics")[1], "no reason to take back what others have done"
         registry.refused.clear()
         until(lambda: healthy(connector), 90, "good health again")

@@ -79,12 +79,33 @@ def test_a_table_that_could_not_be_described_has_no_figures() -> None:
     assert figures["scylla_cdc_lag_seconds"] == 1.5
 
 
+def test_every_metric_names_its_connector_and_keeps_to_prometheus_conventions() -> None:
+    page = metrics_page(lambda: ServiceStatus.model_validate(RECORDED)).decode()
+    families = list(text_string_to_metric_families(page))
+    for family in families:
+        assert family.documentation.endswith("."), family.name
+        assert not family.name.endswith(("_ms", "_count", "_total")), family.name
+        assert {sample.labels["connector"] for sample in family.samples} == {"shop"}, family.name
+        if family.type == "counter":
+            assert {sample.name for sample in family.samples} == {f"{family.name}_total"}
+    values = {(sample.name, sample.labels.get("le")): sample.value for family in families for sample in family.samples}
+    for name in ("delivery_latency_seconds", "batch_rows", "transaction_records"):
+        cumulative = [values[f"scylla_cdc_{name}_bucket", bound] for bound in ("1.0", "10.0", "+Inf")]
+        assert cumulative == [3, 4, 5] and values[f"scylla_cdc_{name}_count", None] == 5
+        assert values[f"scylla_cdc_{name}_sum", None] == 25.5
+    [build] = [family for family in families if family.name == "scylla_cdc_build_info"]
+    assert build.samples[0].labels["version"] == "0.1.0"
+    [servers] = [family for family in families if family.name == "scylla_cdc_servers_info"]
+    assert servers.samples[0].labels["scylla_version"] == "2026.1.0"
+
+
 def test_a_newer_and_an_older_version_are_read() -> None:
     newer = {**RECORDED["workers"][0], "colour": "blue", "state": "DREAMING"}
     newer["reading"] = {**newer["reading"], "dreams": 3}
     status = WorkerStatus.model_validate(newer)
     assert status.state is State.WAITING, "neither good nor final"
     assert status.reading.rows == 20
+    assert status.document() == {**newer, "state": "WAITING"}, "what is not known is passed on"
     older = WorkerStatus.model_validate(OLDEST)
     assert (older.state, older.slots, older.background, older.waiting_for) == (State.RUNNING, (1,), (), None)
     assert older.document() == OLDEST

@@ -1,0 +1,94 @@
+"""Histograms of a worker: how long changes take from the log to their commit, how large batches and transactions are.
+
+In: what is put into the open transaction, and how it ended. Out: counts for the status. A batch counts when its
+transaction is committed, once, however often it was tried.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from connector.changes import Batch
+from connector.timeuuid import micros_of
+from connector.worker.status_document import HistogramStatus
+
+#: Seconds: from a short confidence window to a day, after which the log forgets.
+LATENCY_BOUNDS = (
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    35.0,
+    45.0,
+    60.0,
+    120.0,
+    300.0,
+    900.0,
+    3600.0,
+    21_600.0,
+    86_400.0,
+)
+ROW_BOUNDS = (1.0, 2.0, 5.0, 10.0, 50.0, 100.0, 1_000.0, 10_000.0)
+RECORD_BOUNDS = (1.0, 10.0, 100.0, 1_000.0, 5_000.0, 10_000.0, 50_000.0)
+
+
+class Histogram:
+    """``counts`` by upper bound, and behind all bounds; not cumulative."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, values: Iterable[float]) -> None:
+        """Sorted and cut, which costs less than placing each."""
+        ordered = sorted(values)
+        begin = 0
+        for at, bound in enumerate(self._bounds):
+            end = bisect_right(ordered, bound, begin)
+            self._counts[at] += end - begin
+            begin = end
+        self._counts[-1] += len(ordered) - begin
+        self._sum += sum(ordered)
+
+    def status(self) -> HistogramStatus:
+        return HistogramStatus(bounds=self._bounds, counts=tuple(self._counts), sum=round(self._sum, 3))
+
+
+class Measures:
+    """Of one worker."""
+
+    def __init__(self) -> None:
+        self.latency: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BOUNDS))
+        self.rows: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(ROW_BOUNDS))
+        self.records = Histogram(RECORD_BOUNDS)
+        self._open: list[tuple[str, list[int], list[int]]] = []
+        self._open_records = 0
+
+    def added(self, batches: Sequence[Batch], records: int) -> None:
+        """Batches of one table went into the open transaction, as so many records."""
+        if batches:
+            times = [micros_of(batch.time) for batch in batches]
+            rows = [len(batch.rows) for batch in batches]
+            self._open.append((batches[0].layout.description.full_name, times, rows))
+            self._open_records += records
+
+    def committed(self, now_ms: int) -> None:
+        now = now_ms * 1000
+        for table, times, rows in self._open:
+            # Clocks of clients may be ahead of the servers'.
+            self.latency[table].observe([max(0, now - time) / 1_000_000 for time in times])
+            self.rows[table].observe(rows)
+        if self._open:
+            self.records.observe([self._open_records])
+        self.forget()
+
+    def forget(self) -> None:
+        """The transaction did not happen."""
+        self._open.clear()
+        self._open_records = 0

@@ -1,0 +1,64 @@
+"""Histograms of what was committed: each batch once, with the time it took."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.changes import Batch
+from connector.timeuuid import lowest_uuid
+from connector.worker.measures import Histogram, Measures
+
+
+def batch(ms: int, rows: int = 1, table: str = "ks.t") -> Batch:
+    layout = SimpleNamespace(description=SimpleNamespace(full_name=table))
+    return Batch(cast(Any, layout), b"stream", lowest_uuid(ms), cast(Any, [()] * rows))
+
+
+@given(st.lists(st.floats(0, 200)), st.lists(st.floats(0, 200)))
+def test_a_histogram_counts_each_value_at_its_bound(first: list[float], second: list[float]) -> None:
+    bounds = (1.0, 10.0, 100.0)
+    histogram = Histogram(bounds)
+    histogram.observe(first)
+    histogram.observe(second)
+    found, values = histogram.status(), first + second
+    for at, bound in enumerate(bounds):
+        assert sum(found.counts[: at + 1]) == sum(value <= bound for value in values)
+    assert sum(found.counts) == len(values)
+
+
+def test_a_batch_counts_when_its_transaction_is_committed() -> None:
+    measures = Measures()
+    measures.added([batch(1_000), batch(9_000, rows=3)], records=4)
+    measures.added([batch(9_900, table="ks.u")], records=1)
+    assert not measures.latency
+    measures.committed(now_ms=10_000)
+    latency = measures.latency["ks.t"].status()
+    assert latency.sum == 10.0 and dict(zip(latency.bounds, latency.counts, strict=False)) | {1.0: 1, 10.0: 1} == dict(
+        zip(latency.bounds, latency.counts, strict=False)
+    )
+    assert measures.latency["ks.u"].status().sum == 0.1
+    assert (measures.rows["ks.t"].status().sum, measures.records.status().sum) == (4, 5)
+
+
+def test_an_aborted_transaction_counts_nothing_and_its_batches_count_once() -> None:
+    measures = Measures()
+    for _ in range(3):
+        measures.added([batch(1_000)], records=1)
+        measures.forget()
+    measures.committed(now_ms=2_000)
+    assert not measures.latency and sum(measures.records.status().counts) == 0
+    measures.added([batch(1_000)], records=1)
+    measures.committed(now_ms=2_000)
+    measures.committed(now_ms=3_000)
+    assert sum(measures.latency["ks.t"].status().counts) == 1
+
+
+def test_a_clock_that_is_ahead_is_no_negative_latency() -> None:
+    measures = Measures()
+    measures.added([batch(5_000)], records=1)
+    measures.committed(now_ms=4_000)
+    assert measures.latency["ks.t"].status().sum == 0
