@@ -1,32 +1,83 @@
-"""The two configuration files of a command line, loaded with everything that can be checked without a connection.
+"""The configuration files of a command line, loaded with everything that can be checked without a connection.
 
-In: the parsed arguments. Out: a ``Configuration``; all problems at once as ``ConfigurationError``. Commands that take a
-connector's configuration share the arguments and the loading here.
+In: the parsed arguments. Out: a ``Configuration``, or one for each connector of the line; all problems at once as
+``ConfigurationError``. Commands that take a connector's configuration share the arguments and the loading here.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
-from connector.config import Configuration, load
+from connector.config import Configuration, Source, is_worker_document, load, read_documents
+from connector.errors import ConfigurationError, Problem
 
 
 def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
-    """``CONFIG.json`` and ``--worker``."""
+    """``CONFIG`` and ``--worker``."""
     parser.add_argument("config", type=Path, metavar="CONFIG.json", help="the connector's configuration")
+    _add_worker(parser)
+
+
+def add_configurations_arguments(parser: argparse.ArgumentParser) -> None:
+    """``CONFIG…`` as for `connect-standalone`, a worker's file first or behind ``--worker``."""
+    parser.add_argument(
+        "config",
+        type=Path,
+        nargs="+",
+        metavar="CONFIG.json",
+        help="a connector's configuration, or several; the worker's file may come first, as for connect-standalone",
+    )
+    _add_worker(parser)
+
+
+def _add_worker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--worker", type=Path, metavar="W.json", help="the worker's properties")
 
 
 def load_configuration(args: argparse.Namespace) -> Configuration:
     """The configuration that the arguments name; ``CONNECT_…`` variables override the worker's file."""
+    return _load(args.config, args.worker, args.config)
+
+
+def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configuration]]:
+    """Each connector of the line, with the name of its file; ``args.worker`` is the worker's, wherever it stood."""
+    files = list(args.config)
+    documents = [read_documents(file, "connector") for file in files]
+    if args.worker is None and len(files) > 1 and all(map(is_worker_document, documents[0])):
+        args.worker, documents = files[0], documents[1:]
+    found: list[tuple[str, Configuration]] = []
+    problems: list[Problem] = []
+    for document in (each for some in documents for each in some):
+        try:
+            found.append((document.file, _load(document, args.worker, document.file)))
+        except ConfigurationError as error:
+            problems += error.problems
+    problems += _doubled(found)
+    if problems:
+        raise ConfigurationError(dict.fromkeys(problems))
+    return found
+
+
+def _doubled(found: list[tuple[str, Configuration]]) -> list[Problem]:
+    names = Counter(configuration.connector.name for _, configuration in found)
+    text = "Another connector of this command line has the same name, hence the same positions"
+    return [
+        Problem("name", text, configuration.connector.name, "a name for each connector", file)
+        for file, configuration in found
+        if names[configuration.connector.name] > 1
+    ]
+
+
+def _load(source: Source, worker: Path | None, file: object) -> Configuration:
     from connector.formats import check_transform
 
-    configuration = load(args.config, args.worker, transform_check=check_transform)
-    return configuration.but(notices=(*configuration.notices, *_losses(args.config, configuration)))
+    configuration = load(source, worker, transform_check=check_transform)
+    return configuration.but(notices=(*configuration.notices, *_losses(file, configuration)))
 
 
-def _losses(file: Path, configuration: Configuration) -> list[str]:
+def _losses(file: object, configuration: Configuration) -> list[str]:
     """What the transforms, as configured, lose of the changes."""
     from connector.formats import build_transforms
 

@@ -1,4 +1,4 @@
-"""`scylla-cdc run`: the connector in the foreground."""
+"""`scylla-cdc run`: the connector in the foreground, or several, which start and end together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 
-from connector.cli.configuration import add_configuration_arguments, load_configuration
+from connector.cli.configuration import add_configurations_arguments, load_configurations
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import ConfigurationError
@@ -21,7 +21,7 @@ class RunCommand:
     name = "run"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_configuration_arguments(parser)
+        add_configurations_arguments(parser)
         parser.add_argument("--tasks", type=int, metavar="N", help="worker processes (default: tasks.max)")
         parser.add_argument(
             "--http-port", type=_port, metavar="N", help="serve /live, /ready, /health, /status and /metrics here"
@@ -36,23 +36,33 @@ class RunCommand:
         from connector.worker.order import WorkerOrder
         from connector.worker.supervisor import Supervisor
 
-        configuration = load_configuration(args)
+        configurations = [configuration for _, configuration in load_configurations(args)]
         if args.tasks is not None and args.tasks < 1:
             raise ConfigurationError(f"--tasks must be at least 1, not {args.tasks}")
-        tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
-        _announce(configuration, tasks)
-        orders = [WorkerOrder(configuration, index, args.log_format, args.debug) for index in range(tasks)]
+        shared: list[Configuration] = []
+        for configuration in configurations:
+            tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
+            _announce(configuration, tasks)
+            shared += [configuration] * tasks
+        # Workers are numbered through, so that each has a name of its own in logs and metrics.
+        orders = [
+            WorkerOrder(configuration, index, args.log_format, args.debug) for index, configuration in enumerate(shared)
+        ]
         supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders)
         stop = threading.Event()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
             if args.http_port is not None:
-                server = status_server(configuration, supervisor, args.http_host, args.http_port)
+                server = status_server(configurations[0], supervisor, args.http_host, args.http_port)
                 stack.enter_context(server)
                 log.info("metrics, health and status on %s", server.url)
-            problems = wait_until_checked(configuration, stop, supervisor)
+            problems = [
+                problem
+                for configuration in configurations
+                for problem in wait_until_checked(configuration, stop, supervisor)
+            ]
             if problems:
-                raise ConfigurationError(problems)
+                raise ConfigurationError(dict.fromkeys(problems))
             return supervisor.run(stop)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 
-from connector.cli.configuration import add_configuration_arguments, load_configuration
+from connector.cli.configuration import add_configurations_arguments, load_configurations
 from connector.cli.output import Output
-from connector.config import CONNECTOR, WORKER_BY_NAME
+from connector.config import CONNECTOR, WORKER_BY_NAME, Configuration
 from connector.errors import ConfigurationError, Problem
 
 
@@ -18,34 +19,41 @@ class ValidateCommand:
     name = "validate"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_configuration_arguments(parser)
+        add_configurations_arguments(parser)
         parser.add_argument("--offline", action="store_true", help="do not connect to any server")
         parser.add_argument("--json", action="store_true", help="print the result as JSON: valid, problems")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        configuration = load_configuration(args)
-        for notice in configuration.notices:
+        configurations = load_configurations(args)
+        for notice in dict.fromkeys(notice for _, each in configurations for notice in each.notices):
             output.note(notice)
         if not args.offline:
             from connector.worker.checks import live_problems
 
-            if problems := live_problems(configuration):
-                raise ConfigurationError([_placed(problem, args) for problem in problems])
-        tables = len(configuration.connector.reading.tables)
+            problems = [
+                _placed(problem, file, args.worker)
+                for file, configuration in configurations
+                for problem in live_problems(configuration)
+            ]
+            if problems:
+                raise ConfigurationError(dict.fromkeys(problems))
         scope = ", no connection was opened" if args.offline else ""
-        text = (
-            f"valid: connector {configuration.connector.name}, {tables} {'table' if tables == 1 else 'tables'}{scope}"
-        )
-        output.result({"valid": True, "problems": []}, text)
+        text = "; ".join(_valid(configuration) for _, configuration in configurations)
+        output.result({"valid": True, "problems": []}, f"valid: {text}{scope}")
         return 0
 
 
-def _placed(problem: Problem, args: argparse.Namespace) -> Problem:
+def _valid(configuration: Configuration) -> str:
+    tables = len(configuration.connector.reading.tables)
+    return f"connector {configuration.connector.name}, {tables} {'table' if tables == 1 else 'tables'}"
+
+
+def _placed(problem: Problem, connector: str, worker: Path | None) -> Problem:
     """What a server objects to is mended in a file: the one that the property belongs to."""
     if problem.file is not None:
         return problem
     of_worker = problem.property in WORKER_BY_NAME and problem.property not in CONNECTOR
-    file = args.worker if of_worker else args.config
+    file = worker if of_worker else connector
     return replace(problem, file="worker" if file is None else str(file))
 
 

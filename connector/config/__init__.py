@@ -22,7 +22,7 @@ from connector.config.files import read_json
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
-from connector.config.loading import connection_config, load, load_connector, validate
+from connector.config.loading import connection_config, is_worker_document, load, load_connector, validate
 from connector.config.names import Names, avro_name
 from connector.config.parsing import parse
 from connector.config.part import Part, of
@@ -110,6 +110,7 @@ __all__ = [
     "connection_config",
     "integer",
     "is_secret_name",
+    "is_worker_document",
     "learn",
     "load",
     "load_connector",

@@ -55,6 +55,8 @@ class Child:
 
     index: int
     process: subprocess.Popen[bytes]
+    #: Of its order: what ails one connector's workers says nothing of another's.
+    group: str = ""
     status: WorkerStatus | None = None
     waiting: dict[str, Any] | None = None
     cause: str = ""
@@ -84,7 +86,7 @@ class Supervisor:
         self._reports: queue.SimpleQueue[tuple[Child, dict[str, Any]]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
-        self._causes: list[str] = []
+        self._causes: dict[str, list[str]] = {}
         self.restarts = 0
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
@@ -136,7 +138,9 @@ class Supervisor:
 
     def _start(self, order: WorkerOrder) -> None:
         process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        child = Child(order.index, process, started=time.monotonic(), heard=self._monotonic())
+        child = Child(
+            order.index, process, order.configuration.group, started=time.monotonic(), heard=self._monotonic()
+        )
         self.children[order.index] = child
         assert process.stdin is not None
         try:
@@ -186,7 +190,7 @@ class Supervisor:
             child.waiting = None
             status = WorkerStatus.model_validate(report["status"])
             if status.delivery.commits > (child.status.delivery.commits if child.status else 0):
-                self._causes.clear()
+                self._causes.pop(child.group, None)
             child.status = status
         elif kind == "waiting":
             child.waiting = report
@@ -211,13 +215,14 @@ class Supervisor:
             return None
         cause = child.cause or f"exit status {code}"
         log.error("worker %d ended: %s", child.index, cause)
-        if self._causes and self._causes[-1] != cause:
-            self._causes.clear()
-        self._causes.append(cause)
-        if len(self._causes) >= CRASH_LOOP:
+        causes = self._causes.setdefault(child.group, [])
+        if causes and causes[-1] != cause:
+            causes.clear()
+        causes.append(cause)
+        if len(causes) >= CRASH_LOOP:
             log.error("%d workers in a row failed for the same reason: %s", CRASH_LOOP, cause)
             return 1
-        self._due[child.index] = time.monotonic() + RESTART_PAUSE * len(self._causes)
+        self._due[child.index] = time.monotonic() + RESTART_PAUSE * len(causes)
         return None
 
     def _drain(self, child: Child) -> None:

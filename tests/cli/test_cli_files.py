@@ -1,0 +1,101 @@
+"""Several connectors on one command line, and the worker's file in front, as for `connect-standalone`."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.cli.main import run
+from connector.worker import checks, supervisor
+from connector.worker.order import WorkerOrder
+from tests.config.files import CONNECTOR, WORKER
+
+
+def properties(path: Path, values: dict[str, Any]) -> str:
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    return [
+        properties(tmp_path / "worker.properties", WORKER),
+        properties(tmp_path / "one.properties", {**CONNECTOR, "name": "one", "tasks.max": 2}),
+        properties(tmp_path / "two.properties", {**CONNECTOR, "name": "two"}),
+    ]
+
+
+def test_all_of_them_are_validated(files: list[str], capsys: Any) -> None:
+    assert run(["validate", "--offline", *files]) == 0
+    assert capsys.readouterr().out.startswith("valid: connector one, 1 table; connector two, 1 table")
+    assert run(["validate", "--offline", *files[1:], "--worker", files[0]]) == 0
+
+
+def test_problems_of_all_of_them_are_one_answer(files: list[str], capsys: Any, tmp_path: Path) -> None:
+    properties(tmp_path / "two.properties", {**CONNECTOR, "name": "one", "tasks.max": 0})
+    properties(tmp_path / "worker.properties", {**WORKER, "group.idd": "x"})
+    assert run(["validate", "--offline", *files, "--json"]) == 2
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert [(Path(each["file"]).name, each["property"]) for each in problems] == [
+        ("worker.properties", "group.idd"),
+        ("two.properties", "tasks.max"),
+    ]
+
+
+def test_two_connectors_of_one_name_would_share_positions(files: list[str], capsys: Any) -> None:
+    assert run(["run", files[0], files[1], files[1]]) == 2
+    assert "has the same name, hence the same positions" in capsys.readouterr().err
+
+
+def test_a_file_with_several_connectors(files: list[str], capsys: Any, tmp_path: Path) -> None:
+    config = {name: value for name, value in CONNECTOR.items() if name != "name"}
+    resources = [
+        {"apiVersion": "v1", "kind": "KafkaConnector", "metadata": {"name": name}, "spec": {"config": config}}
+        for name in ("orders", "returns")
+    ]
+    path = tmp_path / "all.yaml"
+    path.write_text("\n---\n".join(map(json.dumps, resources)))
+    assert run(["validate", "--offline", files[0], str(path)]) == 0
+    assert "connector orders, 1 table; connector returns" in capsys.readouterr().out
+
+
+def test_run_starts_the_workers_of_all_connectors(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[WorkerOrder] = []
+    monkeypatch.setattr(checks, "wait_until_checked", lambda *_: [])
+    monkeypatch.setattr(supervisor.Supervisor, "run", _taking(orders))
+    assert run(["run", *files]) == 0
+    assert [(order.configuration.connector.name, order.index) for order in orders] == [
+        *(("one", 0), ("one", 1), ("two", 2))
+    ]
+    assert {order.configuration.worker.bootstrap_servers for order in orders} == {"127.0.0.1:9092"}
+
+
+def _taking(orders: list[WorkerOrder]) -> Any:
+    def taken(self: supervisor.Supervisor, stop: threading.Event) -> int:
+        orders.extend(self._orders)
+        return 0
+
+    return taken
+
+
+def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(status: dict[str, Any]) -> None:
+    looked_after = supervisor.Supervisor([], [])
+    process: Any = None
+    ours, others = (supervisor.Child(index, process, group) for index, group in enumerate(("one", "two")))
+    looked_after._causes = {"one": ["broken"] * 4}
+    looked_after._take(others, {"event": "status", "status": status})
+    assert looked_after._causes == {"one": ["broken"] * 4}
+    looked_after._take(ours, {"event": "status", "status": status})
+    assert looked_after._causes == {}
+
+
+@pytest.fixture
+def status() -> dict[str, Any]:
+    """A report of a worker that has committed something."""
+    document = json.loads((Path(__file__).parents[1] / "worker" / "status.json").read_text())
+    found: dict[str, Any] = document["workers"][0]
+    return {**found, "delivery": {**found["delivery"], "commits": 1}}
