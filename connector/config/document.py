@@ -47,7 +47,8 @@ class Document:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def put(self, name: str, text: str, place: str | None = None) -> None:
-        learn(name, text)
+        if not REFERENCE.fullmatch(text.strip()):
+            learn(name, text)
         self.texts[name] = self.written[name] = text
         if place:
             self.places[name] = place

@@ -72,7 +72,8 @@ def resolve_references(document: Document, environ: Mapping[str, str], providers
             return found
 
         document.texts[name] = REFERENCE.sub(replace, written)
-        learn(name, document.texts[name])
+        if name not in document.broken:
+            learn(name, document.texts[name])
 
 
 def _look_up(kind: str, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
