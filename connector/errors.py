@@ -16,6 +16,7 @@ translate foreign errors into these at their border.
     ├── DeliveryError           Kafka's side
     │   ├── RetriableDeliveryError  try again, with back-off
     │   ├── TransactionAborted      the open transaction must be aborted and its records read again
+    │   ├── TooLate                 what had to be in Kafka by a certain time was not: abort, and search again
     │   ├── ProducerFenced          another process took over our transactional id: new producer, restore, go on
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
@@ -110,6 +111,10 @@ class RetriableDeliveryError(DeliveryError):
 
 class TransactionAborted(DeliveryError):
     """The transaction cannot commit; after a confirmed abort its records are produced again."""
+
+
+class TooLate(DeliveryError):
+    """The transaction took longer than what it holds could wait; nothing is wrong with it otherwise."""
 
 
 class ProducerFenced(DeliveryError):

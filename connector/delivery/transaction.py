@@ -1,7 +1,7 @@
 """The transaction: records and the positions that they imply become visible together, or not at all.
 
 In: outgoing records with their slot; at commit the offsets entries in the planner's order. Out: a commit that is
-known to have happened, or one of TransactionAborted, ProducerFenced, UnknownOutcome, LostClaim.
+known to have happened, or one of TransactionAborted, TooLate, ProducerFenced, UnknownOutcome, LostClaim.
 
 The order of a commit is written down once, in `Delivery.commit`.
 """
@@ -24,6 +24,7 @@ from connector.errors import (
     DeliveryError,
     LostClaim,
     ProducerFenced,
+    TooLate,
     TransactionAborted,
     UnknownOutcome,
 )
@@ -168,7 +169,7 @@ class Delivery:
 
     # -- ending ----------------------------------------------------------------------------------------------
 
-    def commit(self, entries: Sequence[OffsetsEntry], slots: Collection[int] = ()) -> None:
+    def commit(self, entries: Sequence[OffsetsEntry], slots: Collection[int] = (), by: float | None = None) -> None:
         """Make the records and ``entries`` visible together. The order of the steps is the promise:
 
         1. entries are produced in the planner's order (positions and tombstones before marks), behind all records:
@@ -178,7 +179,8 @@ class Delivery:
            from a member that was replaced, and a slot that is not named is not protected;
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
 
-        ``slots``: further slots that have something in this transaction.
+        ``slots``: further slots that have something in this transaction. ``by``: when the brokers must have all of it,
+        on this object's clock; otherwise TooLate, and it is to be aborted.
         """
         producer = self._opened()
         self._still_member()
@@ -195,6 +197,8 @@ class Delivery:
                     None if entry.value is None else compact_json(entry.value),
                 )
             producer.flush(deadline)
+            if by is not None and self._clock() >= by:
+                raise TooLate("the brokers had it too late to be in front of what other workers deliver")
             if named:
                 offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(named)]
                 # Taken before the last look at it: of a worker that was thrown out during the flush they name no

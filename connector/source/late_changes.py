@@ -8,16 +8,17 @@ threads; everything that changes state runs in the owner thread. The rules are i
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
 from connector.changes import Batch, BatchAssembler, layout_of
 from connector.cql_names import quote_identifier
-from connector.errors import CdcError, PoisonRow, RetriableSourceError
+from connector.errors import CdcError, PoisonRow, RetriableSourceError, TooLate
 from connector.source.base_rows import read_pages
 from connector.source.chores import Chores
 from connector.source.connection import Connection
@@ -27,7 +28,7 @@ from connector.source.reading import LARGEST_IN_LIST, Consumer, Postponed, Readi
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid, time_key, uuid_text
-from connector.topology import Heir, LooksPlan, Read, beyond
+from connector.topology import Held, LooksPlan, Read, beyond
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,15 @@ LOOKS_AT_ONCE = 2
 
 # Pause before a look that failed is tried again.
 RETRY_MS = 5_000
+
+# Pause until stream sets were polled again.
+POLL_MS = 500
+
+# So often what other workers may overtake is taken back, and searched for again, before it is given up.
+TRIES = 10
+
+# Nothing is written later than this after now: ScyllaDB refuses it.
+FUTURE_MS = 60_000
 
 # A description may be older than the rows; it is read again so often before what it lacks is taken as it comes.
 DESCRIPTIONS = 3
@@ -49,6 +59,14 @@ class LateConsumer(Consumer, Protocol):
     def give_up(self, read: Read, batch: Batch, reason: str) -> bool:
         """Called with a batch that would come behind a later one of its key. Whether it was kept elsewhere."""
 
+    @property
+    def takes_back(self) -> bool:
+        """What was delivered may be taken back until it is settled."""
+
+    def settle(self, by: float | None) -> None:
+        """All that a look found was handed on. ``by``: if it is not delivered by then, on the monotonic clock, it must
+        be taken back, and TooLate raised."""
+
 
 class LateChanges:
     """All looks of one process. ``found`` counts batches by table and what became of them."""
@@ -61,6 +79,7 @@ class LateChanges:
         tables: Tables,
         reading: Reading,
         consumer: LateConsumer,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
         self._connection = connection
@@ -69,7 +88,9 @@ class LateChanges:
         self._reading = reading
         self._consumer = consumer
         self._under_way = 0
+        self._monotonic = monotonic
         self._described: Counter[TableName] = Counter()
+        self._tries: Counter[tuple[TableName, bytes]] = Counter()
         self.found: Counter[tuple[TableName, str]] = Counter()
         self.looks = 0
         self.last: str | None = None
@@ -100,24 +121,38 @@ class LateChanges:
             self._end(read)
             self._planner.finish_look(read, False, self._now)
             return
-        heirs = self._planner.hold(read)
-        if heirs is None:
-            self._hand_on(read, batches, None)
+        held = self._planner.hold(read, self._now)
+        if held is None:
+            self._later(read, POLL_MS)
             return
+        if held.within_ms is not None and not (self._consumer.takes_back and self._tries[_place(read)] < TRIES):
+            self._hand_on(read, batches, None, None)
+            return
+        by = None if held.within_ms is None else self._monotonic() + held.within_ms / 1000
         table = self._tables[read.table].log
         keys = {key for batch in batches for key in _partitions(batch)}
         columns = [place.name for place in batches[0].layout.partition_key]
         first = min(batch.timestamp_us // 1000 for batch in batches)
-        ask = partial(_newest, self._connection, table, columns, heirs, first, keys)
-        self._chores.submit(ask, lambda newest, failed: self._searched(read, batches, newest, failed))
+        ask = partial(_newest, self._connection, table, columns, held, (first, self._now + FUTURE_MS), keys)
+        self._chores.submit(ask, lambda newest, failed: self._searched(read, batches, newest, by, failed))
 
     def _searched(
-        self, read: Read, batches: Sequence[Batch], newest: dict[Row, int], error: BaseException | None
+        self,
+        read: Read,
+        batches: Sequence[Batch],
+        newest: dict[Row, int],
+        by: float | None,
+        error: BaseException | None,
     ) -> None:
-        if self._goes_on(read, error):
-            self._hand_on(read, batches, newest)
+        if not self._goes_on(read, error):
+            return
+        if by is not None and self._monotonic() >= by:
+            self._tries[_place(read)] += 1
+            self._later(read)
+            return
+        self._hand_on(read, batches, newest, by)
 
-    def _hand_on(self, read: Read, batches: Sequence[Batch], newest: dict[Row, int] | None) -> None:
+    def _hand_on(self, read: Read, batches: Sequence[Batch], newest: dict[Row, int] | None, by: float | None) -> None:
         """Deliver by time what comes behind nothing later; ``newest`` per partition is None where nobody can tell."""
         self._end(read)
         outcomes: Counter[str] = Counter()
@@ -144,6 +179,12 @@ class LateChanges:
             if not self._planner.advance(read, batch.stream_id, batch.time):
                 return
             outcomes[outcome] += 1
+        try:
+            self._consumer.settle(by)
+        except TooLate:
+            self._tries[_place(read)] += 1
+            raise
+        self._tries.pop(_place(read), None)
         self._report(read, batches, outcomes)
         self._reading.retries.succeeded(read.state)
         self._planner.finish_look(read, True, self._now)
@@ -170,9 +211,9 @@ class LateChanges:
     def _end(self, read: Read) -> None:
         self._under_way -= 1
 
-    def _later(self, read: Read) -> None:
+    def _later(self, read: Read, pause_ms: int = RETRY_MS) -> None:
         self._end(read)
-        self._planner.look_later(read, self._now + RETRY_MS)
+        self._planner.look_later(read, self._now + pause_ms)
 
     def _goes_on(self, read: Read, error: BaseException | None) -> bool:
         if not self._planner.is_current(read):
@@ -218,11 +259,16 @@ _SHOWN = {
 
 def _reason(batch: Batch, unknown: bool) -> str:
     why = (
-        "other workers read what its partition was written to since, and may have delivered later changes of it"
+        "other workers read what its partition is written to since, and nothing shows in time that they have not "
+        "delivered later changes of it"
         if unknown
-        else "a later change of its partition was delivered already"
+        else "a later change of its partition was delivered already, or is about to be by another worker"
     )
     return f"the change at {uuid_text(batch.time)} came into stream 0x{batch.stream_id.hex()} after its end, and {why}"
+
+
+def _place(read: Read) -> tuple[TableName, bytes]:
+    return read.table, read.streams[0]
 
 
 def _partitions(batch: Batch) -> set[Row]:
@@ -250,20 +296,22 @@ def _newest(
     connection: Connection,
     table: LogTable,
     columns: Iterable[str],
-    heirs: Sequence[Heir],
-    lower_ms: int,
+    held: Held,
+    between: tuple[int, int],
     keys: set[Row],
 ) -> dict[Row, int]:
-    """The newest time of each of the partitions in what the heirs have delivered. In a chore."""
+    """The newest time of each of the partitions in what the relatives have, or may have, delivered. In a chore."""
     wanted = ", ".join(['"cdc$time"', *map(quote_identifier, columns)])
     newest: dict[Row, int] = {}
-    for heir in heirs:
-        if heir.upto <= lower_ms:
+    lower_ms, upper_ms = between
+    for relative in held.relatives:
+        upto = upper_ms if relative.upto is None else relative.upto
+        if upto <= lower_ms:
             continue
-        for page in _rows(connection, table, wanted, heir.streams, lower_ms, heir.upto):
-            for time, *key in page.rows:
-                if time is not None and tuple(key) in keys:
-                    newest[tuple(key)] = max(newest.get(tuple(key), 0), time_key(time))
+        for page in _rows(connection, table, wanted, relative.streams, lower_ms, upto):
+            for at, *key in page.rows:
+                if at is not None and tuple(key) in keys:
+                    newest[tuple(key)] = max(newest.get(tuple(key), 0), time_key(at))
     return newest
 
 

@@ -220,6 +220,11 @@ class ChangeReader:
         log.error("%s: not read: %s", read.table, reason)
         return False
 
+    takes_back = False
+
+    def settle(self, by: float | None) -> None:
+        """Called by `LateChanges`: what was handed out is noted when the next batch is asked for."""
+
     def _step(self) -> None:
         self._watch.tick()
         self.tables.put_in_force()

@@ -32,8 +32,8 @@ class ReadingSettings:
 
     ``confidence_ms``: younger rows are left alone, since an older one may still become visible.
     ``window_ms``: the width of a window, which matters only while windows hold more than one page.
-    ``grace_ms``: so long after its end a closed stream is looked at once more, for changes of nodes that learnt of it
-    late (None: as long as the confidence window, at least 10 s).
+    ``grace_ms``: so long after its end a closed stream is looked at once more, and again after four times as long, for
+    changes of nodes that learnt of it late (None: as long as the confidence window, at least 10 s).
     ``minimal_wait_ms``: least pause between two reads of one group.
     ``in_query``: read a group of streams with one IN query (True), stream by stream (False), or decide by the group's
     size (None).

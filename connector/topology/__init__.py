@@ -38,7 +38,7 @@ from connector.topology.commits import Commit
 from connector.topology.groups import Gate, GroupState, Read
 from connector.topology.ledger import Ledger, SlotLedger, start_of
 from connector.topology.lineage import Observed, View
-from connector.topology.looks import Heir, beyond
+from connector.topology.looks import Held, Relative, beyond
 from connector.topology.offsets import (
     Mark,
     MarkKey,
@@ -85,7 +85,7 @@ __all__ = [
     "CommitsPlan",
     "Gate",
     "GroupState",
-    "Heir",
+    "Held",
     "InTheWay",
     "Ledger",
     "Look",
@@ -100,6 +100,7 @@ __all__ = [
     "Read",
     "ReadsPlan",
     "Reason",
+    "Relative",
     "SetsPlan",
     "SlotLedger",
     "SlotsPlan",

@@ -60,13 +60,14 @@ class GroupState:
     ``level`` is the position of all streams that are not in ``apart``. ``delivered`` keeps, per stream, the
     ms of the last delivered row where the committed mark does not cover it. ``recorded`` are the streams with
     a position in the topic. Beyond the close: ``late`` are the streams of which more was delivered than what lies
-    before it, ``looked`` says that nothing more is expected, ``look_at`` when to look again; ``heirs`` took over from
-    the group, ``holds`` counts the looks that it has to stand still for.
+    before it, ``looked`` says that nothing more is expected, ``look_at`` when to look again and
+    ``look_past`` how far beyond; ``heirs`` took over from the group, ``holds`` counts the looks that it has to stand
+    still for.
     """
 
     __slots__ = (
         "apart", "close", "delivered", "failure", "gates", "group", "heirs", "holds", "late", "level", "look_at",
-        "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters", "watched",
+        "look_past", "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters", "watched",
     )  # fmt: skip
 
     def __init__(self, group: StreamGroup, slot: int, opened: int, opened_known: bool) -> None:
@@ -90,6 +91,7 @@ class GroupState:
         self.late: dict[bytes, Position] = {}
         self.looked = False
         self.look_at = 0
+        self.look_past = 0
 
     @property
     def read_to(self) -> int:

@@ -3,20 +3,25 @@
 In: a `TableState`, the time. Out: `Read`s beyond the ends of closed groups, the groups that must stand still while what
 they found is handed on, which of it may still be handed on, and up to which end a slot has been looked at.
 
-A node that learns late of a stream set goes on writing to streams that have ended. Nobody reads these rows in passing:
-a stream is read up to its end. So each closed group is looked at again when no node should be behind any more, and
-again after each look that found something. What a mark calls ``rechecked`` is the last end that needs no further look,
-so whoever takes a slot over knows what is still owed; until then the streams' positions say which rows were handed on.
+A node that learns late of a stream set goes on writing to streams that have ended. Nobody reads these rows in
+passing: a stream is read up to its end. So each closed group is looked at again when no node should be behind any
+more, once more some time later, and again after each look that found something. What a mark calls ``rechecked`` is
+the last end that needs no further look, so whoever takes a slot over knows what is still owed; until then the
+streams' positions say which rows were handed on.
 
 Such a row must not come behind a later one of its partition. Its key is read elsewhere by now: in the group's heirs,
 those that took over any part of its range, and theirs. They are known to have delivered everything before the end of
-the look; they stand still while their logs are searched for later rows of the same partitions, and until the found rows
-are produced. Where an heir is read by another worker, nobody can tell what it delivers meanwhile.
+the look; they stand still while their logs are searched for later rows of the same partitions, and until the found
+rows are produced. An heir of another worker does not stand still, but it has committed everything before the end of
+the look, and it delivers no row younger than the confidence window. So where its log shows no later row of the
+partition at all, one that is not visible yet will not be delivered for three quarters of that window, less what nodes
+lag, and what is in Kafka within a quarter of it is in front. Whatever takes longer is taken back, and searched for
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from connector.timeuuid import millis_of, time_key
@@ -27,11 +32,21 @@ from connector.topology.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
-    """Streams that took a part of the range over: what they delivered lies before ``upto`` (ms, exclusive)."""
+class Relative:
+    """Streams that share a part of the range: what they delivered lies before ``upto`` (ms, exclusive); None where
+    nobody here can tell, as another worker reads them."""
 
     streams: tuple[bytes, ...]
-    upto: int
+    upto: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Where later rows of what a look found may have been delivered from. ``within_ms``: so long after their logs were
+    searched, what is handed on must be in Kafka; None where nobody else delivers."""
+
+    relatives: tuple[Relative, ...]
+    within_ms: int | None
 
 
 def heirs_of(state: GroupState) -> list[GroupState]:
@@ -68,8 +83,11 @@ def finish(plan: TableState, read: Read, found: bool, now: int) -> bool:
         return False
     plan.touch(state)
     state.reading = None
-    state.looked = not found
-    state.look_at = now + plan.grace_ms
+    assert state.close is not None
+    past, last = read.limit - state.close, plan.last_look * plan.grace_ms
+    state.looked = not found and past >= last
+    # After a find it may still go on: the next look has to reach further, and not at once.
+    state.look_past, state.look_at = (past + plan.grace_ms, now + plan.grace_ms) if found else (last, 0)
     let_go(plan, read)
     return True
 
@@ -121,10 +139,11 @@ def due(plan: TableState, now: int) -> Iterator[tuple[GroupState, int]]:
         for state in plan.lineage.groups(slot):
             if state.close is None or state.looked or state.reading is not None or state.failure is not None:
                 continue
-            if state.holds or not state.drained or now < state.look_at or limit < state.close + plan.grace_ms:
+            enough = state.close + max(plan.grace_ms, state.look_past)
+            if state.holds or not state.drained or now < state.look_at or limit < enough:
                 continue
-            upto = min([limit, *(heir.read_to for heir in _own_heirs(plan, state) if not heir.drained)])
-            if upto >= state.close + plan.grace_ms:
+            upto = _delivered_by(plan, heirs_of(state), limit)
+            if upto >= enough:
                 yield state, upto
 
 
@@ -143,17 +162,27 @@ def lowest(state: GroupState) -> int:
     return max(state.close, min(ends))
 
 
-def hold(plan: TableState, read: Read) -> list[Heir] | None:
-    """Let the heirs stand still until the look has ended. None: one of them is not ours."""
-    heirs = heirs_of(read.state)
-    if any(heir.slot not in plan.active for heir in heirs):
+def hold(plan: TableState, read: Read, now: int) -> Held | None:
+    """Let the heirs stand still until the look has ended. None: not now, since of the sets that other workers may read
+    by now one may be unknown here."""
+    family = heirs_of(read.state)
+    heirs = [heir for heir in family if heir.slot in plan.active]
+    elsewhere = len(heirs) < len(family)
+    if elsewhere and (plan.polled_at is None or not 0 <= now - plan.polled_at <= plan.confidence_ms // 2):
         return None
     for heir in heirs:
         if heir.reading is not None:
             interrupt(plan, heir.reading)
         heir.holds += 1
     plan.holding[read] = heirs
-    return [Heir(heir.group.streams, heir.reaches) for heir in heirs if heir.reaches > read.read_to]
+    # What came late into streams that ended even earlier may have been delivered as well.
+    family += [state for state in plan.states() if state.late and read.state in heirs_of(state)]
+    relatives = [
+        Relative(state.group.streams, state.reaches if state.slot in plan.active else None)
+        for state in family
+        if state.slot not in plan.active or state.reaches > read.read_to
+    ]
+    return Held(tuple(relatives), plan.confidence_ms // 4 if elsewhere else None)
 
 
 def rechecked(plan: TableState, slot: int, before: int) -> int:
@@ -163,5 +192,10 @@ def rechecked(plan: TableState, slot: int, before: int) -> int:
     return max(before, min(owed) - 1 if owed else plan.newest.timestamp)
 
 
-def _own_heirs(plan: TableState, state: GroupState) -> list[GroupState]:
-    return [heir for heir in heirs_of(state) if heir.slot in plan.active]
+def _delivered_by(plan: TableState, heirs: Iterable[GroupState], limit: int) -> int:
+    """Everything before this ms is delivered by all heirs, those of other workers included; at most ``limit``."""
+    for heir in heirs:
+        at = heir.read_to if heir.slot in plan.active else plan.committed_up_to(heir)
+        if heir.close is None or at < heir.close:
+            limit = min(limit, at)
+    return limit

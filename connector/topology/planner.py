@@ -17,7 +17,7 @@ from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read
 from connector.topology.lineage import Observed, View
-from connector.topology.looks import Heir
+from connector.topology.looks import Held
 from connector.topology.sets import StreamGroup
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
@@ -146,10 +146,10 @@ class Planner:
             reads += looks.begin(plan, now, count - len(reads))
         return reads
 
-    def hold(self, read: Read) -> list[Heir] | None:
-        """Let those stand still that may deliver later rows of what a look found; None: not all are this worker's."""
+    def hold(self, read: Read, now: int) -> Held | None:
+        """Let those stand still that may deliver later rows of what a look found; None: it is not the time."""
         self.voids += 1
-        return looks.hold(self._plans[read.table], read)
+        return looks.hold(self._plans[read.table], read, now)
 
     def finish_look(self, read: Read, found: bool, now: int) -> bool:
         return looks.finish(self._plans[read.table], read, found, now)

@@ -15,7 +15,7 @@ from connector.table_name import TableName
 from connector.topology.commits import Commit
 from connector.topology.groups import Read
 from connector.topology.lineage import Observed, View
-from connector.topology.looks import Heir
+from connector.topology.looks import Held
 from connector.topology.table_state import TableState
 
 
@@ -63,7 +63,7 @@ class LooksPlan(Plan, Protocol):
 
     def looks(self, now: int, count: int) -> list[Read]: ...
 
-    def hold(self, read: Read) -> list[Heir] | None: ...
+    def hold(self, read: Read, now: int) -> Held | None: ...
 
     def advance(self, read: Read, stream: bytes, time: bytes) -> bool: ...
 

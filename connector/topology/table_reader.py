@@ -8,8 +8,7 @@ state.
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from connector.topology import claims, commits, looks
 from connector.topology.groups import GroupState, Read
@@ -60,7 +59,7 @@ class TableReader(TableState):
                 state.failure = None
                 state.delivered = {}
                 state.recorded = set()
-                state.late, state.looked, state.look_at = {}, False, 0
+                state.late, state.looked, state.look_at, state.look_past = {}, False, 0, 0
                 self._undo.pop(state, None)
                 self.fresh.pop(state, None)
         self._sort_anew()
@@ -161,9 +160,6 @@ class TableReader(TableState):
             for state in self.lineage.groups(slot):
                 self.settle(state)
                 self._announce(state)
-
-    def states(self) -> Iterator[GroupState]:
-        return itertools.chain.from_iterable(self.lineage.by_slot.values())
 
     # -- progress --------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from connector.table_name import TableName
@@ -38,12 +39,14 @@ class TableState:
 
     A group more than ``laggard_ms`` behind does not hold the mark of its slot back, as long as the streams that then
     need a position of their own are no more than ``laggard_streams``, or a tenth of the slot's. ``grace_ms`` after its
-    end a closed stream is looked at once more; every ``search_ms`` somebody asks whether that is due.
+    end a closed stream is looked at once more, and for the last time after ``last_look`` times as long; every
+    ``search_ms`` somebody asks whether that is due.
     """
 
     laggard_ms = 10_000
     laggard_streams = 256
     search_ms = 500
+    last_look = 4
 
     def __init__(
         self, table: TableName, book: SlotBook, confidence_ms: int, lookback_ms: int = 0, grace_ms: int | None = None
@@ -137,17 +140,20 @@ class TableState:
     def committed_to(self, source: GroupState, at: int) -> bool:
         """All streams of ``source`` start at ``at`` or later by what is committed. Only ``read_to`` counts,
         not ``after``."""
+        return self.committed_up_to(source) >= at
+
+    def committed_up_to(self, source: GroupState) -> int:
+        """Where the lowest stream of ``source`` starts by what is committed; -1: nothing is known."""
         ledger = self.book.ledger(source.slot, self.table)
         if ledger is None:
-            return False
+            return -1
         # Without positions all streams of a group start at the same place.
         streams = source.group.streams if ledger.positions else source.group.streams[:1]
-        return all(
-            start is not None and start.read_to >= at
-            for start in (
-                start_of(ledger, stream, source.opened, source.close, source.opened_known) for stream in streams
-            )
-        )
+        starts = [start_of(ledger, stream, source.opened, source.close, source.opened_known) for stream in streams]
+        return min(-1 if start is None else start.read_to for start in starts)
+
+    def states(self) -> Iterator[GroupState]:
+        return itertools.chain.from_iterable(self.lineage.by_slot.values())
 
     def _ready(self, state: GroupState) -> bool:
         return state.reading is None and not state.holds and state.failure is None and self.readable(state.slot)

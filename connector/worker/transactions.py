@@ -21,6 +21,7 @@ from connector.errors import (
     PoisonRow,
     ProducerFenced,
     RetriableDeliveryError,
+    TooLate,
     TransactionAborted,
     UnknownOutcome,
 )
@@ -126,6 +127,14 @@ class Transactions:
             self.delivery.add(read.slot, letters, sum(map(record_size, letters)))
         return bool(letters)
 
+    @property
+    def takes_back(self) -> bool:
+        return self.delivery.settings.exactly_once
+
+    def settle(self, by: float | None) -> None:
+        """`LateChanges` has handed on what it found."""
+        self.commit(by=by)
+
     def add(self, slot: int, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
         with self._making(batches[0].layout.description.full_name):
@@ -200,8 +209,8 @@ class Transactions:
             except CdcError as error:
                 self.recover(error)
 
-    def commit(self, move_marks: bool = False) -> None:
-        """Commit what was produced and what it implies; raises what `recover` deals with."""
+    def commit(self, move_marks: bool = False, by: float | None = None) -> None:
+        """Commit what was produced and what it implies; raises what `recover` deals with. ``by``: see `Delivery`."""
         if move_marks:
             self._marks_due = self._monotonic() + MARKS_SECONDS
         commit = self._planner.commit_entries(self._clock.now_ms(), move_marks)
@@ -212,7 +221,7 @@ class Transactions:
             # A claim is the earliest transaction there is: a table's description is committed with it, before any
             # record that is built with it.
             self._add_schemas(min(commit.slots))
-        self.delivery.commit(commit.entries, commit.slots)
+        self.delivery.commit(commit.entries, commit.slots, by)
         self._planner.committed()
         self.measures.committed(self._clock.now_ms())
         self._tables.recorded()
@@ -249,9 +258,11 @@ class Transactions:
             self.abort(error)
 
     def abort(self, error: CdcError) -> None:
-        log.log(logging.INFO if isinstance(error, LostClaim) else logging.DEBUG, "transaction aborted: %s", error)
+        log.log(
+            logging.INFO if isinstance(error, LostClaim | TooLate) else logging.DEBUG, "transaction aborted: %s", error
+        )
         pause = AFTER_ABORT_SECONDS
-        if not isinstance(error, LostClaim | RecordsNotMade):
+        if not isinstance(error, LostClaim | RecordsNotMade | TooLate):
             pause = self._failed(error)
         self.last_error = str(error)
         try:

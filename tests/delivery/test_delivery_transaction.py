@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from connector.delivery.failures import TOPIC_ERRORS
 from connector.delivery.producer import FailedRecord, fence
 from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
-from connector.errors import DeliveryError, LostClaim, ProducerFenced, TransactionAborted, UnknownOutcome
+from connector.errors import DeliveryError, LostClaim, ProducerFenced, TooLate, TransactionAborted, UnknownOutcome
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
 
@@ -51,6 +52,18 @@ def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
     delivery.add(0, records(world, "b"))
     delivery.commit([mark(0, "w")])
     delivered(world, ["b"])
+
+
+def test_what_the_brokers_have_too_late_is_not_committed(world: World) -> None:
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery.add(0, records(world, "late"))
+    with pytest.raises(TooLate):
+        delivery.commit([mark(0, "w")], by=time.monotonic())
+    delivery.abort()
+    delivery.add(0, records(world, "in time"))
+    delivery.commit([mark(0, "w")], by=time.monotonic() + 3600)
+    delivered(world, ["in time"])
 
 
 def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: World) -> None:

@@ -19,12 +19,12 @@ class StaleNode:
         self.fresh = fresh
         self.stale = stale
 
-    def change(self, table: str, tablets: bool) -> None:
+    def change(self, table: str, tablets: bool, split: int | None = None) -> None:
         """A new stream set that counts at once. Only in its memory the second node does not have it: its tables show
-        it, so that no reader asks it in vain."""
+        it, so that no reader asks it in vain. ``split``: into so many tablets, instead of as many new ones."""
         self.server.admin.make_stale(1, behind_ms=1, shows=False, writes=True)
         if tablets:
-            self.server.admin.change_streams(table, replace=True)
+            self.server.admin.change_streams(table, tablets=split, replace=True if split is None else None)
         else:
             self.server.admin.new_generation()
 

@@ -110,7 +110,7 @@ def test_a_look_that_is_owed_survives_the_reader(cluster: StaleNode) -> None:
 
 
 @pytest.mark.scylla
-def test_a_change_of_streams_costs_one_query_for_each_group(cluster: StaleNode) -> None:
+def test_a_change_of_streams_costs_two_queries_for_each_group(cluster: StaleNode) -> None:
     table = create_table(cluster.server, cluster.fresh, "cheap", True, count=4)
     cluster.write(table, 1, 0)
     following = Following(reader(cluster.server, table, settings=SETTINGS, follow=True))
@@ -119,7 +119,7 @@ def test_a_change_of_streams_costs_one_query_for_each_group(cluster: StaleNode) 
     following.until(lambda: logged(cluster.fresh, table))
     cluster.server.admin.change_streams(table, replace=True)
     cluster.write(table, 1, 1)
-    until(lambda: following.source.late.looks == 4, 60)
+    until(lambda: following.source.late.looks == 8, 60)
     until(lambda: len(json.loads(following.source.checkpoint())) == 1, 60)
     following.finish()
-    assert following.source.late.looks == 4
+    assert following.source.late.looks == 8

@@ -227,14 +227,16 @@ def _owes_nothing(plan: TableReader, slot: int, before: int) -> int:
     return max(before, plan.newest.timestamp)
 
 
-def _heirs_go_on(plan: TableReader, read: Any) -> Any:
-    held = _real_hold(plan, read)
+def _heirs_go_on(plan: TableReader, read: Any, now: int) -> Any:
+    held = _real_hold(plan, read, now)
     looks.let_go(plan, read)
     return held
 
 
-def _others_do_not_matter(plan: TableReader, read: Any) -> Any:
-    return _real_hold(plan, read) or []
+def _only_own_are_searched(plan: TableReader, read: Any, now: int) -> Any:
+    held = _real_hold(plan, read, now)
+    own = tuple(one for one in held.relatives if one.upto is not None) if held else ()
+    return held and looks.Held(own, held.within_ms)
 
 
 _real_hold = looks.hold
@@ -279,8 +281,8 @@ MUTANTS: dict[str, Mutant] = {
     "nobody looks beyond the end of a stream": Mutant((looks, "due", lambda plan, now: ())),
     "a look is not owed by the next worker": Mutant((looks, "rechecked", _owes_nothing)),
     "heirs go on while a look delivers": Mutant((looks, "hold", _heirs_go_on)),
-    "heirs of other workers do not matter": Mutant((looks, "hold", _others_do_not_matter)),
-    "heirs may be behind the look": Mutant((looks, "_own_heirs", lambda plan, state: ())),
+    "heirs of other workers are not searched": Mutant((looks, "hold", _only_own_are_searched)),
+    "heirs may be behind the look": Mutant((looks, "_delivered_by", lambda plan, heirs, limit: limit)),
     "looks forget what the last one delivered": Mutant((GroupState, "delivered_late", lambda *a: None)),
     "what a look delivered is not restored": Mutant((looks, "place", _looked_only)),
     "heirs are not searched": Mutant(rules=Rules(search_heirs=False)),

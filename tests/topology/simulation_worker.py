@@ -6,15 +6,19 @@ The order of its steps is that of the real one; each step may be its last.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connector.topology import Commit, Heir, Observed, Planner, Read, TableReader, beyond
+from connector.topology import Commit, Held, Observed, Planner, Read, TableReader, beyond
 from tests.topology.simulation_kafka import Stored, Transaction
 from tests.topology.worlds import GRACE, Row
 
 if TYPE_CHECKING:
     from tests.topology.simulation import Simulation
+
+
+TRIES = 10  # of what was not in time, before it is given up
 
 
 @dataclass
@@ -51,8 +55,8 @@ class ActiveLook:
 
     read: Read
     rows: list[Row]
-    heirs: list[Heir] | None = None
-    asked: bool = False
+    held: Held | None = None
+    searched: int = 0
     verdicts: list[tuple[Row, bool]] | None = None
 
 
@@ -61,6 +65,7 @@ class HastyPlan(TableReader):
 
     laggard_ms = 15
     search_ms = 1
+    last_look = 2
 
 
 class HastyPlanner(Planner):
@@ -129,6 +134,7 @@ class Worker:
         self.commit: Commit | None = None
         self.reads: list[ActiveRead] = []
         self.looks: list[ActiveLook] = []
+        self.tries: Counter[bytes] = Counter()
         self.polling: tuple[int, list[int]] | None = None
         self.failed = False
         self.node = sim.rng.randrange(len(sim.world.lags))
@@ -302,25 +308,59 @@ class Worker:
         elif not look.rows:
             self.looks.remove(look)
             self.planner.finish_look(read, False, self.now)
-        elif not look.asked:
-            look.heirs, look.asked = self.planner.hold(read), True
+        elif look.held is None:
+            look.held = self.planner.hold(read, self.now)
+            if look.held is None:
+                self.looks.remove(look)
+                self.planner.look_later(read, self.now)
         elif look.verdicts is None:
             newest: dict[int, int] = {}
-            for heir in (look.heirs or ()) if sim.rules.search_heirs else ():
-                for row in sim.world.query(heir.streams, look.rows[0].ms, None, heir.upto, sim.now):
+            for one in look.held.relatives if sim.rules.search_heirs else ():
+                upto = sim.now + 1_000 if one.upto is None else one.upto
+                for row in sim.world.query(one.streams, look.rows[0].ms, None, upto, sim.now):
                     newest[row.key] = max(newest.get(row.key, 0), row.order)
-            look.verdicts = [(row, look.heirs is not None and newest.get(row.key, 0) <= row.order) for row in look.rows]
+            tired = look.held.within_ms is not None and self.tries[read.streams[0]] >= TRIES
+            if tired:
+                sim.excused.update(row.number for row in look.rows)
+            look.verdicts = [(row, not tired and newest.get(row.key, 0) <= row.order) for row in look.rows]
+            look.searched = sim.now
+            if look.held.within_ms is not None and self.rng.random() < 0.7:
+                self.deliver(look)
         elif look.verdicts:
-            row, deliver = look.verdicts.pop(0)
-            if self.transaction is None:
-                self.transaction = sim.kafka.begin(self.name, self.epoch)
-            (sim.kafka.produce_row if deliver else sim.kafka.refuse_row)(self.transaction, row)
-            self.planner.advance(read, row.stream, row.time)
-            if self.rng.random() < sim.pace.interrupt / 4:
-                self.planner.interrupt(read)
+            self.deliver(look)
         else:
             self.looks.remove(look)
             self.planner.finish_look(read, True, self.now)
+
+    def deliver(self, look: ActiveLook) -> None:
+        """Those who must be quick are, but anything may come in between."""
+        assert look.held is not None
+        while look.verdicts and self.planner.is_current(look.read):
+            if self.too_late(look):
+                self.tries[look.read.streams[0]] += 1
+                self.looks.remove(look)
+                self.abort()
+                return
+            self.hand_on(look)
+            if look.held.within_ms is None or self.rng.random() < 0.2:
+                return
+
+    def too_late(self, look: ActiveLook) -> bool:
+        """Other workers may deliver by now what could not be seen when their logs were searched."""
+        within = look.held.within_ms if look.held is not None else None
+        tired = within is None or self.tries[look.read.streams[0]] >= TRIES
+        return not tired and self.sim.now - look.searched >= within
+
+    def hand_on(self, look: ActiveLook) -> None:
+        kafka, read = self.sim.kafka, look.read
+        assert look.verdicts
+        row, deliver = look.verdicts.pop(0)
+        if self.transaction is None:
+            self.transaction = kafka.begin(self.name, self.epoch)
+        (kafka.produce_row if deliver else kafka.refuse_row)(self.transaction, row)
+        self.planner.advance(read, row.stream, row.time)
+        if self.rng.random() < self.sim.pace.interrupt / 4:
+            self.planner.interrupt(read)
 
     def begin_commit(self, move_marks: bool) -> None:
         self.commit = self.planner.commit_entries(self.now, move_marks)

@@ -100,7 +100,7 @@ class Single:
 
     def look_all(self) -> None:
         """Look beyond the ends of all closed streams, in time, and find nothing."""
-        self.to(self.now + CONFIDENCE + GRACE + self.plan.search_ms)
+        self.to(self.now + CONFIDENCE + self.plan.last_look * GRACE + self.plan.search_ms)
         self.read_all()
         for look in self.planner.looks(self.now, 10_000):
             self.planner.finish_look(look, False, self.now)

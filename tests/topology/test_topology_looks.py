@@ -10,6 +10,7 @@ A, B = stream(64), stream(128)
 LEFT, RIGHT = stream(96, 2), stream(128, 2)
 TWO, SPLIT = tablets(1_000, A, B), tablets(1_500, A, LEFT, RIGHT)
 DUE = 1_500 + CONFIDENCE + GRACE
+LAST = 1_500 + CONFIDENCE + 4 * GRACE
 
 
 def ended(*more: OffsetsEntry) -> Single:
@@ -27,13 +28,17 @@ def look(single: Single, at: int) -> list[Read]:
     return single.planner.looks(at, 10)
 
 
-def test_a_closed_stream_is_looked_at_once_when_no_node_should_be_behind_any_more() -> None:
+def test_a_closed_stream_is_looked_at_when_no_node_should_be_behind_any_more_and_once_more_later() -> None:
     single = ended()
     assert not look(single, DUE - 1)
     (read,) = look(single, DUE)
     assert (read.streams, read.read_to, read.limit, read.late) == ((B,), 1_500, 1_500 + GRACE, True)
     assert single.planner.finish_look(read, False, single.now)
-    assert not look(single, DUE + 10_000)
+    assert not look(single, LAST - 1)
+    (last,) = look(single, LAST)
+    assert (last.read_to, last.limit) == (1_500, 1_500 + 4 * GRACE)
+    assert single.planner.finish_look(last, False, single.now)
+    assert not look(single, LAST + 10_000)
     single.commit(move_marks=True)
     assert not any(B in state.group.streams for state in single.plan.states())
 
@@ -50,6 +55,8 @@ def test_what_was_found_is_noted_and_another_look_follows() -> None:
     (again,) = look(second, single.now + GRACE)
     assert again.state.late == {B: Position(1_500, row(1_501, 7))}
     second.planner.finish_look(again, False, second.now)
+    (last,) = look(second, max(LAST, second.now))
+    second.planner.finish_look(last, False, second.now)
     second.commit(move_marks=True)
     third = Single(TWO, SPLIT, now=second.now, records=second.topic)
     assert not look(third, second.now + 10_000)
@@ -80,23 +87,55 @@ def test_heirs_stand_still_while_a_look_delivers() -> None:
     (read,) = look(single, DUE)
     single.to(single.now + 50)
     under_way = single.reads()[LEFT]
-    heirs = single.planner.hold(read)
-    assert heirs is not None and {heir.streams for heir in heirs} == {(LEFT,), (RIGHT,)}
-    assert all(heir.upto == DUE - CONFIDENCE for heir in heirs)
+    held = single.planner.hold(read, single.now)
+    assert held is not None and held.within_ms is None
+    assert {heir.streams for heir in held.relatives} == {(LEFT,), (RIGHT,)}
+    assert all(heir.upto == DUE - CONFIDENCE for heir in held.relatives)
     assert not single.planner.is_current(under_way) and not single.reads()
     single.planner.finish_look(read, True, single.now)
     assert set(single.reads()) == {LEFT, RIGHT}
 
 
-def test_nobody_can_tell_what_other_workers_deliver() -> None:
+def apart() -> tuple[Single, Single]:
+    """Two workers; the first has B's slot and the home slot, the second the others, of an heir of B among them."""
     both = Single(TWO, SPLIT, now=2_000, slots=8)
     (slot,) = {state.slot for state in both.plan.states() if state.group.streams == (B,)}
-    elsewhere = {state.slot for state in both.plan.states() if state.group.streams in ((LEFT,), (RIGHT,))} - {slot}
-    assert elsewhere
-    single = Single(TWO, SPLIT, now=2_000, slots=8, own={slot, single_home()}, records=both.topic)
-    single.read_all()
-    (read,) = look(single, 3_000)
-    assert single.planner.hold(read) is None
+    own = {slot, single_home()}
+    assert {state.slot for state in both.plan.states() if state.group.streams in ((LEFT,), (RIGHT,))} - own
+    first = Single(TWO, SPLIT, now=2_000, slots=8, own=own, records=both.topic)
+    return first, Single(TWO, SPLIT, now=2_000, slots=8, own=set(range(8)) - own, records=both.topic)
+
+
+def moved(first: Single, second: Single, now: int) -> None:
+    """The second worker hears of the first, reads and commits, and the first one hears of that."""
+    known = len(first.topic), len(second.topic)
+    first.commit(move_marks=True)
+    second.planner.follow(first.topic[known[0] :], range(8))
+    second.to(now)
+    second.read_all()
+    second.commit(move_marks=True)
+    second.commit()
+    first.planner.follow(second.topic[known[1] :], range(8))
+
+
+def test_a_look_goes_as_far_as_heirs_of_other_workers_have_committed() -> None:
+    first, second = apart()
+    first.read_all()
+    assert not look(first, 3_000), "the other worker has not committed anything of the heirs"
+    moved(first, second, 2_900)
+    (read,) = look(first, 3_000)
+    assert (read.streams, read.limit) == ((B,), 2_900 - CONFIDENCE)
+
+
+def test_heirs_of_other_workers_are_searched_for_anything_later_and_only_just_after_a_poll() -> None:
+    first, second = apart()
+    first.read_all()
+    moved(first, second, 2_900)
+    (read,) = look(first, 3_000)
+    assert first.planner.hold(read, 3_000 + CONFIDENCE // 2 + 1) is None
+    held = first.planner.hold(read, 3_000 + CONFIDENCE // 2)
+    assert held is not None and held.within_ms == CONFIDENCE // 4
+    assert None in {heir.upto for heir in held.relatives}
 
 
 def single_home() -> int:

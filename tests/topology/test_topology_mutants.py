@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
-from connector.topology import Mark, Observed, TableReader, View, claims, commits
+from connector.topology import Mark, Observed, TableReader, View, claims, commits, looks
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
 from tests.topology import test_topology_followers as followers
+from tests.topology import test_topology_looks as looking
 from tests.topology import test_topology_offsets as offsets
 from tests.topology import test_topology_planner as planning
 from tests.topology.mutants import MUTANTS, Mutant
@@ -97,6 +98,25 @@ def _restored_positions_are_bare(self: TableReader, state: GroupState) -> None:
 
 _place = TableReader._place
 
+
+def _any_time_will_do(plan: TableReader, read: Any, now: int) -> Any:
+    plan.polled_at, before = now, plan.polled_at
+    try:
+        return _hold(plan, read, now)
+    finally:
+        plan.polled_at = before
+
+
+_hold = looks.hold
+
+
+def _others_are_level(plan: TableReader, heirs: Iterable[GroupState], limit: int) -> int:
+    return _delivered_by(plan, [heir for heir in heirs if heir.slot in plan.active], limit)
+
+
+_delivered_by = looks._delivered_by
+
+
 # What needs too rare a history for random runs is driven by hand.
 BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
     "reads past the last poll": (
@@ -115,6 +135,14 @@ BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
     "an older view than the predecessor's suffices": (
         TableReader, "knows_enough", _any_view_suffices,
         offsets.test_a_worker_with_an_older_view_reads_nothing_and_says_so,
+    ),
+    "heirs of other workers may be behind a look": (
+        looks, "_delivered_by", _others_are_level,
+        looking.test_a_look_goes_as_far_as_heirs_of_other_workers_have_committed,
+    ),
+    "a set that nobody here knows may have an heir": (
+        looks, "hold", _any_time_will_do,
+        looking.test_heirs_of_other_workers_are_searched_for_anything_later_and_only_just_after_a_poll,
     ),
     "the home slot does not look at other marks": (
         claims, "table_start", _start_by_the_clock, offsets.test_a_table_that_was_started_before_keeps_its_start,

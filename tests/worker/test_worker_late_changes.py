@@ -63,3 +63,26 @@ def test_late_changes_are_delivered_or_kept_and_told(
             assert "into streams that had ended at" in connector.log
         finally:
             connector.close()
+
+
+def test_late_changes_are_delivered_where_other_workers_read_what_their_stream_was_split_into(
+    tmp_path: Path, kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    with stale_node() as nodes:
+        table = create_table(nodes.server, nodes.fresh, "split", tablets=True)
+        # One slot of six holds the stream, and four slots what it is split into; each of three workers has two slots.
+        settings = {"tasks.max": "3", "scylla.confidence.window.size": "4000"}
+        connector = Service(tmp_path, nodes.server, kafka.bootstrap_servers, unique("c"), [table], connector=settings)
+        try:
+            connector.start("--http-port", "0")
+            nodes.write(table, 0, 0)
+            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change")
+            nodes.change(table, tablets=True, split=4)
+            for pk in range(12):
+                nodes.write(table, pk, 1, late=True)
+            nodes.write(table, 12, 2)
+            until(lambda: len(connector.delivered(connector.topic(table))) == 14, 120, "all changes")
+            told = {table: {"delivered": 12}}
+            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, 30, "word of all of them")
+        finally:
+            connector.close()
