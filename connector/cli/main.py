@@ -26,6 +26,7 @@ from connector.secrets import scrub
 COMMANDS = {
     "demo": "run the whole pipeline once on this machine and verify the result",
     "validate": "check a connector's configuration and report every problem",
+    "migrate": "make this service's files of a Kafka Connect user's, and say what becomes of each line",
     "run": "run a connector in the foreground",
     "status": "show state, lag and last error of a connector's tables and workers",
     "offsets": "show, reset or import a stopped connector's positions",

@@ -23,6 +23,14 @@ from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import connection_config, is_worker_document, load, load_connector, validate
+from connector.config.migration import (
+    Line,
+    Migrated,
+    Verdict,
+    connector_document,
+    migrate_connector,
+    of_another_connector,
+)
 from connector.config.names import Names, avro_name
 from connector.config.parsing import parse
 from connector.config.part import Part, of
@@ -85,6 +93,8 @@ __all__ = [
     "KafkaProperties",
     "KeystoreError",
     "Kind",
+    "Line",
+    "Migrated",
     "Names",
     "OutputConfig",
     "OutputFormat",
@@ -103,18 +113,22 @@ __all__ = [
     "TopicGroup",
     "TransformCheck",
     "TransformSpec",
+    "Verdict",
     "WorkerConfig",
     "avro_name",
     "check_connection",
     "configured_context",
     "connection_config",
+    "connector_document",
     "integer",
     "is_secret_name",
     "is_worker_document",
     "learn",
     "load",
     "load_connector",
+    "migrate_connector",
     "of",
+    "of_another_connector",
     "of_deltas",
     "one_of",
     "parse",

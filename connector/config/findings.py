@@ -53,6 +53,11 @@ class Findings:
         """Something to be known that is about no single property."""
         self._notices.setdefault((place, text), [])
 
+    def said_of(self, document: Document, name: str) -> list[str]:
+        """What is to be known about one property."""
+        place = document.place(name)
+        return [text for (where, text), names in self._notices.items() if where == place and name in names]
+
     @property
     def notices(self) -> tuple[str, ...]:
         """One line for each thing to be known, with the names of all properties that it is true of."""

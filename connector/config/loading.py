@@ -52,13 +52,15 @@ def load(
     environ: Mapping[str, str] | None = None,
     *,
     transform_check: TransformCheck | None = None,
+    findings: Findings | None = None,
 ) -> Configuration:
     """The configuration of both documents; raises ``ConfigurationError`` with every problem of both.
 
     ``transform_check`` looks at the options of the ScyllaDB transforms, whose owner this room may not know.
+    ``findings`` collects what is found, for who wants it by property.
     """
     environ = os.environ if environ is None else environ
-    findings = Findings()
+    findings = Findings() if findings is None else findings
     connector_document = read_document(connector, "connector")
     worker_document = read_document(worker, "worker")
     unknown_variables = _take_environment(worker_document, environ)
