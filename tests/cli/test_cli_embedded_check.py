@@ -136,14 +136,17 @@ def test_a_sweep_takes_what_killed_runs_left_and_nothing_else(foreign: Double, t
     try:
         session = cluster.connect()
         # Names that look like this tool's, without the mark of a run.
-        strangers = {"scylla_cdc_check_00c0ffee_orders", "scylla_cdc_check_orders", "shop"}
+        strangers = {"scylla_cdc_check_00c0ffee_orders", "scylla_cdc_check_orders", "shop", "recording_of_sales"}
         for name in strangers:
             session.execute(foreign.keyspace_ddl(name, tablets=False))
         before = names(foreign)
         keyspaces.begin(session, run)
         session.execute(foreign.keyspace_ddl(f"{keyspaces.prefix_of(run)}ks_1", tablets=True))
+        for name in ("recording_0123456789", "recording_0123456789x"):
+            session.execute(foreign.keyspace_ddl(name, tablets=False))
         done = check("embedded", "check", foreign.address, "--sweep", folder=tmp_path)
         assert done.returncode == 0, done.stderr
+        assert "dropped recording_0123456789x, recording_0123456789" in done.stdout
         assert f"run {run} of 2" in done.stdout and "1 run had left keyspaces behind" in done.stdout
         assert names(foreign) == before
         for name in strangers:

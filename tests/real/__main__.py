@@ -108,6 +108,8 @@ def _sweep(scylla: ForeignScylla) -> int:
         dropped = keyspaces.drop(scylla.session, run)
         print(f"run {run} of {began}: dropped {', '.join(dropped)}")
     print(f"{len(left)} run{'' if len(left) == 1 else 's'} had left keyspaces behind")
+    if recordings := keyspaces.drop_recordings(scylla.session):
+        print(f"recordings that were replayed or made: dropped {', '.join(recordings)}")
     scylla.close()
     return 0
 

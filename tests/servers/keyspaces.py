@@ -1,7 +1,8 @@
 """The keyspaces that a run makes on somebody's cluster, and how they go again; no other keyspace is ever named here.
 
 A run's keyspaces begin with `scylla_cdc_check_<run>_`. The first of them, `…_run`, holds a table with the run's begin:
-it is made before all others and dropped after them, so what has no such keyspace was not made by a run.
+it is made before all others and dropped after them, so what has no such keyspace was not made by a run. Replays of
+recordings, which may be run by themselves, have names of their own: `recording_<ten hexadecimal digits>`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from cassandra.cluster import Session
 
 PREFIX = "scylla_cdc_check_"
 _NAME = re.compile(rf"{PREFIX}([0-9a-f]{{8}})_\w+")
+_RECORDING = re.compile(r"recording_[0-9a-f]{10}")
 _RUN = re.compile(r"[0-9a-f]{8}")
 
 
@@ -65,8 +67,23 @@ def runs(session: Session) -> dict[str, str]:
     return found
 
 
+def drop_recordings(session: Session) -> list[str]:
+    """Drop what replays and recordings that were killed left behind; the names. One that is under way ends with an
+    error."""
+    names = list(_all_names(session))
+    left = tuple(name for name in names if _RECORDING.fullmatch(name))
+    # The keyspaces that a recording's statements make begin with the name of its first one, which goes last.
+    mine = sorted((name for name in names if name.startswith(left)), key=len, reverse=True) if left else []
+    for name in mine:
+        session.execute(f'DROP KEYSPACE IF EXISTS "{name}"')
+    return mine
+
+
 def _names(session: Session) -> Iterator[str]:
+    return (name for name in _all_names(session) if name.startswith(PREFIX))
+
+
+def _all_names(session: Session) -> Iterator[str]:
     # From the cluster, not from what the driver remembers of it.
     for row in session.execute("SELECT keyspace_name FROM system_schema.keyspaces"):
-        if row.keyspace_name.startswith(PREFIX):
-            yield row.keyspace_name
+        yield row.keyspace_name

@@ -205,9 +205,12 @@ class Restrictions:
             name = columns[0].name
             one = compile_term(cast(Term, value), element_name(name) if listed else name, columns[0].type, self.scope)
             return lambda run: (required(one(run), name),)
+        names = f"({','.join(column.name for column in columns)})"
+        if listed:
+            names = element_name(names)
         if isinstance(value, Marker):
             type_ = TupleType(tuple(freeze(column.type) for column in columns))
-            whole = compile_term(value, f"({','.join(column.name for column in columns)})", type_, self.scope)
+            whole = compile_term(value, names, type_, self.scope)
 
             def unpack(run: Run) -> tuple[bytes, ...]:
                 cells = split_fields(required(whole(run), columns[0].name), len(columns), type_.cql())
@@ -223,8 +226,8 @@ class Restrictions:
                 f"({', '.join('?' for _ in value.items)})"
             )
         parts = [
-            (compile_term(item, column.name, column.type, self.scope), column.name)
-            for item, column in zip(value.items, columns)
+            (compile_term(item, f"{names}[{at}]", column.type, self.scope), column.name)
+            for at, (item, column) in enumerate(zip(value.items, columns))
         ]
         return lambda run: tuple(required(part(run), name) for part, name in parts)
 
@@ -249,7 +252,8 @@ class Restrictions:
             return lambda run: distinct([item(run) for item in items])
         types = tuple(freeze(column.type) for column in columns)
         element = TupleType(types) if together else types[0]
-        name = f"in({','.join(column.name for column in columns)})"
+        names = ",".join(column.name for column in columns)
+        name = f"in(({names}))" if together else f"in({names})"
         whole = compile_in_list(relation.value, name, element, self.scope)
 
         def unpack(run: Run) -> list[tuple[bytes, ...]]:

@@ -30,6 +30,7 @@ SYSTEM_KEYSPACES = ("system", "system_schema", "system_distributed", "system_dis
 # A column that was dropped can be added again 5 s later; one more, for clocks.
 _ADD_AGAIN_SECONDS = 6.0
 _ALTER = re.compile(r"\s*ALTER\s+TABLE\s+(\S+)\s+(ADD|DROP)\s+(.*)", re.IGNORECASE | re.DOTALL)
+_CREATE_ROLE = re.compile(r"\s*CREATE\s+(?:ROLE|USER)\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)", re.IGNORECASE)
 _DROP_TABLE = re.compile(r"\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?\{k\}\.(\w+)\s*;?\s*\Z", re.IGNORECASE)
 
 Progress = Callable[[int], None]
@@ -43,9 +44,12 @@ def play_answers(server: Server, recording: Answers, progress: Progress = lambda
             # A server that has no counters, say, shows it in the answers that are compared.
             script.ask(text, refused=False)
         answers = []
-        for done, each in enumerate(recording.answers):
-            answers.append({**script.ask(each["statement"], "error" in each), "statement": each["statement"]})
-            progress(done)
+        try:
+            for done, each in enumerate(recording.answers):
+                answers.append({**script.ask(each["statement"], "error" in each), "statement": each["statement"]})
+                progress(done)
+        finally:
+            script.drop_roles()
     return Answers(
         answers,
         columns=_system_columns(server),
@@ -83,6 +87,7 @@ class _Script:
         self._spell = spell
         self._keyspace = keyspace
         self._dropped: dict[tuple[str, str], float] = {}
+        self._roles: list[str] = []
 
     def ask(self, text: str, refused: bool) -> dict[str, Any]:
         """The answer. `refused` says that the recorded one is an error, perhaps because it came too soon."""
@@ -95,8 +100,15 @@ class _Script:
         answer = self._server.ask(text.replace("{k}", self._keyspace), self._spell)
         if altered and altered[2].upper() == "DROP" and "error" not in answer:
             self._dropped |= {(altered[1], name): time.monotonic() for name in names}
+        if (role := _CREATE_ROLE.match(text)) and "error" not in answer:
+            self._roles.append(role[1])
         renamed: dict[str, Any] = self._without_keyspace(answer)
         return renamed
+
+    def drop_roles(self) -> None:
+        """Roles are no part of a keyspace: those that a login was allowed to make go by themselves."""
+        while self._roles:
+            self._server.run(f"DROP ROLE IF EXISTS {self._roles.pop()}")
 
     def _without_keyspace(self, value: Any) -> Any:
         if isinstance(value, str):

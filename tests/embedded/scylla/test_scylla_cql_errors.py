@@ -298,6 +298,10 @@ def test_names_of_bind_markers_in_lists(cql: CqlSession) -> None:
     assert names("p IN (?, ?)") == ["value(in(p))", "value(in(p))"]
     assert names("p IN ? AND c = ?") == ["in(p)", "c"]
     assert names("p = 1 AND v IN (?) ALLOW FILTERING") == ["value(in(v))"]
+    assert names("p = 1 AND (c, d) = ?") == ["(c,d)"]
+    assert names("p = 1 AND (c, d) > (?, ?)") == ["(c,d)[0]", "(c,d)[1]"]
+    assert names("p = 1 AND (c, d) IN ?") == ["in((c,d))"]
+    assert names("p = 1 AND (c, d) IN (?, (?, 1))") == ["value(in((c,d)))", "value(in((c,d)))[0]"]
 
 
 def test_what_a_tuple_leaves_out_is_null(cql: CqlSession) -> None:

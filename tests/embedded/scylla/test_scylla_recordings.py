@@ -111,6 +111,28 @@ def test_every_kind_of_difference_is_told(server: Server) -> None:
     assert "t (1) at" in told and "t (2) at" in told and "t (9) at" in told and "t [2, 3]" in told
 
 
+def test_roles_that_a_login_may_make_are_gone_afterwards(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The double has no roles: what a superuser is answered is put in their place."""
+    asked: list[str] = []
+    real_ask, real_run = server.ask, server.run
+
+    def ask(text: str, *spelling: Any) -> dict[str, Any]:
+        if "ROLE" not in text:
+            return real_ask(text, *spelling)
+        asked.append(text)
+        return {"error": "InvalidRequest", "message": "there"} if "other" in text else {"columns": [], "rows": []}
+
+    def run(text: str) -> None:
+        asked.append(text) if "ROLE" in text else real_run(text)
+
+    monkeypatch.setattr(server, "ask", ask)
+    monkeypatch.setattr(server, "run", run)
+    refused = {"error": "Unauthorized", "message": "You have to be logged in"}
+    statements = [{"statement": f"CREATE ROLE {name} WITH PASSWORD = 'x'", **refused} for name in ("x", "other")]
+    play_answers(server, Answers(statements, {}, {}, {}, False))
+    assert asked == [*(each["statement"] for each in statements), "DROP ROLE IF EXISTS x"]
+
+
 def test_keyspaces_are_gone_afterwards(server: Server, scylla: EmbeddedScylla) -> None:
     def keyspaces() -> set[str]:
         return {name for (name,) in server.texts("SELECT keyspace_name FROM system_schema.keyspaces")}
