@@ -34,6 +34,7 @@ class RunCommand:
         from connector.worker.checks import wait_until_checked
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
+        from connector.worker.slots import slots_by_marks
         from connector.worker.supervisor import Supervisor
 
         configurations = [configuration for _, configuration in load_configurations(args)]
@@ -63,6 +64,10 @@ class RunCommand:
             ]
             if problems:
                 raise ConfigurationError(dict.fromkeys(problems))
+            for configuration in configurations:
+                slots = None if stop.is_set() else slots_by_marks(configuration, stop.is_set)
+                if slots is not None:
+                    supervisor.slots[configuration.connector.name] = slots
             return supervisor.run(stop)
 
 

@@ -58,7 +58,7 @@ def _run(order: WorkerOrder, stop: threading.Event) -> int:
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
     try:
-        return run_worker(order.configuration, order.index, stop, _report)
+        return run_worker(order.configuration, order.index, stop, _report, slots=order.slots)
     except Exception as error:
         _report({"event": "end", "cause": type(error).__name__, "error": str(error)})
         logging.getLogger("connector.worker").exception("the worker failed")

@@ -86,13 +86,14 @@ def read_committed(
     topic: str,
     group: str,
     slots: Iterable[int],
+    cancelled: Callable[[], bool] = lambda: False,
     patience: float = 30.0,
 ) -> dict[int, RestoredSlot]:
     """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from."""
     found = {slot: SlotRecords(connector, slot) for slot in slots}
     reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(found, 0))
     try:
-        read_to_end(reader, found, set(found), {}, Patience(patience), lambda: False)
+        read_to_end(reader, found, set(found), {}, Patience(patience), cancelled)
     except KafkaException as caught:
         raise translated(caught.args[0], f"reading topic {topic}") from None
     finally:

@@ -15,5 +15,7 @@ class WorkerOrder:
     index: int
     log_format: str = "human"
     debug: bool = False
+    # The number of slots, once anybody of this `run` knows it: it takes reading the whole offsets topic to find out.
+    slots: int | None = None
     # What the filter of the new process has to know: references were resolved here.
     secrets: Mapping[str, str] = field(default_factory=known, repr=False)

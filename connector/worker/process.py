@@ -29,8 +29,8 @@ from connector.source import Connection, DescribedTable, Tables, connection_sett
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.schemas import last_versions
-from connector.worker.settings import identity, kafka_clients, offsets_spec, topic_specs
-from connector.worker.slots import slots_in_force
+from connector.worker.settings import identity, kafka_clients, topic_specs
+from connector.worker.slots import check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
 from connector.worker.wiring import build_worker
@@ -39,8 +39,6 @@ from connector.worker.worker import Worker
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
-
-PARTITIONS_PROPERTY = "offset.storage.partitions"
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -51,10 +49,15 @@ class Stopped(Exception):
     """Told to stop before everything was ready."""
 
 
-def run_worker(configuration: Configuration, index: int, stop: threading.Event, report: Report) -> int:
-    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1)."""
+def run_worker(
+    configuration: Configuration, index: int, stop: threading.Event, report: Report, slots: int | None = None
+) -> int:
+    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
+
+    ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
+    """
     try:
-        worker = _prepare(configuration, index, stop, report)
+        worker = _prepare(configuration, index, stop, report, slots)
     except Stopped:
         return 0
     except ConfigurationError as error:
@@ -97,7 +100,9 @@ def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: S
 # -- getting ready ---------------------------------------------------------------------------------------------
 
 
-def _prepare(configuration: Configuration, index: int, stop: threading.Event, report: Report) -> Worker:
+def _prepare(
+    configuration: Configuration, index: int, stop: threading.Event, report: Report, slots: int | None
+) -> Worker:
     who = identity(configuration, index)
     clients = kafka_clients(configuration)
     connection = Connection(connection_settings(configuration.connector.connection))
@@ -107,20 +112,17 @@ def _prepare(configuration: Configuration, index: int, stop: threading.Event, re
     tables = _patiently("describing tables", lambda: _described(connection, names), stop, report)
     topics = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report)
     offsets = configuration.connector.delivery.offset_topic
-    slots = _patiently(
-        "reading the offsets topic",
-        lambda: slots_in_force(
-            clients,
-            connector=configuration.connector.name,
-            topic=offsets,
-            group=configuration.group,
-            partitions=topics[offsets].partitions,
-            configured=offsets_spec(configuration).partitions,
-            given=PARTITIONS_PROPERTY in configuration.worker.given,
-        ),
-        stop,
-        report,
-    )
+    partitions = topics[offsets].partitions
+    if slots is None:
+        slots = _patiently(
+            "reading the offsets topic",
+            lambda: slots_in_force(clients, configuration, partitions, stop.is_set),
+            stop,
+            report,
+        )
+        report({"event": "slots", "connector": configuration.connector.name, "slots": slots})
+    else:
+        check_partitions(offsets, partitions, slots)
     encoder = Encoder(configuration.connector.output, *_registries(configuration))
     schema_topic = configuration.connector.output.schema_topic
     tables.recorded_versions(

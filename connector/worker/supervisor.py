@@ -14,8 +14,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import IO, Any
 
 from connector.source import Background, Purpose
 from connector.worker.about import About
@@ -88,6 +88,8 @@ class Supervisor:
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
         self._causes: dict[str, list[str]] = {}
         self.restarts = 0
+        #: By connector, as marks or its first worker say; without a number each worker asks.
+        self.slots: dict[str, int] = {}
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
 
@@ -144,7 +146,7 @@ class Supervisor:
         self.children[order.index] = child
         assert process.stdin is not None
         try:
-            pickle.dump(order, process.stdin)
+            pickle.dump(replace(order, slots=self.slots.get(order.configuration.connector.name)), process.stdin)
             process.stdin.flush()
         except BrokenPipeError:
             log.warning("worker %d ended during its start", order.index)
@@ -153,7 +155,11 @@ class Supervisor:
 
     def _listen(self, child: Child) -> None:
         assert child.process.stdout is not None
-        for line in child.process.stdout:
+        with child.process.stdout as lines:
+            self._take_lines(child, lines)
+
+    def _take_lines(self, child: Child, lines: IO[bytes]) -> None:
+        for line in lines:
             try:
                 report = json.loads(line)
             except ValueError:
@@ -194,6 +200,8 @@ class Supervisor:
             child.status = status
         elif kind == "waiting":
             child.waiting = report
+        elif kind == "slots":
+            self.slots[report["connector"]] = report["slots"]
         elif kind == "end":
             child.cause = f"{report['cause']}: {report['error']}"
         elif kind == "configuration":
