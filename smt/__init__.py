@@ -1,21 +1,37 @@
-"""Flattening of change records: pure functions over decoded records, standard library only.
+"""Transforms of records: pure functions over decoded records, standard library only.
 
 transform = build_transform("extract-new-state", {"add.fields": "op,source.ts_us"})
 row = transform(Record("shop.orders", key={"id": 1}, value=envelope))    # None where the record is dropped
 """
 
+from smt.connect.java_regex import java_pattern
+from smt.connect.name_adjustment import name_adjuster
+from smt.connect.numbers import java_text
+from smt.connect.predicates import PREDICATES, build_predicate, chosen
+from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
-from smt.record import Record, Schema
-from smt.transform import TYPES, Transform, build_transform
+from smt.record import Header, Place, Record, Schema
+from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_type
 
 __all__ = [
+    "DEBEZIUM_EXTRACT",
+    "PREDICATES",
     "TYPES",
+    "Header",
     "OptionProblem",
+    "Place",
     "Record",
     "Schema",
     "SmtError",
     "SmtOptionError",
     "SmtRecordError",
     "Transform",
+    "build_predicate",
     "build_transform",
+    "chosen",
+    "java_pattern",
+    "java_text",
+    "name_adjuster",
+    "simple_text",
+    "transform_type",
 ]

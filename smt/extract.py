@@ -12,11 +12,12 @@ from typing import Any
 from smt.envelope import DELETED, NO_KEY, REMEDY, Row, key_fields, look_up, named_in_header, routed, taken
 from smt.errors import SmtRecordError
 from smt.options import ExtractOptions, FieldReference
-from smt.record import Record
+from smt.record import Header, Record
 from smt.typed import TypedRows
 
 Apply = Callable[[Record], Record | None]
 
+_TEXT = {"type": "string", "optional": False}
 _UPSERTS = frozenset("cur")
 #: Truncations and logical messages have no row.
 _ROWLESS = frozenset("tm")
@@ -68,7 +69,7 @@ def build_extract(options: ExtractOptions, *, schemaless_output: bool = False) -
 def _tombstones(options: ExtractOptions) -> Apply:
     if options.tombstones == "drop":
         return lambda record: None
-    added = [(reference.name, "d") for reference in options.add_headers if reference.field == "op"]
+    added = [Header(reference.name, "d", _TEXT) for reference in options.add_headers if reference.field == "op"]
     if not added:
         return lambda record: record
 

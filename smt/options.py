@@ -51,6 +51,7 @@ class ExtractOptions:
     drop_fields_header: str | None = None
     drop_fields_from_key: bool = False
     drop_only_optional: bool = True
+    null_is_default: bool = True
     unwrap_cells: bool = True
     omit_untouched: bool = False
     strict: bool = False
@@ -171,7 +172,6 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
     strict = parser.one_of("compatibility", ("default", "strict"), "default") == "strict"
     if parser.has("drop.fields.from.key") and not parser.has("drop.fields.header.name"):
         parser.wrong("drop.fields.from.key", "Has no meaning without drop.fields.header.name")
-    parser.boolean("replace.null.with.default", True)
     options = ExtractOptions(
         deletes=deletes,
         tombstones=tombstones,
@@ -181,6 +181,7 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
         drop_fields_header=parser.text("drop.fields.header.name") or None,
         drop_fields_from_key=parser.boolean("drop.fields.from.key", False),
         drop_only_optional=parser.boolean("drop.fields.keep.schema.compatible", True),
+        null_is_default=parser.boolean("replace.null.with.default", True),
         unwrap_cells=cells,
         omit_untouched=omit,
         strict=strict,

@@ -45,6 +45,11 @@ def unwrapped(field: Schema) -> Schema:
     return {**inner, "field": field["field"]}
 
 
+def bare(schema: Schema) -> Schema:
+    """A field's schema by itself."""
+    return {part: value for part, value in schema.items() if part != "field"}
+
+
 def named(schema: Schema, name: str) -> Schema:
     """A schema as an optional field of that name, without its default, as Connect copies the basics of a schema."""
     basics = {part: value for part, value in schema.items() if part not in ("field", "default", "optional")}

@@ -1,10 +1,14 @@
-"""A transform by its name: Java's class names with Java's defaults, ``extract-new-state`` with safe ones."""
+"""A transform by its name: Java's class names with Java's defaults, ``extract-new-state`` with safe ones.
+
+In: a class name, full or short, and options as text. Out: a ``Transform``, or ``SmtOptionError``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from smt.connect.registry import CONNECT_TYPES, REFUSED, build_connect
 from smt.envelope import omit_refused
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, nearest
 from smt.extract import build_extract, losses_of
@@ -15,6 +19,8 @@ from smt.record import Record
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
 SAFE_EXTRACT = "extract-new-state"
+#: Debezium's own: the same for envelopes without cells.
+DEBEZIUM_EXTRACT = "ExtractNewRecordState"
 
 _PACKAGE = "com.scylladb.cdc.debezium.connector.transforms."
 
@@ -25,16 +31,23 @@ TYPES: dict[str, str] = {
     SAFE_EXTRACT: SAFE_EXTRACT,
     _PACKAGE + FLATTEN: FLATTEN,
     FLATTEN: FLATTEN,
+    "io.debezium.transforms." + DEBEZIUM_EXTRACT: DEBEZIUM_EXTRACT,
+    DEBEZIUM_EXTRACT: DEBEZIUM_EXTRACT,
+    **CONNECT_TYPES,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """``apply`` is the bare function, for loops; ``losses`` says what the options lose, to be told once at start."""
+    """``apply`` is the bare function, for loops; ``losses`` says what the options lose, to be told once at start.
+
+    ``routes``: it changes the topic of records, and nothing else of them.
+    """
 
     type: str
     apply: Callable[[Record], Record | None]
     losses: tuple[str, ...] = ()
+    routes: bool = False
 
     def __call__(self, record: Record) -> Record | None:
         return self.apply(record)
@@ -44,10 +57,20 @@ def transform_type(name: str) -> str:
     """The transform that a spelling means; raises ``SmtOptionError`` listing those there are."""
     found = TYPES.get(name.strip())
     if found is None:
-        close = nearest(name.strip(), TYPES, 0.7)
-        hint = f"did you mean {close}?" if close else "one of " + ", ".join((EXTRACT, FLATTEN, SAFE_EXTRACT))
-        raise SmtOptionError([OptionProblem("", f"There is no transform {name.strip()!r}", hint)])
+        raise SmtOptionError([unknown_type(name.strip())])
     return found
+
+
+def unknown_type(name: str) -> OptionProblem:
+    """What is wrong with a name that is none of a transform."""
+    if name in REFUSED:
+        return OptionProblem("", f"{name.rpartition('.')[2]} is not supported: {REFUSED[name]}")
+    short = name.rpartition(".")[2]
+    if f"{short}$Value" in TYPES:
+        return OptionProblem("", f"There is no transform {name!r}", f"{name}$Key or {name}$Value")
+    close = nearest(name, TYPES, 0.7) or nearest(short, set(TYPES.values()), 0.7)
+    hint = f"did you mean {close}?" if close else "one of " + ", ".join(sorted(set(TYPES.values())))
+    return OptionProblem("", f"There is no transform {name!r}", hint)
 
 
 def build_transform(
@@ -61,7 +84,11 @@ def build_transform(
     kind = transform_type(type_name)
     if kind == FLATTEN:
         return Transform(kind, _guarded(build_flatten(parse_flatten_options(options or {}))))
-    parsed = parse_extract_options(options or {}, safe=kind == SAFE_EXTRACT)
+    if kind in CONNECT_TYPES:
+        built = build_connect(kind, options or {})
+        return Transform(kind, _guarded(built.apply), built.notes, built.routes)
+    form = {"cdc.output.format": "advanced"} if kind == DEBEZIUM_EXTRACT else {}
+    parsed = parse_extract_options(form | dict(options or {}), safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
@@ -73,7 +100,10 @@ def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Rec
 
     def guarded(record: Record) -> Record | None:
         try:
-            return apply(record)
+            done = apply(record)
+            if done is not None and done is not record:
+                done.place = record.place
+            return done
         except (SmtError, MemoryError):
             raise
         except Exception as error:

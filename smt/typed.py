@@ -12,8 +12,8 @@ from typing import Any
 from smt.envelope import DELETED, REMEDY, Row, key_fields, named_in_header, omit_refused, routed, taken
 from smt.errors import SmtRecordError
 from smt.options import ExtractOptions, FieldReference
-from smt.record import Record, Schema
-from smt.schemas import STRING, cell_names, field_schema, is_envelope, named, unwrapped, with_fields
+from smt.record import Header, Record, Schema
+from smt.schemas import STRING, bare, cell_names, field_schema, is_envelope, named, unwrapped, with_fields
 
 #: Schemas change rarely; a cache that has grown beyond this is fed by records that each bring their own.
 _MOST_PLANS = 256
@@ -34,7 +34,9 @@ class _Plan:
             if (found := reference_schema(reference, schema)) is not None
         )
         self.headers = tuple(
-            reference for reference in options.add_headers if reference_schema(reference, schema) is not None
+            (reference, bare(found))
+            for reference in options.add_headers
+            if (found := reference_schema(reference, schema)) is not None
         )
         after, before = field_schema(schema, "after"), field_schema(schema, "before")
         self.after = _RowPlan(after or before, self.added, options)
@@ -54,6 +56,9 @@ class _RowPlan:
         self._taken = next((name for name in more if name in self.names), None)
         self.schema = self._schema(added, options, frozenset())
         self._dropped: dict[frozenset[str], Schema | None] = {frozenset(): self.schema}
+        fields = image.get("fields", ()) if image else ()
+        self.defaults = {field["field"]: field["default"] for field in fields if field.get("default") is not None}
+        self._defaults_in_all = options.deletes == "rewrite" and options.null_is_default
         self._added, self._options = added, options
 
     def schema_without(self, dropped: frozenset[str]) -> Schema | None:
@@ -68,9 +73,6 @@ class _RowPlan:
         if self.image is None:
             return None
         rewrite = options.deletes == "rewrite"
-        if not (self.cells or rewrite or added or dropped or options.unwrap_cells):
-            # Nothing is rebuilt, so the image's own schema stands, optional as it is.
-            return {name: part for name, part in self.image.items() if name != "field"}
         fields = [unwrapped(field) if field["field"] in self.cells else field for field in self.image["fields"]]
         if rewrite:
             fields.append({**STRING, "field": DELETED})
@@ -85,10 +87,14 @@ class _RowPlan:
         self.check_names()
         cells = self.cells
         if not cells:
-            return dict(image)
+            return self.with_defaults(image) if self._defaults_in_all else dict(image)
         return {
             name: (None if cell is None else cell["value"]) if name in cells else cell for name, cell in image.items()
         }
+
+    def with_defaults(self, image: Row) -> Row:
+        """Java makes such rows by transforms that put a field's default in the place of null."""
+        return image | {name: default for name, default in self.defaults.items() if image.get(name) is None}
 
     def check_names(self) -> None:
         if self._taken is not None:
@@ -175,7 +181,10 @@ class TypedRows:
         options = self._options
         headers = record.headers
         if plan.headers:
-            headers = [*headers, *((reference.name, _value_of(reference, value)) for reference in plan.headers)]
+            headers = [
+                *headers,
+                *(Header(reference.name, _value_of(reference, value), found) for reference, found in plan.headers),
+            ]
         topic = record.topic
         if options.route_by_field:
             topic = routed(options.route_by_field, record, value, row)
@@ -193,6 +202,8 @@ class TypedRows:
             image = rows.image if options.strict else None
             schema = {part: inner for part, inner in image.items() if part != "field"} if image else None
             return Record(topic, key, None, headers, key_schema, schema)
+        if dropped:
+            row = rows.with_defaults(row)
         for reference, _ in plan.added:
             row[reference.name] = _value_of(reference, value)
         for name in dropped:

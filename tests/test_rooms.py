@@ -40,14 +40,24 @@ for _room in ("spark_jobs.stream", "spark_jobs.verify", "spark_jobs.jobs", "spar
     LANDING[_room] = {*LANDING, *_PURE}
 
 # What every room but `smt` may import, besides the version in `connector` itself: each holds one thing that all say.
-_BASE = ("cql_names", "errors", "offsets_entry", "secrets", "suggestions", "table_name", "timeuuid")
+_BASE = (
+    "cql_names",
+    "errors",
+    "java_calendar",
+    "java_numbers",
+    "offsets_entry",
+    "secrets",
+    "suggestions",
+    "table_name",
+    "timeuuid",
+)
 BASE = {f"connector.{name}" for name in _BASE}
 ROOMS: dict[str, set[str]] = {
     **{module: set() for module in sorted(BASE)},
     "connector.config": set(),
     "connector.values": set(),
     "connector.topology": set(),
-    "smt": set(),
+    "smt": {"connector.java_calendar", "connector.java_numbers"},
     "connector.changes": {"connector.values"},
     "connector.formats": {"connector.changes", "connector.values", "smt", "connector.config"},
     "connector.source": {"connector.topology", "connector.changes", "connector.values", "connector.config"},

@@ -1,7 +1,8 @@
 """`scylla-cdc transform`: applies a transform to records that come as JSON lines on stdin, in order, to stdout.
 
-A line is `{"topic", "key", "value", "headers"}`; key and value are bare or `{"schema", "payload"}`, `null` is null
-bytes. Dropped records print nothing. Options are checked before stdin is read.
+A line is `{"topic", "key", "value", "headers"}`, and `"partition", "timestamp", "offset"` where they are known; key and
+value are bare or `{"schema", "payload"}`, `null` is null bytes. Dropped records print nothing. Options are checked
+before stdin is read.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from connector.config import is_secret_name
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from smt import Record, SmtOptionError, Transform
+    from smt import Place, Record, SmtOptionError, Transform
 
-_MEMBERS = ("topic", "key", "value", "headers")
+_MEMBERS = ("topic", "key", "value", "headers", "partition", "timestamp", "offset")
+_PLACE = ("partition", "timestamp", "offset")
 
 
 class TransformCommand:
@@ -31,8 +33,8 @@ class TransformCommand:
             "--type",
             required=True,
             metavar="TYPE",
-            help="ScyllaExtractNewRecordState, ScyllaFlattenColumns (or their full Java names: Java's defaults), "
-            "extract-new-state (safe defaults)",
+            help="extract-new-state (safe defaults), or a class of Java's, in full or short: "
+            "ScyllaExtractNewRecordState, ScyllaFlattenColumns, ReplaceField$Value, … (docs/smt.md lists them)",
         )
         parser.add_argument(
             "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the transform; repeatable"
@@ -110,7 +112,7 @@ def _problems(error: SmtOptionError, place: str) -> list[Problem]:
 
 def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tuple[bool, bool]]:
     """The record of a line, and whether its key and its value came with their schemas around them."""
-    from smt import Record
+    from smt import Place, Record
 
     def fail(reason: str) -> CdcError:
         return CdcError(f"line {number} of stdin {reason}")
@@ -137,8 +139,16 @@ def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tupl
         raise fail("is no record: topic is a text and headers are an object")
     key_schema, key, key_wrapped = _unwrap(given.get("key"), schemas)
     value_schema, value, value_wrapped = _unwrap(given.get("value"), schemas)
-    record = Record(topic, key, value, list(headers.items()), key_schema, value_schema)
+    place = Place(*(given.get(name) for name in _PLACE))
+    if any(part is not None and type(part) is not int for part in place):
+        raise fail("is no record: partition, timestamp and offset are whole numbers")
+    headers_of = list(headers.items())
+    record = Record(topic, key, value, headers_of, key_schema, value_schema, place if any(_known(place)) else None)
     return record, (key_wrapped, value_wrapped)
+
+
+def _known(place: Place) -> list[bool]:
+    return [part is not None for part in place]
 
 
 def _unwrap(part: Any, schemas: dict[str, Any]) -> tuple[Any, Any, bool]:
@@ -159,6 +169,7 @@ def _line(record: Record, wrapped: tuple[bool, bool]) -> str:
             return payload
         return {"schema": schema, "payload": payload}
 
+    place = record.place._asdict() if record.place is not None else {}
     return (
         json.dumps(
             {
@@ -166,6 +177,7 @@ def _line(record: Record, wrapped: tuple[bool, bool]) -> str:
                 "key": wrap(record.key_schema, record.key, wrapped[0]),
                 "value": wrap(record.value_schema, record.value, wrapped[1]),
                 "headers": dict(record.headers),
+                **{name: part for name, part in place.items() if part is not None},
             },
             ensure_ascii=False,
             separators=(",", ":"),

@@ -1,6 +1,6 @@
 """``transforms`` and ``predicates`` of a connector's file: which ones are named, with what options.
 
-In: the connector's properties as text. Out: ``TransformSpec``s and problems. The options of the ScyllaDB transforms are
+In: the connector's properties as text. Out: ``TransformSpec``s and problems. The options of the transforms are
 checked by the room that owns them, through the ``TransformCheck`` that the caller of ``load`` hands in.
 """
 
@@ -19,6 +19,14 @@ FLATTEN = "ScyllaFlattenColumns"
 SAFE_EXTRACT = "extract-new-state"
 REGEX_ROUTER = "RegexRouter"
 
+#: Those of Kafka Connect that there are for keys and for values, and the others.
+_SIDED = (
+    *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField"),
+    *("SetSchemaMetadata", "TimestampConverter"),
+)
+_PLAIN = ("DropHeaders", "Filter", "InsertHeader", REGEX_ROUTER, "TimestampRouter", "ValueToKey")
+_OF_DEBEZIUM = ("ExtractNewRecordState", "ByLogicalTableRouter")
+
 _SCYLLA = "com.scylladb.cdc.debezium.connector.transforms."
 _APACHE = "org.apache.kafka.connect.transforms."
 
@@ -29,8 +37,14 @@ TRANSFORMS: dict[str, str] = {
     SAFE_EXTRACT: SAFE_EXTRACT,
     _SCYLLA + FLATTEN: FLATTEN,
     FLATTEN: FLATTEN,
-    _APACHE + REGEX_ROUTER: REGEX_ROUTER,
-    REGEX_ROUTER: REGEX_ROUTER,
+    **{prefix + name: name for name in _OF_DEBEZIUM for prefix in ("io.debezium.transforms.", "")},
+    **{prefix + name: name for name in _PLAIN for prefix in (_APACHE, "")},
+    **{
+        f"{prefix}{name}${side}": f"{name}${side}"
+        for name in _SIDED
+        for side in ("Key", "Value")
+        for prefix in (_APACHE, "")
+    },
 }
 
 #: Every accepted spelling of a predicate's class, and its options with whether they are required.
@@ -88,7 +102,7 @@ def read_transforms(
     problems += _twice("transforms", aliases)
     specs = []
     for alias in aliases:
-        spec = _read_transform(alias, raw, predicates, predicate_aliases, problems)
+        spec = _read_transform(alias, raw, predicates, predicate_aliases, problems, check)
         if spec is None:
             continue
         if spec.type == SAFE_EXTRACT:
@@ -144,6 +158,7 @@ def _read_transform(
     predicates: Mapping[str, PredicateSpec],
     predicate_aliases: Sequence[str],
     problems: list[Problem],
+    check: TransformCheck | None,
 ) -> TransformSpec | None:
     options = _options(f"transforms.{alias}.", raw)
     text = options.pop("type", "").strip()
@@ -159,7 +174,11 @@ def _read_transform(
         problems.append(Problem(f"transforms.{alias}.negate", "Must be true or false", negate))
     kind = TRANSFORMS.get(text)
     if kind is None:
-        problems.append(_unknown_class(f"transforms.{alias}.type", text, "transform", TRANSFORMS))
+        name = f"transforms.{alias}.type"
+        known = check(TransformSpec(alias, text), True) if check is not None and text else ()
+        problems += [replace(found, property=name, value=text) for found in known]
+        if not known:
+            problems.append(_unknown_class(name, text, "transform", TRANSFORMS))
         return None
     if kind == REGEX_ROUTER:
         problems += _check_names(f"transforms.{alias}.", options, _ROUTER_OPTIONS, _ROUTER_OPTIONS)

@@ -24,8 +24,11 @@ from connector.formats.record_format import Columnwise
 def columnwise(
     layout: LogLayout, options: OutputConfig, plan: RecordPlan, key_converter: Converter, value_converter: Converter
 ) -> Columnwise | None:
-    """The callable for a table, or None where the options ask for more than the plain form."""
-    if options.transforms or options.metadata or options.collections == "delta" or plan.headers is not None:
+    """The callable for a table, or None where the options ask for more than the plain form.
+
+    Transforms are the caller's: there are none, or they only changed the topic, which the plan has already.
+    """
+    if options.metadata or options.collections == "delta" or plan.headers is not None:
         return None
     keys = _columns(key_converter, plan.topic, plan.key_schema, options)
     values = _columns(value_converter, plan.topic, plan.value_schema, options)

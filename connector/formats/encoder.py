@@ -21,7 +21,7 @@ from connector.formats.avro_converter import AvroConverter
 from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.heartbeat import heartbeat_record
-from connector.formats.json_converter import JsonConverter, to_json
+from connector.formats.json_converter import JsonConverter
 from connector.formats.output_formats import record_format
 from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
@@ -29,6 +29,7 @@ from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
 from connector.formats.table_schemas import schema_record
 from connector.formats.transforms import build_transforms
+from smt import simple_text
 
 log = logging.getLogger("scylla_cdc.formats")
 
@@ -46,6 +47,8 @@ class _Bound:
     plan: RecordPlan
     serialize_key: Serialize
     serialize_value: Serialize
+    #: Where tombstones go, which transforms may send elsewhere.
+    tombstone_topic: str
     columnwise: Columnwise | None = None
 
 
@@ -69,6 +72,8 @@ class Encoder:
         values = options.value_converter
         schemaless = values.kind == "json" and not values.schemas_enable
         self._transform = build_transforms(options.transforms, schemaless, options.strict)
+        #: Whether a topic can be looked up once for all records of a table.
+        self._routes_only = self._transform is None or self._transform.routes
         #: What the transforms lose, one line each, to be said once at start.
         self.losses = self._transform.losses if self._transform is not None else ()
         self._skipped_operations = options.skipped_operations
@@ -91,22 +96,23 @@ class Encoder:
             if bound is None:
                 bound = self._bind(self._plans, change.batch.layout, self._data_plan, shortcut=True)
             plan = bound.plan
-            key, value = plan.key(change), plan.value(change, self._clock())
+            now = self._clock()
+            key, value = plan.key(change), plan.value(change, now)
             headers = plan.headers(change) if plan.headers is not None else []
-            if self._transform is None:
+            if self._transform is None or self._routes_only:
                 key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
                 encoded = [(name, text.encode()) for name, text in headers] if headers else []
                 records = [Record(plan.topic, key_bytes, value_bytes, encoded)]
                 if kind == "d" and self.options.tombstones:
-                    records.append(Record(plan.topic, key_bytes, None, encoded, "tombstone"))
+                    records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
                 return records
-            done = self._transform(self._decoded(plan, key, value, headers, "data"))
+            done = self._transform(self._decoded(plan, key, value, headers, "data", now))
             records = self._serialized(done)
             if kind == "d" and self.options.tombstones:
                 if self.options.strict and done is not None:
                     # In Java a delete and its tombstone share one object with their headers.
                     headers = done.headers
-                records += self._converted(self._decoded(plan, key, None, headers, "tombstone"))
+                records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))
             return records
         except (CdcError, MemoryError):
             raise
@@ -136,10 +142,11 @@ class Encoder:
             self._without_shortcut(layout, error)
             return None
         topic, tombstones = bound.plan.topic, self.options.tombstones
+        tombstone_topic = bound.tombstone_topic
         records = [[Record(topic, key, value)] for key, value in made]
         for change, its in zip(changes, records, strict=True):
             if tombstones and change.kind == "d":
-                its.append(Record(topic, its[0].key, None, [], "tombstone"))
+                its.append(Record(tombstone_topic, its[0].key, None, [], "tombstone"))
         return records
 
     def _without_shortcut(self, layout: LogLayout, error: Exception) -> None:
@@ -162,9 +169,10 @@ class Encoder:
             if bound is None:
                 bound = self._bind(self._range_plans, change.batch.layout, range_delete_plan)
             plan = bound.plan
-            key, value = plan.key(change), plan.value(change, self._clock())
-            if self._transform is not None:
-                return self._converted(self._decoded(plan, key, value, [], "range_delete"))
+            now = self._clock()
+            key, value = plan.key(change), plan.value(change, now)
+            if self._transform is not None and not self._routes_only:
+                return self._converted(self._decoded(plan, key, value, [], "range_delete", now))
             return [Record(plan.topic, bound.serialize_key(key), bound.serialize_value(value), [], "range_delete")]
         except (CdcError, MemoryError):
             raise
@@ -202,13 +210,18 @@ class Encoder:
         for known in [known for known in plans if known.description.full_name == layout.description.full_name][:-1]:
             del plans[known]
         plan = make(layout, self.options)
+        tombstone_topic = plan.topic
+        if self._transform is not None and self._routes_only:
+            tombstone_topic = self._transform.routed(plan.topic, tombstone=True)
+            plan = replace(plan, topic=self._transform.routed(plan.topic))
         bound = _Bound(
             plan,
             self._key_converter.serializer(plan.topic, plan.key_schema),
             self._value_converter.serializer(plan.topic, plan.value_schema),
+            tombstone_topic,
         )
         plans[layout] = bound
-        if shortcut:
+        if shortcut and self._routes_only:
             try:
                 made = columnwise(layout, self.options, plan, self._key_converter, self._value_converter)
             except CdcError:
@@ -220,10 +233,11 @@ class Encoder:
         return bound
 
     def _decoded(
-        self, plan: RecordPlan, key: Any, value: Any, headers: list[tuple[str, Any]], kind: RecordKind
+        self, plan: RecordPlan, key: Any, value: Any, headers: list[tuple[str, Any]], kind: RecordKind, now: int
     ) -> DecodedRecord:
         schema = None if value is None else plan.value_schema
-        return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind)
+        timestamp = None if self.options.strict else now // 1_000_000
+        return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind, timestamp=timestamp)
 
     def _converted(self, record: DecodedRecord) -> list[Record]:
         return self._serialized(record if self._transform is None else self._transform(record))
@@ -233,7 +247,7 @@ class Encoder:
             return []
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)
         value = self._serializer("value", self._value_converter, done.topic, done.value_schema)(done.value)
-        headers = [(name, _header_bytes(header)) for name, header in done.headers]
+        headers = [(header[0], _header_bytes(header)) for header in done.headers]
         return [Record(done.topic, key, value, headers, done.kind, done.partition)]
 
     def _serializer(self, side: Side, converter: Converter, topic: str, schema: Schema | None) -> Serialize:
@@ -256,9 +270,10 @@ def _converter(config: ConverterConfig, side: Side, ids: SchemaIds | None) -> Co
     return AvroConverter(config, side, ids)
 
 
-def _header_bytes(value: Any) -> bytes:
+def _header_bytes(header: tuple[str, Any]) -> bytes | None:
     # As SimpleHeaderConverter: a text as it is, everything else as its literal.
-    return value.encode() if isinstance(value, str) else to_json(value)
+    text = simple_text(getattr(header, "schema", None), header[1])
+    return None if text is None else text.encode()
 
 
 def _explained(change: Change, error: Exception) -> PoisonRow:

@@ -17,7 +17,7 @@ class Record(NamedTuple):
     topic: str
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes]] = []  # noqa: RUF012  (never changed)
+    headers: list[tuple[str, bytes | None]] = []  # noqa: RUF012  (never changed)
     kind: RecordKind = "data"
     partition: int | None = None
 
@@ -37,3 +37,5 @@ class DecodedRecord:
     headers: list[tuple[str, Any]] = field(default_factory=list)
     kind: RecordKind = "data"
     partition: int | None = None
+    #: Milliseconds since 1970, for transforms that ask; None as in Java, whose source records have no time yet.
+    timestamp: int | None = None

@@ -7,6 +7,8 @@ malformed raises ``ValueError``: callers that know the table and the column turn
 
 from __future__ import annotations
 
+from connector.java_calendar import days_as_julian, gregorian_date, java_date
+from connector.java_numbers import Float32, WideDouble, is_plain, java_double, java_float
 from connector.values.big_numbers import decimal_of, whole_number
 from connector.values.binary import (
     Duration,
@@ -19,8 +21,6 @@ from connector.values.binary import (
     split_fields,
     split_vector,
 )
-from connector.values.calendar import days_as_julian, gregorian_date, java_date
-from connector.values.floats import Float32, WideDouble, is_plain, java_double, java_float
 from connector.values.ordering import OrderKey, order_key
 from connector.values.rendering import Render, RenderingRules, column_renderer, render_uuid, renderer
 from connector.values.scalars import encode_vint

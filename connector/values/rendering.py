@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, assert_never
 
+from connector.java_calendar import java_days
+from connector.java_numbers import Float32, WideDouble, is_plain
 from connector.values.big_numbers import decimal_of
 from connector.values.binary import decoder, split_cells, split_fields, split_vector
-from connector.values.calendar import java_days
-from connector.values.floats import Float32, WideDouble, is_plain
 from connector.values.ordering import timeuuid_key
 from connector.values.scalars import NATIVE_CODECS, decode_decimal, decode_duration, decode_varint, malformed
 from connector.values.types import (

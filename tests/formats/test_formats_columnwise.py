@@ -51,6 +51,12 @@ VARIANTS: dict[str, dict[str, str]] = {
     "images before, strict": {"scylla.compatibility": "strict"} | advanced("full", "none", "payload-before"),
     "Avro images": BOTH_AVRO | advanced("full", "full", "payload-before,payload-after,payload-key"),
     "Avro, what was updated": BOTH_AVRO | advanced("only-updated", "full", "payload-diff"),
+    "routed, and their tombstones elsewhere": {
+        **{"transforms": "a,b", "predicates": "gone", "predicates.gone.type": "RecordIsTombstone"},
+        **{"transforms.a.type": "RegexRouter", "transforms.a.regex": "(.*)", "transforms.a.replacement": "x.$1"},
+        **{"transforms.b.type": "RegexRouter", "transforms.b.regex": ".*", "transforms.b.replacement": "gone"},
+        **{"transforms.b.predicate": "gone"},
+    },
     "no images": AVRO_VALUES | advanced("none", "none", "payload-key"),
 }
 
@@ -149,8 +155,8 @@ def test_what_is_no_plain_row_has_no_shortcut() -> None:
         {"cdc.include.collections": "delta"},
         {"skipped.operations": "c"},
         {"value.converter.replace.null.with.default": "false"},
-        {"transforms": "r", "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter"}
-        | {"transforms.r.regex": ".*", "transforms.r.replacement": "x"},
+        {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
+        | {"transforms.h.field": "x"},
     ],
 )
 def test_other_options_have_no_shortcut(properties: dict[str, str]) -> None:

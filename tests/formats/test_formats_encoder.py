@@ -13,7 +13,7 @@ from connector.config import TransformSpec
 from connector.errors import PoisonRow
 from connector.formats.encoder import Encoder
 from connector.formats.record import DecodedRecord, Record
-from connector.formats.transforms import build_transforms, check_transform, regex_router
+from connector.formats.transforms import build_transforms, check_transform
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import Log, table
@@ -217,6 +217,66 @@ def test_predicates(predicate: dict[str, str], negate: str, expected: list[str])
     assert [record.topic for record in records] == expected
 
 
+def chain(*steps: dict[str, str]) -> dict[str, str]:
+    """The properties of a chain of transforms."""
+    named = {f"t{number}": step for number, step in enumerate(steps)}
+    return {"transforms": ",".join(named)} | {
+        f"transforms.{alias}.{option}": text for alias, step in named.items() for option, text in step.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "key", "value"),
+    [
+        (({"type": "ExtractField$Key", "field": "p"},), b"3", None),
+        (
+            ({"type": "extract-new-state"}, {"type": "Cast$Value", "spec": "p:string"}),
+            None,
+            b'{"a":1,"b":"x","p":"3","v":"y"}',
+        ),
+        (
+            (
+                {"type": "org.apache.kafka.connect.transforms.ExtractField$Value", "field": "after"},
+                {"type": "Flatten$Value", "delimiter": "_"},
+                {"type": "ReplaceField$Value", "include": "p,v_value", "renames": "v_value:v"},
+                {"type": "ValueToKey", "fields": "v"},
+                {"type": "InsertField$Value", "topic.field": "topic", "partition.field": "partition"},
+            ),
+            b'{"v":"y"}',
+            b'{"p":3,"v":"y","topic":"cases.ks.t","partition":null}',
+        ),
+        (
+            (
+                {"type": "ExtractField$Value", "field": "source.ts_ms", "field.syntax.version": "V2"},
+                {"type": "TimestampConverter$Value", "target.type": "string", "format": "yyyy"},
+            ),
+            None,
+            b'"2025"',
+        ),
+    ],
+)
+def test_transforms_of_connect_follow_each_other(
+    steps: tuple[dict[str, str], ...], key: bytes | None, value: bytes | None
+) -> None:
+    (record,) = encode(encoder(**chain(*steps)), LOG, LOG.row(2, 0, True, p=3, a=1, b="x", v="y"))
+    assert key is None or record.key == key
+    assert value is None or record.value == value
+
+
+@pytest.mark.parametrize(("compatibility", "at"), [("default", True), ("strict", False)])
+def test_the_time_of_reading_is_the_records_time_unless_as_in_java(compatibility: str, at: bool) -> None:
+    steps = chain({"type": "ExtractField$Value", "field": "op"}, {"type": "HoistField$Value", "field": "op"})
+    steps |= {
+        "transforms": "t0,t1,at",
+        "transforms.at.type": "InsertField$Value",
+        "transforms.at.timestamp.field": "at",
+    }
+    made = encoder(**steps, **{"scylla.compatibility": compatibility})
+    (record,) = encode(made, LOG, LOG.row(2, 0, True, p=3, a=1, b="x"))
+    now = NOW_NS // 1_000_000 if at else "null"
+    assert record.value == b'{"op":"c","at":%s}' % str(now).encode()
+
+
 @pytest.mark.parametrize(
     ("regex", "replacement", "topic", "expected"),
     [
@@ -231,9 +291,10 @@ def test_predicates(predicate: dict[str, str], negate: str, expected: list[str])
     ],
 )
 def test_routing_follows_java(regex: str, replacement: str, topic: str, expected: str) -> None:
-    routed = regex_router(regex, replacement)(DecodedRecord(topic, None, None, None, None))
-    assert routed is not None
-    assert routed.topic == expected
+    chain = build_transforms([TransformSpec("a", "RegexRouter", {"regex": regex, "replacement": replacement})])
+    assert chain is not None
+    assert chain.routes
+    assert chain.routed(topic) == expected
 
 
 def test_a_chain_runs_in_order() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connector.config import ConverterConfig
 from connector.formats.json_converter import JsonConverter, to_json
 from connector.formats.schemas import schema, struct
-from connector.values.floats import Float32, WideDouble
+from connector.java_numbers import Float32, WideDouble
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connector.java_calendar import gregorian_date, java_date, java_days
+from connector.java_numbers import Float32, WideDouble, java_double, java_float
 from connector.values.binary import encode
-from connector.values.calendar import gregorian_date, java_date, java_days
-from connector.values.floats import Float32, WideDouble, java_double, java_float
 from connector.values.rendering import DEFAULT_RULES, RenderingRules, column_renderer, renderer
 from connector.values.scalars import Duration
 from connector.values.types import CqlType, MapType, UserType, freeze, native, parse_type

@@ -66,3 +66,17 @@ def days_as_julian(days: int) -> int:
     julian_year, julian_month = year + 4800 - past, month + 12 * past - 3
     julian_day = day + (153 * julian_month + 2) // 5 + 365 * julian_year + julian_year // 4 - 32_083
     return julian_day - _EPOCH_AS_JULIAN_DAY
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Days since 1970 to a date as Java's legacy classes read it; the inverse of ``java_date``. Any day is taken: the
+    32nd is the 1st of the next month.
+
+    >>> day_number(2024, 6, 10), java_date(day_number(1500, 2, 29))
+    (19884, (1500, 2, 29))
+    """
+    past = (14 - month) // 12
+    shifted_year, shifted_month = year + 4800 - past, month + 12 * past - 3
+    whole = day + (153 * shifted_month + 2) // 5 + 365 * shifted_year + shifted_year // 4
+    gregorian = whole - shifted_year // 100 + shifted_year // 400 - 32_045 - _EPOCH_AS_JULIAN_DAY
+    return gregorian if gregorian >= _CUTOVER else whole - 32_083 - _EPOCH_AS_JULIAN_DAY

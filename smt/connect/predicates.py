@@ -1,0 +1,93 @@
+"""Predicates and ``Filter``: which records a transform is for, and dropping them.
+
+In: a class name and options as text. Out: a function that says whether a record is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from smt.connect.declared import APACHE, Declared
+from smt.connect.java_regex import check_regex, java_pattern
+from smt.connect.options import Option, Values, not_empty, parse
+from smt.connect.sides import Apply, Side
+from smt.errors import OptionProblem, SmtOptionError, nearest
+from smt.record import Record
+
+Predicate = Callable[[Record], bool]
+
+
+def _check_pattern(text: str) -> None:
+    not_empty(text)
+    check_regex(text)
+
+
+def _topic_matches(values: Values) -> Predicate:
+    pattern = java_pattern(values["pattern"])
+    return lambda record: pattern.fullmatch(record.topic) is not None
+
+
+def _has_header(values: Values) -> Predicate:
+    name = values["name"]
+    return lambda record: any(header[0] == name for header in record.headers)
+
+
+def _is_tombstone(values: Values) -> Predicate:
+    return lambda record: record.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPredicate:
+    name: str
+    doc: str
+    options: tuple[Option, ...]
+    build: Callable[[Values], Predicate]
+
+
+_ALL: Final = (
+    DeclaredPredicate(
+        "TopicNameMatches",
+        "Records whose topic an expression matches as a whole.",
+        (Option("pattern", "text", "Java's regular expression.", check=_check_pattern),),
+        _topic_matches,
+    ),
+    DeclaredPredicate(
+        "HasHeaderKey",
+        "Records with a header of that name.",
+        (Option("name", "text", "Name of the header.", check=not_empty),),
+        _has_header,
+    ),
+    DeclaredPredicate("RecordIsTombstone", "Records without a value.", (), _is_tombstone),
+)
+#: Every accepted spelling of a predicate's class.
+PREDICATES: Final[dict[str, DeclaredPredicate]] = {
+    prefix + one.name: one for one in _ALL for prefix in (f"{APACHE}predicates.", "")
+}
+
+
+def build_predicate(type_name: str, options: Mapping[str, str]) -> Predicate:
+    """The predicate of that name; raises ``SmtOptionError`` with all that is wrong."""
+    declared = PREDICATES.get(type_name.strip())
+    if declared is None:
+        names = [one.name for one in _ALL]
+        close = nearest(type_name.strip().rpartition(".")[2], names)
+        hint = f"did you mean {close}?" if close else "one of " + ", ".join(names)
+        raise SmtOptionError([OptionProblem("", f"There is no predicate {type_name.strip()!r}", hint)])
+    parsed = parse(declared.options, options)
+    if parsed.problems:
+        raise SmtOptionError(parsed.problems)
+    return declared.build(parsed.values)
+
+
+def chosen(apply: Apply, chooses: Predicate, negate: bool) -> Apply:
+    """The transform for the records that the predicate chooses; others pass as they are."""
+    return lambda record: apply(record) if chooses(record) != negate else record
+
+
+def _drop(values: Values, side: Side) -> Apply:
+    return lambda record: None
+
+
+FILTER = Declared("Filter", "Drops every record: use it with a predicate.", (), _drop)

@@ -1,0 +1,122 @@
+"""The transforms of Connect and Debezium answer as Java's classes did, case by case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import smt
+from connector.config.transforms import PREDICATES, TRANSFORMS
+from smt import Place, Record, SmtOptionError, SmtRecordError, build_transform
+from smt.connect.document_table import tables
+from tests.smt.connect.recorded import FILES, answers, read, same
+
+PAGE = (Path(__file__).parents[3] / "docs" / "smt.md").read_text(encoding="utf-8")
+ROW = {"id": 7, "name": "x", "in": {"a": 1}}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_answers_are_javas(file: str) -> None:
+    compared = 0
+    for case, java in read(file):
+        ours = list(answers(case))
+        if isinstance(java, dict):
+            assert "refused" in ours[0], (case["chain"], java)
+        elif "refused" in ours[0]:
+            # What fails at every record is refused before the first.
+            assert all("error" in one for one in java), (case["chain"], ours)
+        else:
+            for given, our, its in zip(case["records"], ours, java, strict=True):
+                assert same(our, its), (case["chain"], given, our, its)
+        compared += 1
+    assert compared >= 40
+
+
+def test_the_page_holds_the_generated_tables() -> None:
+    assert tables() in PAGE
+
+
+def test_configurations_know_the_same_transforms() -> None:
+    assert TRANSFORMS == smt.TYPES
+    assert {name: each.name for name, each in smt.PREDICATES.items()} == PREDICATES
+
+
+def applied(type_name: str, options: dict[str, str], record: Record) -> Record:
+    done = build_transform(type_name, options)(record)
+    assert done is not None
+    return done
+
+
+def test_names_of_before_connect_4_are_taken() -> None:
+    done = applied("ReplaceField$Value", {"blacklist": "in"}, Record("t", None, ROW))
+    assert done.value == {"id": 7, "name": "x"}
+    with pytest.raises(SmtOptionError, match="Contradicts blacklist"):
+        build_transform("ReplaceField$Value", {"blacklist": "a", "exclude": "b"})
+
+
+def test_an_abstract_class_is_answered_with_its_two_sides() -> None:
+    with pytest.raises(SmtOptionError, match=r"Cast\$Key or .*Cast\$Value"):
+        build_transform("org.apache.kafka.connect.transforms.Cast", {"spec": "int8"})
+
+
+def test_scripts_are_refused_with_what_to_use_instead() -> None:
+    with pytest.raises(SmtOptionError, match=r"no engine here: skipped\.operations"):
+        build_transform("io.debezium.transforms.Filter", {"language": "jsr223.groovy", "condition": "value.op == 'u'"})
+
+
+def test_unknown_options_are_ignored_with_a_word_unless_they_resemble_one() -> None:
+    built = build_transform("ExtractField$Key", {"field": "id", "owner": "me"})
+    assert built.losses == (
+        "owner is no option of it, and has no effect: it knows field, field.syntax.version, replace.null.with.default",
+    )
+    with pytest.raises(SmtOptionError, match="did you mean field"):
+        build_transform("ExtractField$Key", {"field": "id", "feild": "id"})
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(SmtOptionError) as caught:
+        build_transform("HeaderFrom$Value", {"fields": "", "operation": "keep"})
+    assert [one.option for one in caught.value.problems] == ["fields", "operation", "headers"]
+
+
+def test_a_record_keeps_its_place_through_every_transform() -> None:
+    place = Place(3, 1700000000000, 42)
+    record = Record("t", {"id": 7}, ROW, place=place)
+    for type_name, options in (
+        ("HoistField$Key", {"field": "k"}),
+        ("RegexRouter", {"regex": ".*", "replacement": "x"}),
+        ("InsertHeader", {"header": "h", "value.literal": "1"}),
+        ("extract-new-state", {}),
+    ):
+        assert applied(type_name, options, record).place == place
+    assert applied("TimestampRouter", {}, record).topic == "t-20231114"
+    with pytest.raises(SmtRecordError, match="no timestamp"):
+        applied("TimestampRouter", {}, Record("t", None, ROW))
+
+
+def test_the_record_given_is_not_changed() -> None:
+    record = Record("t", {"id": 7}, ROW, [("h", "v")])
+    for type_name, options in (
+        ("Cast$Value", {"spec": "id:string"}),
+        ("MaskField$Value", {"fields": "name"}),
+        ("HeaderFrom$Value", {"fields": "id", "headers": "h", "operation": "move"}),
+        ("InsertField$Value", {"static.field": "s", "static.value": "v"}),
+        ("DropHeaders", {"headers": "h"}),
+    ):
+        applied(type_name, options, record)
+    assert record == Record("t", {"id": 7}, {"id": 7, "name": "x", "in": {"a": 1}}, [("h", "v")])
+
+
+@pytest.mark.parametrize(
+    ("regex", "problem"),
+    [("[a-z&&[^b]]", "&&"), (r"\p{IsLatin}", "not supported"), ("(", "Invalid regex")],
+)
+def test_expressions_without_a_counterpart_are_refused(regex: str, problem: str) -> None:
+    with pytest.raises(SmtOptionError, match=problem):
+        build_transform("RegexRouter", {"regex": regex, "replacement": "x"})
+
+
+def test_a_replacement_that_names_no_group_is_refused() -> None:
+    with pytest.raises(SmtOptionError, match="no group 2"):
+        build_transform("RegexRouter", {"regex": "(.*)", "replacement": "$2"})
