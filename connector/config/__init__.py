@@ -22,14 +22,20 @@ from connector.config.files import read_json
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
-from connector.config.loading import connection_config, is_worker_document, load, load_connector, validate
+from connector.config.loading import (
+    connection_config,
+    is_worker_document,
+    load,
+    load_connector,
+    of_another_connector,
+    validate,
+)
 from connector.config.migration import (
     Line,
     Migrated,
     Verdict,
     connector_document,
     migrate_connector,
-    of_another_connector,
 )
 from connector.config.names import Names, avro_name
 from connector.config.parsing import parse

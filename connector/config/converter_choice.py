@@ -17,11 +17,17 @@ from connector.config.converters import (
 )
 from connector.config.document import Document
 from connector.config.findings import Findings
+from connector.config.misspelt import misspelt
 from connector.config.properties import Effect, Invalid
 from connector.config.secret import learn
-from connector.suggestions import did_you_mean, nearest
+from connector.suggestions import nearest
 
 _DEFAULT_CLASS = "JsonConverter"
+#: What Confluent's converters know beyond the options that are declared here: it cannot be had, so it is not ignored.
+_OF_THE_REGISTRY = (
+    *("proxy.", "bearer.auth.", "basic.auth.", "schema.", "use.", "context.", "reference.", "rule", "subject."),
+    *("auto.", "normalize.", "avro.", "key.subject.", "value.subject.", "id.", "connect.", "json.", "propagate."),
+)
 _PLUGIN_VERSION = "plugin.version"
 
 Chosen = ConverterConfig | None
@@ -35,11 +41,14 @@ def choose_converters(
     of_worker: list[Chosen] = []
     for which in ("key", "value"):
         named = f"{which}.converter"
+        if named in connector.texts:
+            chosen = _read(which, connector, findings)
+            in_force.append(chosen)
+            # The worker's is not used: what is wrong with it does not matter, as in Kafka Connect.
+            of_worker.append(_read(which, worker, Findings()) or chosen)
+            continue
         own = _read(which, worker, findings)
         of_worker.append(own)
-        if named in connector.texts:
-            in_force.append(_read(which, connector, findings))
-            continue
         in_force.append(own)
         for name in connector.texts:
             if name.startswith(f"{named}.") and name != f"{named}.{_PLUGIN_VERSION}":
@@ -50,7 +59,7 @@ def choose_converters(
                 )
     for document in (connector, worker):
         text = document.texts.get("header.converter")
-        if text is not None:
+        if text is not None and (document is connector or "header.converter" not in connector.texts):
             try:
                 check_header_converter(text)
             except Invalid as invalid:
@@ -105,8 +114,11 @@ def _unknown_option(document: Document, name: str, option: str, kind: str, known
         # Converters are often changed without clearing the other's options; Kafka Connect ignores them.
         findings.notice(document, name, f"has no effect: it is no option of the {kind.capitalize()}Converter")
         return
-    hint = did_you_mean(option, known, before=name.removesuffix(option))
-    meant = nearest(option, known)
+    meant = misspelt(option, tuple(sorted(known))) or nearest(option, known)
+    if not meant and not option.startswith(_OF_THE_REGISTRY):
+        findings.notice(document, name, "unknown option of the converter, ignored, as in Kafka Connect")
+        return
+    hint = f"did you mean {name.removesuffix(option)}{meant}?" if meant else None
     secret = meant is not None and options_of("avro")[meant].secret if meant in options_of("avro") else False
     if secret:
         learn(name, document.texts[name], secret=True)

@@ -204,6 +204,11 @@ AVRO_OPTIONS = Section(
         ),
         *without_effect("schemas are compared by the registry", ("latest.compatibility.strict",), BOOLEAN),
         *without_effect("connections are kept open", ("max.schemas.per.subject",), integer(0)),
+        *without_effect(
+            "schemas are built once for each version of a table",
+            ("latest.cache.size", "latest.cache.ttl.sec"),
+            integer(-1),
+        ),
     ),
 )
 

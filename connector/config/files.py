@@ -39,7 +39,7 @@ def read_configurations(path: str | os.PathLike[str]) -> tuple[list[Wrapped], li
         return ([] if problems else unwrapped([found])), problems
     if form == "YAML":
         return _yaml(file, content)
-    return _properties(file, content)
+    return _properties(file, content, variables_only=form == "env")
 
 
 def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
@@ -125,12 +125,14 @@ def _yaml(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
     return unwrapped(documents) or [Wrapped({})], []
 
 
-def _properties(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+def _properties(file: str, content: bytes, *, variables_only: bool) -> tuple[list[Wrapped], list[Problem]]:
     text, as_utf8 = decoded(content)
     variables = variables_of(text)
     if variables is not None:
         properties = {name: value for name, (_, value) in environment_properties(variables).items()}
         return [Wrapped(properties, label="variables")], []
+    if variables_only:
+        return [], [Problem("file", "Must hold lines NAME=value, some of them with names CONNECT_…", file=file)]
     try:
         pairs = properties_pairs(text)
     except ValueError as error:

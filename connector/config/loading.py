@@ -26,7 +26,7 @@ from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
-from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME
+from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME, Invalid, neighbour_of
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.source_config import SourceConfig
@@ -186,8 +186,27 @@ def is_worker_document(document: Document) -> bool:
     return bool(_OF_A_WORKER & names) and not (_OF_A_CONNECTOR | _OF_THE_SOURCE | {"topic.prefix"}) & names
 
 
+def of_another_connector(document: Document) -> bool:
+    """Whether a file is a connector's that is none of ours."""
+    text = document.texts.get("connector.class")
+    if text is None or any(name.startswith("scylla.") for name in document.texts):
+        return False
+    try:
+        CONNECTOR["connector.class"].kind.parse(text)
+    except Invalid:
+        return True
+    return False
+
+
 def _told_apart(connector: Document, worker: Document) -> None:
-    """Each file in the other's place would be told of as many mistakes as it has properties."""
+    """A file in another's place would be told of as many mistakes as it has properties."""
+    if of_another_connector(connector):
+        name = "connector.class"
+        text, value = (
+            "This is another connector; this service runs the Scylla CDC source connector only",
+            connector.texts[name],
+        )
+        raise ConfigurationError([Problem(name, text, value, "run it where it is", connector.file)])
     if is_worker_document(connector):
         raise ConfigurationError(
             [Problem("file", "This is a worker's file, not a connector's", None, "--worker FILE", connector.file)]
@@ -248,7 +267,7 @@ def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, A
 def _mention_weak(document: Document, findings: Findings) -> None:
     for name, text in document.texts.items():
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
-        secret = declared.secret if declared else is_secret(name)
+        secret = declared.secret if declared else is_secret(name) and neighbour_of(name) is None
         if secret and text.strip() and not hideable(text):
             findings.notice(document, name, "too short or too common a word to be masked in third-party messages")
 

@@ -16,7 +16,7 @@ from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.kafka import is_secret
 from connector.config.loading import load
-from connector.config.properties import CONNECTOR, WORKER_BY_NAME, Invalid
+from connector.config.properties import CONNECTOR, WORKER_BY_NAME
 from connector.config.transforms import TransformCheck
 from connector.config.worker_config import Configuration
 from connector.errors import ConfigurationError, Problem
@@ -62,18 +62,6 @@ class Migrated:
     def holds_secrets(self) -> bool:
         written = self.document.written
         return any(self.document.masked(name, _secret(name)) != written[name] for name in self.properties)
-
-
-def of_another_connector(document: Document) -> bool:
-    """Whether a file is a connector's that is none of ours."""
-    text = document.texts.get("connector.class")
-    if text is None or any(name.startswith("scylla.") for name in document.texts):
-        return False
-    try:
-        CONNECTOR["connector.class"].kind.parse(text)
-    except Invalid:
-        return True
-    return False
 
 
 def migrate_connector(

@@ -200,6 +200,11 @@ def test_a_worker_of_variables(tmp_path: Path, name: str, content: str) -> None:
     assert (found.worker.bootstrap_servers, found.worker.offsets.name) == ("k:9092", "positions")
 
 
+def test_variables_that_are_no_workers(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="some of them with names CONNECT_"):
+        load(CONNECTOR, written(tmp_path, "connect.env", "KAFKA_HEAP_OPTS=-Xmx2g\n"), {})
+
+
 def test_files_in_each_others_place(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="This is a worker's file, not a connector's"):
         load(WORKER, None, {})
@@ -238,7 +243,7 @@ def test_plain_words_are_what_kubernetes_takes_them_for(text: str, value: Any) -
 @pytest.mark.parametrize(
     "text",
     [
-        *("a: &a [*a]", "a: !!python/object:os.system x", "a: " + "[" * 5000, "a: \x01", "? [a]\n: b", "a: *x"),
+        *("a: &a [*a]", "a: !!python/object:os.system x", "a: " + "[" * 500, "a: \x01", "? [a]\n: b", "a: *x"),
         "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)),
     ],
 )
