@@ -130,6 +130,24 @@ def test_an_interrupted_run_drops_what_it_made(foreign: Double, tmp_path: Path) 
     assert "The run was interrupted." in (tmp_path / "real-2026.1.0.md").read_text()
 
 
+def test_a_file_that_cannot_be_imported_differs_and_the_others_are_run(foreign: Double, tmp_path: Path) -> None:
+    # As a folder: a file that is given by itself and is not below the root has no name in pytest's reports.
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "test_broken.py").write_text("import nothing_of_this_name\n")
+    report = tmp_path / "outcomes"
+    fine = ROOT / "tests/embedded/scylla/test_scylla_cdc_cases.py"
+    arguments = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-k", "old_writes"]
+    arguments += [f"--scylla={foreign.address}", f"--scylla-report={report}", str(fine), str(broken)]
+    command = [sys.executable, "-m", "pytest", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=CERTAIN_SECONDS)
+    assert done.returncode == 1, done.stdout[-3000:]
+    found = [json.loads(line) for line in report.read_text().splitlines()]
+    (collected,) = [each for each in found if each["outcome"] == "failed"]
+    assert collected["nodeid"].endswith("test_broken.py") and "nothing_of_this_name" in collected["reason"]
+    assert "passed" in {each["outcome"] for each in found}
+
+
 def test_a_sweep_takes_what_killed_runs_left_and_nothing_else(foreign: Double, tmp_path: Path) -> None:
     run = keyspaces.new_run()
     cluster = foreign.cluster()

@@ -170,7 +170,8 @@ def _run(scylla: ForeignScylla, given: argparse.Namespace, chosen: Sequence[str]
         paths = [path for part in chosen for path in PARTS[part]]
         if paths:
             words = ["-k", given.expression] if given.expression else []
-            command = [*("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--scylla-report={report}"), *options, *words]
+            command = [*("-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors")]
+            command += [f"--scylla-report={report}", *options, *words]
             try:
                 status = _process([*command, *paths])
             finally:

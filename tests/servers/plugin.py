@@ -38,7 +38,8 @@ def group_of(nodeid: str) -> str:
     >>> group_of("tests/source/test_source_reader.py::test_asyncio")
     'reader'
     """
-    return next((group for folder, group in GROUPS.items() if nodeid.startswith(folder)), nodeid.split("/")[1])
+    other = nodeid.split("/")[1] if "/" in nodeid else nodeid
+    return next((group for folder, group in GROUPS.items() if nodeid.startswith(folder)), other)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -128,6 +129,11 @@ class _Foreign:
         items[:] = kept
         config.hook.pytest_deselected(items=away)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported has tests that were not run: the result says which file, and why."""
+        if report.failed:
+            self._tell(nodeid=report.nodeid, outcome="failed", when="collect", reason=_shortened(report.longreprtext))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
             self._tell(
@@ -157,4 +163,8 @@ def _reason(report: pytest.TestReport) -> str:
         return ""
     crash = getattr(report.longrepr, "reprcrash", None)
     words = crash.message if crash is not None else report.longreprtext
+    return _shortened(words)
+
+
+def _shortened(words: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", words)[:_MOST_WORDS]
