@@ -316,3 +316,17 @@ def _filtering(descriptor: int) -> int:
 def _java_found() -> bool:
     home = os.environ.get("JAVA_HOME")
     return bool(home and (Path(home) / "bin" / "java").exists()) or shutil.which("java") is not None
+
+
+def tasks_done(session: SparkSession) -> str:
+    """How far the stages are that run now, in words; nothing between two of them. May be asked by any thread."""
+    try:
+        tracker = session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except Exception as error:  # of py4j, whatever it is when Spark ends: it is only asked for a word of progress
+        logging.getLogger(__name__).debug("no progress is known: %s", error)
+        return ""
+    known = [stage for stage in stages if stage is not None]
+    if not known:
+        return ""
+    return f"{sum(stage.numCompletedTasks for stage in known)} of {sum(stage.numTasks for stage in known)} tasks done"

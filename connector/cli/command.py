@@ -7,9 +7,11 @@ when the command is the one that was asked for.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection
 from typing import Any, NoReturn, Protocol
 
+from connector.cli.moments import RELATIVE
 from connector.cli.output import Output
 from connector.errors import Problem, UsageError
 from connector.suggestions import did_you_mean
@@ -35,6 +37,17 @@ def likely(given: str, known: Collection[str]) -> str | None:
     """A hint at the likely intended word of a command line, which people also shorten."""
     begun = [name for name in known if len(given) > 1 and name.startswith(given)]
     return did_you_mean(given, known, 0.6) or (f"did you mean {begun[0]}?" if begun else None)
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """`--from -1h` as `--from=-1h`: argparse would take the time for an option."""
+    joined: list[str] = []
+    for item in arguments:
+        if joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]) and RELATIVE.fullmatch(item):
+            joined[-1] += f"={item}"
+        else:
+            joined.append(item)
+    return joined
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
         """Parses all of the arguments; unknown ones are reported together, each with a suggestion."""
-        args, unknown = self.parse_known_args(arguments)
+        args, unknown = self.parse_known_args(_joined(arguments))
         if unknown:
             known = {text for parser in self.family() for text in parser._option_string_actions}
             raise UsageError(

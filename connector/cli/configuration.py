@@ -74,7 +74,17 @@ def _load(source: Source, worker: Path | None, file: object) -> Configuration:
     from connector.formats import check_transform
 
     configuration = load(source, worker, transform_check=check_transform)
-    return configuration.but(notices=(*configuration.notices, *_losses(file, configuration)))
+    notices = (*configuration.notices, *_losses(file, configuration), *_defaults(worker, configuration))
+    return configuration.but(notices=notices)
+
+
+def _defaults(file: Path | None, configuration: Configuration) -> list[str]:
+    """Who forgets `--worker` should not look for the reason in a broker that does not answer."""
+    if "bootstrap.servers" in configuration.worker.given:
+        return []
+    where = "there is no worker file" if file is None else f"{file} has no bootstrap.servers"
+    address = configuration.worker.bootstrap_servers
+    return [f"{where}, so Kafka is {address}, the default (--worker W.json, or CONNECT_BOOTSTRAP_SERVERS)"]
 
 
 def _losses(file: object, configuration: Configuration) -> list[str]:

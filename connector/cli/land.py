@@ -12,6 +12,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from connector.cli.moments import FORMS, moment, told
 from connector.cli.output import Output
 from connector.cli.source_options import configured_access
 from connector.errors import Problem, UsageError
@@ -31,7 +32,10 @@ class Land:
         parser.add_argument("--once", action="store_true", help="exit when everything there is now has landed")
         parser.add_argument("--rebuild", metavar="KS.T", help="empty this table and land it again from the start")
         parser.add_argument(
-            "--truncated-at", metavar="MS", type=int, help="with --rebuild: ignore everything written up to this time"
+            "--truncated-at",
+            metavar="TIME",
+            type=moment,
+            help=f"with --rebuild: ignore everything written up to this time: {FORMS}",
         )
         parser.add_argument(
             "--lists", choices=("refuse", "skip"), help="with --rebuild: lists of rows that are read from the source"
@@ -53,8 +57,10 @@ class Land:
             from spark_jobs.jobs import rebuild
             from spark_jobs.session import needing_spark, start_session
 
-            session = start_session(settings.session_config())
             table, skip = one_table(args.rebuild), args.lists == "skip"
+            if args.truncated_at is not None:
+                output.say(f"{table}: nothing written up to {told(args.truncated_at)} will exist")
+            session = start_session(settings.session_config())
             with needing_spark(session):
                 filled = rebuild(
                     session, settings, table, args.truncated_at, configured_access(settings), skip, output.say

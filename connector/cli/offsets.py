@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import time
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
+from connector.cli.moments import FORMS, iso, moment, told
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import Problem, UsageError
+from connector.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from connector.table_name import TableName
+    from connector.worker.positions import StoredPosition
+
+OLDEST = 0
+_COLUMNS = ("table", "slot", "stream", "read_to", "time", "owner", "after")
 
 
 class OffsetsCommand:
@@ -17,61 +26,108 @@ class OffsetsCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
-        show = actions.add_parser("show", help="show stored positions per table, slot and stream")
+        show = actions.add_parser("show", help="show stored positions: a line per table, or per slot and stream")
+        show.add_argument("--slots", action="store_true", help="a line for each slot and stream (always with --json)")
         reset = actions.add_parser("reset", help="set positions to another time")
-        reset.add_argument("--to", required=True, metavar="oldest|now|MS", help="where to start")
-        reset.add_argument("--table", metavar="T", help="only this table (default: all of the connector)")
+        reset.add_argument(
+            "--to", required=True, type=_target, metavar=f"oldest|now|{FORMS}", help="where to start; shown as a date"
+        )
+        reset.add_argument("--dry-run", action="store_true", help="only report what would be done")
         taken = actions.add_parser("import", help="resume where a Java connector stopped")
         taken.add_argument(
             "--from-topic", metavar="TOPIC", default="connect-offsets", help="Kafka Connect's offsets topic"
         )
         taken.add_argument("--from-connector", metavar="NAME", help="its name (default: this connector's)")
+        for action in (show, reset):
+            action.add_argument("--table", metavar="T", help="only this table (default: all of the connector)")
         for action in (show, reset, taken):
             add_configuration_arguments(action)
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         configuration = load_configuration(args)
         if args.action == "show":
-            return _show(configuration, output)
+            return _show(configuration, args, output)
         if args.action == "reset":
             return _reset(configuration, args, output)
         return _import(configuration, args, output)
 
 
-def _show(configuration: Configuration, output: Output) -> int:
+def _show(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.worker.positions import Positions
 
-    stored = sorted(Positions(configuration).stored(), key=lambda each: (each.table, each.slot, each.stream or b""))
-    rows = [
-        [
-            str(each.table),
-            each.slot,
-            "mark" if each.stream is None else "0x" + each.stream.hex(),
-            each.read_to,
-            datetime.fromtimestamp(each.read_to / 1000, UTC).isoformat(timespec="milliseconds"),
-            each.detail.get("owner") or each.detail.get("after"),
-        ]
-        for each in stored
-    ]
-    output.table(["table", "slot", "stream", "read_to", "time", "owner or after"], rows)
+    wanted = None if args.table is None else {str(table) for table in _tables(configuration, args.table)}
+    stored = sorted(
+        (each for each in Positions(configuration).stored() if wanted is None or str(each.table) in wanted),
+        key=lambda each: (each.table, each.slot, each.stream or b""),
+    )
+    if args.slots or getattr(args, "json", False):
+        output.table(_COLUMNS, [_row(each) for each in stored])
+    else:
+        output.table(("table", "slots", "slowest", "fastest", "streams", "owners"), _summary(stored))
     return 0
+
+
+def _row(each: StoredPosition) -> list[Any]:
+    stream = "mark" if each.stream is None else "0x" + each.stream.hex()
+    owner, after = each.detail.get("owner"), each.detail.get("after")
+    return [str(each.table), each.slot, stream, each.read_to, _when(each.read_to), owner, after]
+
+
+def _summary(stored: Sequence[StoredPosition]) -> Iterable[list[Any]]:
+    """A line per table: its slots, how far they are, how many streams have positions of their own."""
+    for table in dict.fromkeys(each.table for each in stored):
+        its = [each for each in stored if each.table == table]
+        marks = [each for each in its if each.stream is None]
+        reached = [each.read_to for each in marks or its]
+        owners = sorted({str(each.detail["owner"]) for each in marks if each.detail.get("owner")})
+        shown = ", ".join(owners[:3]) + (f" and {len(owners) - 3} more" if len(owners) > 3 else "")
+        yield [str(table), len(marks), _when(min(reached)), _when(max(reached)), len(its) - len(marks), shown]
+
+
+def _when(ms: int) -> str:
+    return "oldest" if ms == OLDEST else iso(ms)
+
+
+def _tables(configuration: Configuration, given: str | None) -> list[TableName]:
+    tables = list(configuration.connector.reading.tables)
+    if given is None:
+        return tables
+    chosen = [table for table in tables if str(table) == given]
+    if not chosen:
+        hint = did_you_mean(given, [str(table) for table in tables])
+        raise UsageError([Problem("--table", "is not a table of this connector", given, hint, file="command line")])
+    return chosen
 
 
 def _reset(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.worker.positions import Positions
 
-    tables = list(configuration.connector.reading.tables)
-    if args.table is not None:
-        tables = [table for table in tables if str(table) == args.table]
-        if not tables:
-            raise UsageError([Problem("--table", "is not a table of this connector", args.table, file="command line")])
-    to_ms = _moment(args.to)
-    Positions(configuration).reset(tables, to_ms)
-    names = ", ".join(str(table) for table in tables)
-    output.result(
-        {"tables": [str(table) for table in tables], "read_to": to_ms}, f"{names}: reading begins at {args.to}"
-    )
+    tables, to_ms, positions = _tables(configuration, args.table), args.to, Positions(configuration)
+    where = "the oldest change in the log" if to_ms == OLDEST else told(to_ms)
+    before: dict[str, int] = {}
+    if args.dry_run:
+        positions.refuse_while_running()
+        for each in positions.stored():
+            before[str(each.table)] = min(before.get(str(each.table), each.read_to), each.read_to)
+        lines = [
+            f"  {table}: reading would begin at {where}, now at {_told(before.get(str(table)))}" for table in tables
+        ]
+        text = "\n".join(["Dry run, nothing was changed.", *lines])
+    else:
+        positions.reset(tables, to_ms)
+        text = f"{', '.join(map(str, tables))}: reading begins at {where}"
+    result: dict[str, Any] = {"tables": [str(table) for table in tables], "read_to": to_ms}
+    result |= {"time": None if to_ms == OLDEST else iso(to_ms), "dry_run": args.dry_run}
+    if args.dry_run:
+        result["before"] = {str(table): before.get(str(table)) for table in tables}
+    output.result(result, text)
     return 0
+
+
+def _told(ms: int | None) -> str:
+    if ms is None:
+        return "no stored position"
+    return "the oldest change in the log" if ms == OLDEST else told(ms)
 
 
 def _import(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
@@ -82,20 +138,8 @@ def _import(configuration: Configuration, args: argparse.Namespace, output: Outp
     return 0
 
 
-def _moment(text: str) -> int:
-    if text == "oldest":
-        return 0
-    if text == "now":
-        return int(time.time() * 1000)
-    try:
-        moment = int(text)
-    except ValueError:
-        moment = -1
-    if moment < 0:
-        raise UsageError(
-            [Problem("--to", "is not a moment", text, "oldest, now, or milliseconds since 1970", "command line")]
-        )
-    return moment
+def _target(text: str) -> int:
+    return OLDEST if text.strip().lower() == "oldest" else moment(text)
 
 
 COMMAND = OffsetsCommand()

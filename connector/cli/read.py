@@ -7,10 +7,13 @@ import logging
 import os
 import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connector.cli.moments import FORMS, beginning, iso, moment, told
 from connector.cli.output import Output, to_json
 from connector.cli.stop import stop_on_sigterm
 from connector.errors import Problem, UsageError
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# For so long nothing is printed before a word is said.
+QUIET_SECONDS = 10.0
 DEFAULT_ADDRESS = "127.0.0.1:9042"
 
 
@@ -43,9 +48,9 @@ class ReadCommand:
             help="with --config: the file that declares its secret providers",
         )
         parser.add_argument(
-            "--from", type=int, dest="from_ms", metavar="MS", help="start time (default: the oldest row)"
+            "--from", type=beginning, dest="from_ms", metavar="TIME", help=f"start: {FORMS} (default: the oldest row)"
         )
-        parser.add_argument("--until", type=int, metavar="MS", help="end time (default: now)")
+        parser.add_argument("--until", type=moment, metavar="TIME", help=f"end: {FORMS} (default: now)")
         parser.add_argument("--follow", action="store_true", help="keep reading until stopped")
         parser.add_argument("--confidence", type=int, metavar="MS", help="confidence window (default: 30000)")
         parser.add_argument(
@@ -75,6 +80,7 @@ class ReadCommand:
             patience=PATIENCE_SECONDS if args.patience is None else args.patience,
         )
         with stop_on_sigterm() as stop, reader:
+            _announce(args, reading.confidence_ms)
             _print(reader, args.raw, stop)
         return 0
 
@@ -89,9 +95,45 @@ def _seconds(text: str) -> float:
 def _print(reader: ChangeReader, raw: bool, stop: threading.Event) -> None:
     from connector.formats import batch_document
 
-    for batch in reader.batches(stop.is_set):
+    quiet = _Quiet(reader)
+
+    def stopped() -> bool:
+        quiet.tick()
+        return stop.is_set()
+
+    for batch in reader.batches(stopped):
         sys.stdout.write(to_json(batch_document(batch, raw)) + "\n")
         sys.stdout.flush()
+        quiet.printed()
+
+
+class _Quiet:
+    """Says on stderr how far reading is, as long as there is nothing to print."""
+
+    def __init__(self, reader: ChangeReader, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reader, self._clock, self._batches, self._due = reader, clock, 0, clock() + QUIET_SECONDS
+
+    def printed(self) -> None:
+        self._batches += 1
+        self._due = self._clock() + QUIET_SECONDS
+
+    def tick(self) -> None:
+        if self._clock() >= self._due:
+            self._due = self._clock() + QUIET_SECONDS
+            reached = self._reader.read_to
+            where = "nothing is read yet" if reached is None else f"read up to {iso(max(0, reached))}"
+            log.info("%s, %d batches printed", where, self._batches)
+
+
+def _announce(args: argparse.Namespace, confidence_ms: int) -> None:
+    begin = "the oldest row" if not args.from_ms else told(args.from_ms)
+    end = "until stopped" if args.follow else f"until {'now' if args.until is None else told(args.until)}"
+    log.info("reading %s from %s %s", args.table, begin, end)
+    if confidence_ms >= 1000:
+        log.info(
+            "changes are printed once they are older than the confidence window of %.0f s (--confidence)",
+            confidence_ms / 1000,
+        )
 
 
 def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSettings]:

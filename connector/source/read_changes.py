@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from types import TracebackType
@@ -47,6 +48,7 @@ from connector.topology import (
     check_entry,
     mark_entry,
     position_entry,
+    visible_to,
 )
 
 log = logging.getLogger(__name__)
@@ -157,6 +159,12 @@ class ChangeReader:
         return self._background.failing()
 
     @property
+    def read_to(self) -> int | None:
+        """Everything before this ms was read; None until something is known."""
+        known = [visible_to(plan) for plan in self._planner.tables.values()] if self._opened else []
+        return None if None in known else min((ms for ms in known if ms is not None), default=None)
+
+    @property
     def queries(self) -> int:
         """How many queries were sent so far."""
         return self._connection.queries
@@ -179,12 +187,17 @@ class ChangeReader:
             self._step()
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
-        """The same for asyncio: waiting happens in a thread."""
+        """The same for asyncio: waiting happens in a thread. Leaving the loop, also by cancellation, ends that thread:
+        a program that is over would wait for it otherwise."""
         import asyncio
 
-        iterator = iter(self)
-        while (batch := await asyncio.to_thread(next, iterator, None)) is not None:
-            yield batch
+        left = threading.Event()
+        iterator = self.batches(left.is_set)
+        try:
+            while (batch := await asyncio.to_thread(next, iterator, None)) is not None:
+                yield batch
+        finally:
+            left.set()
 
     def checkpoint(self) -> str:
         """Where to resume, as JSON text: behind every batch that was handed out before the newest one.

@@ -46,10 +46,16 @@ class StatusCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status()
+        # Several connectors are scraped into one database, and may share one process: their figures must not meet.
+        connectors = {str(worker.index): worker.connector for worker in status.workers}
         for family in self._families(status):
-            # Several connectors are scraped into one database: their figures must not meet.
             family.samples = [
-                sample._replace(labels={"connector": scrub(status.connector), **sample.labels})
+                sample._replace(
+                    labels={
+                        "connector": scrub(connectors.get(sample.labels.get("worker", ""), status.connector)),
+                        **sample.labels,
+                    }
+                )
                 for sample in family.samples
             ]
             yield family

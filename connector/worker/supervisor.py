@@ -81,7 +81,7 @@ class Supervisor:
         self.background = Background(monotonic)
         self._command = list(command)
         self._orders = list(orders)
-        self._connector = next((order.configuration.connector.name for order in self._orders), "")
+        self._connector = ",".join(dict.fromkeys(order.configuration.connector.name for order in self._orders))
         self._about = About()
         self._reports: queue.SimpleQueue[tuple[Child, dict[str, Any]]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}

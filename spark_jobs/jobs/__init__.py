@@ -5,7 +5,7 @@ In: ``Settings`` and a session. Out: results for the command line.
 
 from __future__ import annotations
 
-from spark_jobs.jobs.backfilling import backfill
+from spark_jobs.jobs.backfilling import backfill, refuse_lists
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 
@@ -13,4 +13,5 @@ __all__ = [
     "backfill",
     "maintain",
     "rebuild",
+    "refuse_lists",
 ]

@@ -129,13 +129,24 @@ class Filling:
         return plan
 
     def _left_out(self, table: TableName, layout: Layout) -> list[str]:
-        lists = [part.column for part in layout.elements if isinstance(part.type, ListType)]
-        if lists and not self.skip_lists:
-            raise LandingError(
-                f"{table}: a SELECT does not return the keys of list elements, so {', '.join(lists)} cannot be "
-                "backfilled; --lists=skip leaves them out: they will hold only what the log wrote"
-            )
-        return lists
+        return _lists(table, layout, skip=self.skip_lists)
+
+
+def refuse_lists(settings: Settings, access: SourceAccess, tables: Sequence[TableName] = ()) -> None:
+    """Refuses tables that have lists by what the source alone says: nobody waits for Spark to be told."""
+    for table in tables or settings.tables:
+        definition = _own_definition(described(access, table))
+        _lists(table, plan_table(settings, table, [definition], None).known.layout(), skip=False)
+
+
+def _lists(table: TableName, layout: Layout, *, skip: bool) -> list[str]:
+    lists = [part.column for part in layout.elements if isinstance(part.type, ListType)]
+    if lists and not skip:
+        raise LandingError(
+            f"{table}: a SELECT does not return the keys of list elements, so {', '.join(lists)} cannot be "
+            "backfilled; --lists=skip leaves them out: they will hold only what the log wrote"
+        )
+    return lists
 
 
 def backfill(

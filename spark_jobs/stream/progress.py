@@ -6,6 +6,7 @@ In: the counts of each batch. Out: a line on a terminal, JSON lines for machines
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 import time
@@ -14,6 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from connector.secrets import scrub, scrubbed
+
+log = logging.getLogger(__name__)
+
+# Where there is no terminal, a line for the log so often.
+NOTE_SECONDS = 30.0
 
 
 @dataclass
@@ -53,6 +59,7 @@ class Progress:
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._terminal = self.err.isatty() and not as_json
+        self._due = self._began + NOTE_SECONDS
 
     def of(self, table: str) -> TableProgress:
         with self._lock:
@@ -88,6 +95,9 @@ class Progress:
             with self._lock:
                 self.err.write(f"\r\x1b[K{total:,} changes, {total / seconds:,.0f}/s, {dead:,} dead letters")
                 self.err.flush()
+        elif time.monotonic() >= self._due:
+            self._due = time.monotonic() + NOTE_SECONDS
+            log.info("%s", self.text().replace("\n", "; "))
 
     def done(self) -> None:
         if self._terminal:

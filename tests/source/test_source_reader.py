@@ -79,7 +79,16 @@ def test_asyncio(scylla: Scylla, session: Session, table: Table) -> None:
         with reader(scylla, name) as source:
             return len([batch async for batch in source])
 
+    async def leave() -> None:
+        with reader(scylla, name, follow=True) as source:
+            batches = aiter(source)
+            for _ in range(5):
+                await anext(batches)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(batches), 0.3)
+
     assert asyncio.run(count()) == 5
+    asyncio.run(asyncio.wait_for(leave(), 40))  # which waits for its threads
 
 
 def test_columns_that_change_between_pages(scylla: Scylla, session: Session, table: Table) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
 from connector.table_name import TableName
-from spark_jobs.jobs.backfilling import Filled, backfill
+from spark_jobs.jobs.backfilling import Filled, backfill, refuse_lists
 from spark_jobs.tables.lease import Lease, open_folder
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
@@ -136,6 +136,9 @@ def test_a_table_that_was_never_landed_gets_the_sources_definition(
     source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t", f"{keyspace}.empty", f"{keyspace}.lists"])
     with pytest.raises(LandingError, match=r"lists: .*, so l cannot be backfilled; --lists=skip leaves them out"):
         filled(source, lists=False)
+    refuse_lists(source.settings, source.access, [TableName(keyspace, "t"), TableName(keyspace, "empty")])
+    with pytest.raises(LandingError, match="so l cannot be backfilled"):
+        refuse_lists(source.settings, source.access)  # which asks the source alone, before there is a session
     assert source.landed(f"{keyspace}.t").known() is None, "all tables are checked before the first is changed"
     lease = Lease(open_folder(spark, f"{source.settings.warehouse}/_leases"), "job", 60_000)
     with lease, pytest.raises(LandingError, match="are being written by another job: land on"):

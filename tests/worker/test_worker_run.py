@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
 
     report = until(lambda: running(connector), 90, "a status that says so")
     assert len(report["workers"]) == 2
+    assert {worker["pid"] for worker in report["workers"]} == set(connector.workers(run))
+    assert {worker["scylla_version"] for worker in report["workers"]} != {None}
+    assert {worker["kafka_version"] for worker in report["workers"]} == {"4.0 or newer"}
+    page = connector.get("/metrics")[1].splitlines()
+    counts = [line for line in page if line.startswith("scylla_cdc_delivery_latency_seconds_count{")]
+    assert sum(float(line.split()[-1]) for line in counts) == 50
+    assert [connector.get(path)[0] for path in ("/live", "/ready")] == [200, 200]
+    assert f" INFO [{connector.name}/1] connector." in connector.log
     refused = connector.command("offsets", "reset", "--to", "now")
     assert refused.returncode == 1
     assert "is running" in refused.stderr
@@ -78,8 +87,18 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(
     assert connector.stop(run) == 0
     shown = json.loads(connector.command("offsets", "show", "--json").stdout)
     assert {row["slot"] for row in shown if row["stream"] == "mark"} == set(range(6))
+    assert {row["time"] for row in shown} and all(set(row) >= {"owner", "after"} for row in shown)
+    [heading, line] = connector.command("offsets", "show").stdout.splitlines()
+    assert heading.split() == ["table", "slots", "slowest", "fastest", "streams", "owners"]
+    assert line.split()[:2] == [table, "6"]
+    seconds = connector.command("offsets", "reset", "--to", str(int(time.time())))
+    assert seconds.returncode == 2 and "as seconds it would be" in seconds.stderr
+    tried = connector.command("offsets", "reset", "--to", "-1h", "--dry-run")
+    assert tried.returncode == 0 and "nothing was changed" in tried.stdout, tried.stderr
+    assert json.loads(connector.command("offsets", "show", "--json").stdout) == shown
     moved = connector.command("offsets", "reset", "--to", "oldest")
     assert moved.returncode == 0, moved.stderr
+    assert "the oldest change in the log" in moved.stdout
     connector.start()
     until(lambda: set(found(connector, table).values()) == {2}, 90, "everything a second time")
 
@@ -147,7 +166,7 @@ def test_static_members_keep_their_names(service: Make, session: Session, make_t
     run = connector.start()
     insert(session, table, range(20))
     exactly_once(connector, session, table)
-    owners = {row["owner or after"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)}
+    owners = {row["owner"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)}
     assert f"{connector.name}-one-0" in owners
     for pid in [*connector.workers(), run.pid]:
         os.kill(pid, signal.SIGKILL)

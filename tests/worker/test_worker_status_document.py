@@ -99,6 +99,15 @@ def test_every_metric_names_its_connector_and_keeps_to_prometheus_conventions() 
     assert servers.samples[0].labels["scylla_version"] == "2026.1.0"
 
 
+def test_two_connectors_of_one_process_have_their_own_figures() -> None:
+    workers = [{**RECORDED["workers"][0], "index": index, "connector": f"c{index}"} for index in (0, 1)]
+    status = ServiceStatus.model_validate({**RECORDED, "connector": "c0,c1", "workers": workers})
+    families = {each.name: each for each in text_string_to_metric_families(metrics_page(lambda: status).decode())}
+    rows = {(sample.labels["worker"], sample.labels["connector"]) for sample in families["scylla_cdc_rows"].samples}
+    assert rows == {("0", "c0"), ("1", "c1")}
+    assert families["scylla_cdc_workers"].samples[0].labels["connector"] == "c0,c1"
+
+
 def test_a_newer_and_an_older_version_are_read() -> None:
     newer = {**RECORDED["workers"][0], "colour": "blue", "state": "DREAMING"}
     newer["reading"] = {**newer["reading"], "dreams": 3}
