@@ -81,6 +81,7 @@ class OutputConfig(Part):
     names: InstanceOf[Names]
     key_converter: InstanceOf[ConverterConfig]
     value_converter: InstanceOf[ConverterConfig]
+    header_converter: InstanceOf[ConverterConfig]
     transforms: tuple[InstanceOf[TransformSpec], ...]
 
     @property

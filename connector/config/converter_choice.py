@@ -1,6 +1,6 @@
-"""Which converter each of keys and values gets: the connector's where its file names one, else the worker's.
+"""Which converter each of keys, values and headers gets: the connector's where its file names one, else the worker's.
 
-In: both documents. Out: the two converters in force and the worker's two, None where there were problems.
+In: both documents. Out: the three converters in force and the worker's two, None where there were problems.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from connector.config.converters import (
+    SIMPLE_CLASS,
     ConverterConfig,
+    ConverterKind,
     build_converter,
-    check_header_converter,
     converter_kind,
+    header_converter_kind,
     options_of,
     subject_strategy,
 )
@@ -29,17 +31,18 @@ _OF_THE_REGISTRY = (
     *("auto.", "normalize.", "avro.", "key.subject.", "value.subject.", "id.", "connect.", "json.", "propagate."),
 )
 _PLUGIN_VERSION = "plugin.version"
+_WITH_OPTIONS: tuple[ConverterKind, ...] = ("json", "avro", "string")
 
 Chosen = ConverterConfig | None
 
 
 def choose_converters(
     connector: Document, worker: Document, findings: Findings
-) -> tuple[Chosen, Chosen, Chosen, Chosen]:
-    """(key, value) in force, then the worker's own (key, value)."""
+) -> tuple[Chosen, Chosen, Chosen, Chosen, Chosen]:
+    """(key, value, header) in force, then the worker's own (key, value)."""
     in_force: list[Chosen] = []
     of_worker: list[Chosen] = []
-    for which in ("key", "value"):
+    for which in ("key", "value", "header"):
         named = f"{which}.converter"
         if named in connector.texts:
             chosen = _read(which, connector, findings)
@@ -57,14 +60,7 @@ def choose_converters(
                     name,
                     f"has no effect without {named}: as in Kafka Connect, the worker's converter is used as it is",
                 )
-    for document in (connector, worker):
-        text = document.texts.get("header.converter")
-        if text is not None and (document is connector or "header.converter" not in connector.texts):
-            try:
-                check_header_converter(text)
-            except Invalid as invalid:
-                findings.problem(document, "header.converter", invalid.problem, invalid.suggestion)
-    return in_force[0], in_force[1], of_worker[0], of_worker[1]
+    return in_force[0], in_force[1], in_force[2], of_worker[0], of_worker[1]
 
 
 def _read(which: str, document: Document, findings: Findings) -> Chosen:
@@ -73,7 +69,7 @@ def _read(which: str, document: Document, findings: Findings) -> Chosen:
     if named in document.broken:
         return None
     try:
-        kind = converter_kind(document.texts.get(named, _DEFAULT_CLASS))
+        kind = _kind(which, document.texts.get(named))
     except Invalid as invalid:
         findings.problem(document, named, invalid.problem, invalid.suggestion)
         return None
@@ -108,9 +104,14 @@ def _read(which: str, document: Document, findings: Findings) -> Chosen:
     return build_converter(kind, which, values) if len(findings.problems) == before and not broken else None
 
 
+def _kind(which: str, text: str | None) -> ConverterKind:
+    if which == "header":
+        return header_converter_kind(SIMPLE_CLASS if text is None else text)
+    return converter_kind(_DEFAULT_CLASS if text is None else text)
+
+
 def _unknown_option(document: Document, name: str, option: str, kind: str, known: set[str], findings: Findings) -> None:
-    other = options_of("avro" if kind == "json" else "json")
-    if option in other:
+    if any(option in options_of(other) for other in _WITH_OPTIONS) or option == "converter.type":
         # Converters are often changed without clearing the other's options; Kafka Connect ignores them.
         findings.notice(document, name, f"has no effect: it is no option of the {kind.capitalize()}Converter")
         return

@@ -29,7 +29,27 @@ from connector.suggestions import did_you_mean
 JSON_CLASS = "org.apache.kafka.connect.json.JsonConverter"
 AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
 
-_NAMES: dict[str, Literal["json", "avro"]] = {
+ConverterKind = Literal[
+    "json", "avro", "string", "integer", "long", "short", "double", "float", "boolean", "bytes", "simple"
+]
+#: Converters of single values, by Java's names.
+_PLAIN: dict[str, ConverterKind] = {
+    "org.apache.kafka.connect.storage.StringConverter": "string",
+    "org.apache.kafka.connect.converters.IntegerConverter": "integer",
+    "org.apache.kafka.connect.converters.LongConverter": "long",
+    "org.apache.kafka.connect.converters.ShortConverter": "short",
+    "org.apache.kafka.connect.converters.DoubleConverter": "double",
+    "org.apache.kafka.connect.converters.FloatConverter": "float",
+    "org.apache.kafka.connect.converters.BooleanConverter": "boolean",
+    "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
+}
+SIMPLE_CLASS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_NAMES: dict[str, ConverterKind] = {
+    **{
+        spelling.lower(): kind
+        for name, kind in _PLAIN.items()
+        for spelling in (name, name.rpartition(".")[2], name.rpartition(".")[2].removesuffix("Converter"))
+    },
     JSON_CLASS.lower(): "json",
     "jsonconverter": "json",
     "json": "json",
@@ -38,28 +58,18 @@ _NAMES: dict[str, Literal["json", "avro"]] = {
     "avro": "avro",
 }
 _REFUSED = {
-    "StringConverter": "it would write Java's toString() of a struct, which no consumer can read back",
-    "ByteArrayConverter": "it takes only bytes, and keys and values are structs",
-    "BooleanConverter": "keys and values are structs",
-    "DoubleConverter": "keys and values are structs",
-    "FloatConverter": "keys and values are structs",
-    "IntegerConverter": "keys and values are structs",
-    "LongConverter": "keys and values are structs",
-    "ShortConverter": "keys and values are structs",
     "ProtobufConverter": "Protobuf is not written here",
     "JsonSchemaConverter": "JSON Schema is not written here",
     "CloudEventsConverter": "CloudEvents are not written here",
-    "BinaryDataConverter": "it takes only bytes, and keys and values are structs",
+    "BinaryDataConverter": "ByteArrayConverter is Kafka Connect's own",
 }
-SUPPORTED = f"{JSON_CLASS} or {AVRO_CLASS}"
+SUPPORTED = f"{JSON_CLASS}, {AVRO_CLASS}, or one of single values such as StringConverter"
 
-_HEADER_NAMES = {
-    "org.apache.kafka.connect.storage.simpleheaderconverter",
-    "simpleheaderconverter",
-    "simple",
-    "org.apache.kafka.connect.storage.stringconverter",
-    "stringconverter",
-    "string",
+_HEADER_NAMES: dict[str, ConverterKind] = {
+    SIMPLE_CLASS.lower(): "simple",
+    "simpleheaderconverter": "simple",
+    "simple": "simple",
+    **{name: kind for name, kind in _NAMES.items() if kind != "avro"},
 }
 
 
@@ -116,6 +126,29 @@ JSON_OPTIONS = Section(
         ),
         *without_effect("schemas are built once for each version of a table", ("schemas.cache.size",), integer(0)),
     ),
+)
+
+
+def _charset(text: str) -> str:
+    known = {"utf8": "utf-8", "iso88591": "latin-1", "latin1": "latin-1", "usascii": "ascii", "ascii": "ascii"}
+    found = known.get(text.strip().lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise Invalid("Must be UTF-8, ISO-8859-1 or US-ASCII", "UTF-8")
+    return found
+
+
+STRING_OPTIONS = Section(
+    "StringConverter",
+    "`org.apache.kafka.connect.storage.StringConverter`, `StringConverter` or `string`: texts as they are, anything "
+    "else as Java's `toString()`. For keys and values of which a transform has made texts.",
+    (Property("converter.encoding", Kind("character set", _charset), "Character set.", default="utf-8"),),
+)
+PLAIN_OPTIONS = Section(
+    "Converters of single values",
+    "`IntegerConverter`, `LongConverter`, `ShortConverter`, `DoubleConverter`, `FloatConverter`, `BooleanConverter`, "
+    "`ByteArrayConverter` (of `org.apache.kafka.connect.converters`): binary, big-endian. They take values of their "
+    "type only; another one is an error of the record. They have no options.",
+    (),
 )
 
 AVRO_OPTIONS = Section(
@@ -236,7 +269,7 @@ class RegistryConfig:
 class ConverterConfig:
     """One converter, for keys or for values."""
 
-    kind: Literal["json", "avro"]
+    kind: ConverterKind
     schemas_enable: bool = True
     replace_null_with_default: bool = True
     registry: RegistryConfig | None = None
@@ -245,9 +278,10 @@ class ConverterConfig:
     normalize: bool = False
     connect_meta_data: bool = True
     subject_strategy: Literal["topic", "record", "topic-record"] = "topic"
+    encoding: str = "utf-8"
 
 
-def converter_kind(class_name: str) -> Literal["json", "avro"]:
+def converter_kind(class_name: str) -> ConverterKind:
     """The converter that a class name or short name means; raises ``Invalid`` with the reason it is refused."""
     kind = _NAMES.get(class_name.strip().lower())
     if kind:
@@ -260,13 +294,12 @@ def converter_kind(class_name: str) -> Literal["json", "avro"]:
     raise Invalid(f"Unknown converter {class_name.strip()!r}", hint)
 
 
-def check_header_converter(class_name: str) -> None:
-    """Headers are texts: only converters that write a text as it is are taken."""
-    if class_name.strip().lower() not in _HEADER_NAMES:
-        raise Invalid(
-            f"{_short(class_name)} is not supported: headers are written as plain texts",
-            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-        )
+def header_converter_kind(class_name: str) -> ConverterKind:
+    """The converter of headers that a name means; raises ``Invalid``."""
+    kind = _HEADER_NAMES.get(class_name.strip().lower())
+    if kind is None:
+        raise Invalid(f"{_short(class_name)} is not supported for headers", SIMPLE_CLASS)
+    return kind
 
 
 def without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | None]:
@@ -286,9 +319,9 @@ def _in_header(secret: Secret | None) -> Secret | None:
     return Secret(secret.reveal().strip()) if secret else None
 
 
-def options_of(kind: Literal["json", "avro"]) -> dict[str, Property]:
+def options_of(kind: ConverterKind) -> dict[str, Property]:
     """The options of a converter, by the name that follows the prefix."""
-    section = JSON_OPTIONS if kind == "json" else AVRO_OPTIONS
+    section = {"json": JSON_OPTIONS, "avro": AVRO_OPTIONS, "string": STRING_OPTIONS}.get(kind, PLAIN_OPTIONS)
     named = {declared.name: declared for declared in section.properties}
     for declared in section.properties:
         for alias in declared.aliases:
@@ -304,7 +337,7 @@ def subject_strategy(text: str) -> Literal["topic", "record", "topic-record"]:
     return found
 
 
-def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str, Any]) -> ConverterConfig:
+def build_converter(kind: ConverterKind, which: str, options: dict[str, Any]) -> ConverterConfig:
     """The converter of already parsed options; ``which`` is ``key`` or ``value``."""
     if kind == "json":
         return ConverterConfig(
@@ -312,6 +345,8 @@ def build_converter(kind: Literal["json", "avro"], which: str, options: dict[str
             schemas_enable=options["schemas.enable"],
             replace_null_with_default=options["replace.null.with.default"],
         )
+    if kind != "avro":
+        return ConverterConfig(kind=kind, encoding=options.get("converter.encoding", "utf-8"))
     urls, login = without_logins(options["schema.registry.url"])
     registry = RegistryConfig(
         urls=urls,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from connector.config.converters import AVRO_OPTIONS, JSON_OPTIONS
+from connector.config.converters import AVRO_OPTIONS, JSON_OPTIONS, PLAIN_OPTIONS, STRING_OPTIONS
 from connector.config.document_tables import FORMS, IMPOSSIBLE, table
 from connector.config.kafka import (
     ADMIN,
@@ -121,7 +121,7 @@ def page() -> str:
         parts.append(_section(section, 3))
     parts += ["\n### Prefixes\n\n", _families(WORKER_FAMILIES)]
     parts.append("\n## Converters\n\nIf the connector's file names a converter, all its options come from there too.\n")
-    parts += [_section(section, 3) for section in (JSON_OPTIONS, AVRO_OPTIONS)]
+    parts += [_section(section, 3) for section in (JSON_OPTIONS, AVRO_OPTIONS, STRING_OPTIONS, PLAIN_OPTIONS)]
     parts += ["\n## Transforms\n", _TRANSFORM_TEXT, "\n| type | also |\n|---|---|\n", _classes(TRANSFORMS)]
     parts += ["\n| predicate | also |\n|---|---|\n", _classes(PREDICATES)]
     parts += ["\n## Topic creation\n", _CREATION_TEXT]

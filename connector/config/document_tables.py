@@ -52,7 +52,7 @@ IMPOSSIBLE = (
         "apply them behind Kafka, or leave them out",
     ),
     (
-        "converters other than JSON and Avro; `header.converter` other than simple and string",
+        "converters of Protobuf, JSON Schema and CloudEvents",
         "records would look different",
         "`JsonConverter` or `AvroConverter`",
     ),

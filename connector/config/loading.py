@@ -29,6 +29,7 @@ from connector.config.parsing import parse
 from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME, Invalid, neighbour_of
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
+from connector.config.single_values import check_single_values
 from connector.config.source_config import SourceConfig
 from connector.config.tls import TlsConfig
 from connector.config.topic_creation import read_topic_creation
@@ -82,7 +83,7 @@ def load(
     unknown_connector_names(connector_document, findings, unknown)
     unknown_worker_names(worker_document, unknown_variables, findings, unknown)
 
-    key, value, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
+    key, value, header, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
     transforms, transform_problems = read_transforms(
         connector_values.get("transforms", ()),
         connector_values.get("predicates", ()),
@@ -102,9 +103,13 @@ def load(
     kafka = kafka_properties(connector_document, worker_document, worker_values, findings)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
     check_http(worker_document, worker_values, findings)
-    if findings.problems or key is None or value is None or worker_key is None or worker_value is None:
+    if key is not None and value is not None:
+        check_single_values(connector_document, key, value, transforms, findings)
+    if findings.problems or any(one is None for one in (key, value, header, worker_key, worker_value)):
         raise ConfigurationError(findings.problems)
 
+    assert key is not None and value is not None and header is not None
+    assert worker_key is not None and worker_value is not None
     names = names_of(connector_values)
     rules.mention_compaction(connector_document, connector_values, names, creation, findings)
     built = ConnectorConfig(
@@ -118,6 +123,7 @@ def load(
             schema_topic=names.schema_topic,
             key_converter=key,
             value_converter=value,
+            header_converter=header,
             transforms=transforms,
         ),
         delivery=DeliveryConfig.made_of(

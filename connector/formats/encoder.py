@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connector.changes import Change, LogLayout, TableDescription, poison
-from connector.config import ConverterConfig, OutputConfig
+from connector.config import OutputConfig
 from connector.errors import CdcError, PoisonRow
-from connector.formats.avro_converter import AvroConverter
 from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
+from connector.formats.converters import header_converter, side_converter
 from connector.formats.heartbeat import heartbeat_record
-from connector.formats.json_converter import JsonConverter
 from connector.formats.output_formats import record_format
 from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
@@ -29,7 +28,6 @@ from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
 from connector.formats.table_schemas import schema_record
 from connector.formats.transforms import build_transforms
-from smt import simple_text
 
 log = logging.getLogger("scylla_cdc.formats")
 
@@ -67,8 +65,9 @@ class Encoder:
         #: Changes that got no record: (table, "range_delete" | "partition_delete" | "operation_c" | …) → number.
         self.skipped: Counter[tuple[str, str]] = Counter()
         self._clock = clock
-        self._key_converter = _converter(options.key_converter, "key", key_ids)
-        self._value_converter = _converter(options.value_converter, "value", value_ids)
+        self._key_converter = side_converter(options.key_converter, "key", key_ids)
+        self._value_converter = side_converter(options.value_converter, "value", value_ids)
+        self._header_bytes = header_converter(options.header_converter)
         values = options.value_converter
         schemaless = values.kind == "json" and not values.schemas_enable
         self._transform = build_transforms(options.transforms, schemaless, options.strict)
@@ -101,7 +100,7 @@ class Encoder:
             headers = plan.headers(change) if plan.headers is not None else []
             if self._transform is None or self._routes_only:
                 key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
-                encoded = [(name, text.encode()) for name, text in headers] if headers else []
+                encoded = [(header[0], self._header_bytes(header)) for header in headers] if headers else []
                 records = [Record(plan.topic, key_bytes, value_bytes, encoded)]
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
@@ -247,7 +246,7 @@ class Encoder:
             return []
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)
         value = self._serializer("value", self._value_converter, done.topic, done.value_schema)(done.value)
-        headers = [(header[0], _header_bytes(header)) for header in done.headers]
+        headers = [(header[0], self._header_bytes(header)) for header in done.headers]
         return [Record(done.topic, key, value, headers, done.kind, done.partition)]
 
     def _serializer(self, side: Side, converter: Converter, topic: str, schema: Schema | None) -> Serialize:
@@ -260,20 +259,6 @@ class Encoder:
         # Holding the schema keeps its id from being given to another one.
         self._serializers[side, topic, id(schema)] = (schema, serialize)
         return serialize
-
-
-def _converter(config: ConverterConfig, side: Side, ids: SchemaIds | None) -> Converter:
-    if config.kind == "json":
-        return JsonConverter(config)
-    if ids is None:
-        raise ValueError(f"the {side} converter is Avro: it needs a Schema Registry")
-    return AvroConverter(config, side, ids)
-
-
-def _header_bytes(header: tuple[str, Any]) -> bytes | None:
-    # As SimpleHeaderConverter: a text as it is, everything else as its literal.
-    text = simple_text(getattr(header, "schema", None), header[1])
-    return None if text is None else text.encode()
 
 
 def _explained(change: Change, error: Exception) -> PoisonRow:

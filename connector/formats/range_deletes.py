@@ -25,7 +25,7 @@ def range_delete_plan(layout: LogLayout, options: OutputConfig) -> RecordPlan:
     rules = rules_of(options)
     read = {p.name: row_field(p, renderer(p.column.type, rules)) for p in layout.keys}
     partition_of = struct_of([(place.name, read[place.name]) for place in layout.partition_key])
-    with_schemas = options.value_converter.kind == "avro" or options.value_converter.schemas_enable
+    with_schemas = options.value_converter.kind != "json" or options.value_converter.schemas_enable
     source, operation_at = source_of(layout, options), layout.operation
 
     def bound(row: Row | None) -> dict[str, Any] | None:

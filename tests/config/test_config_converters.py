@@ -31,8 +31,8 @@ def test_the_workers_converter_counts_unless_the_connector_names_one() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "org.apache.kafka.connect.storage.StringConverter",
-        "ByteArrayConverter",
+        "io.confluent.connect.json.JsonSchemaConverter",
+        "CloudEventsConverter",
         "io.confluent.connect.protobuf.ProtobufConverter",
     ],
 )

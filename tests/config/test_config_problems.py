@@ -21,7 +21,7 @@ def test_everything_at_once() -> None:
             "cdc.include.before": "all",
             "transforms": "a",
             "transforms.a.type": "Foo",
-            "value.converter": "StringConverter",
+            "value.converter": "ProtobufConverter",
             "tombstone.on.delete": "true",
         },
         {"groupid": "x", "producer.acks": "0", "session.timeout.ms": -1},

@@ -38,19 +38,19 @@ FRAMEWORK = Section(
         Property(
             "key.converter",
             STRING,
-            "Converter of keys, overrides the worker's: `JsonConverter` or `AvroConverter`.",
+            "Converter of keys, overrides the worker's: see Converters.",
             default_text="the worker's",
         ),
         Property(
             "value.converter",
             STRING,
-            "Converter of values, overrides the worker's: `JsonConverter` or `AvroConverter`.",
+            "Converter of values, overrides the worker's: see Converters.",
             default_text="the worker's",
         ),
         Property(
             "header.converter",
             STRING,
-            "Converter of headers: `SimpleHeaderConverter` or `StringConverter`.",
+            "Converter of headers: `SimpleHeaderConverter`, `JsonConverter`, `StringConverter`, …; see Converters.",
             default_text="the worker's",
         ),
         Property("transforms", LIST, "Aliases of the transforms, in the order they are applied.", default=()),
@@ -145,7 +145,7 @@ FRAMEWORK = Section(
 CONNECTOR_FAMILIES = (
     Family("key.converter.", "Options of `key.converter`; see Converters."),
     Family("value.converter.", "Options of `value.converter`; see Converters."),
-    Family("header.converter.", "Options of `header.converter`.", Effect.NONE, "headers are plain text"),
+    Family("header.converter.", "Options of `header.converter`; see Converters."),
     Family("transforms.", "`transforms.<alias>.type` and the options of that type; see Transforms."),
     Family("predicates.", "`predicates.<alias>.type` and the options of that type; see Transforms."),
     Family("producer.override.", "Properties of the Kafka producer; see Kafka clients."),

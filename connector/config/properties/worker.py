@@ -191,7 +191,7 @@ WORKER = Section(
 WORKER_FAMILIES = (
     Family("key.converter.", "Options of `key.converter`; see Converters."),
     Family("value.converter.", "Options of `value.converter`; see Converters."),
-    Family("header.converter.", "Options of `header.converter`.", Effect.NONE, "headers are plain text"),
+    Family("header.converter.", "Options of `header.converter`; see Converters."),
     Family("producer.", "Properties of the Kafka producer; see Kafka clients."),
     Family("consumer.", "Properties of the Kafka consumer; see Kafka clients."),
     Family("admin.", "Properties of the Kafka admin client; see Kafka clients."),

@@ -397,3 +397,25 @@ def debezium_cases(name: str, number: int) -> Iterator[Json]:
 
 
 MODES = ["drop", "tombstone", "rewrite", "rewrite-with-tombstone"]
+
+
+CONVERTERS: dict[str, tuple[Json, ...]] = {
+    "org.apache.kafka.connect.storage.StringConverter": ({}, {"converter.encoding": "ISO-8859-1"}),
+    **{
+        f"org.apache.kafka.connect.converters.{kind}Converter": ({},)
+        for kind in ("Integer", "Long", "Short", "Double", "Float", "Boolean", "ByteArray")
+    },
+}
+
+
+def converter_cases() -> Iterator[Json]:
+    """Values for the converters of keys, values and headers."""
+    rng = random.Random("converters 1")
+    for name, all_options in CONVERTERS.items():
+        for options in all_options:
+            for header in (False, True):
+                values = [side(rng) for _ in range(40)]
+                for type_, contents in NUMBERS.items():
+                    schema = {"type": type_, "optional": True}
+                    values += [{"schema": schema, "payload": content} for content in (*contents, None)]
+                yield {"converter": name, "options": options, "header": header, "values": values}

@@ -30,7 +30,15 @@ from smt import (
     chosen,
     simple_text,
 )
-from tests.smt.connect.random_cases import PLAIN, SIDED, Json, chain_cases, connect_cases, debezium_cases
+from tests.smt.connect.random_cases import (
+    PLAIN,
+    SIDED,
+    Json,
+    chain_cases,
+    connect_cases,
+    converter_cases,
+    debezium_cases,
+)
 
 HERE = Path(__file__).parent
 #: The name of each file, and its cases.
@@ -41,6 +49,7 @@ FILES: dict[str, Any] = {
         )
         for name in (*SIDED, *PLAIN)
     },
+    "converters": converter_cases,
     "chains": lambda: chain_cases(120),
     "ExtractNewRecordState": lambda: debezium_cases("ExtractNewRecordState", 80),
     "ByLogicalTableRouter": lambda: debezium_cases("ByLogicalTableRouter", 50),

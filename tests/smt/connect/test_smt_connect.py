@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "smt.md").read_text(encoding="utf-8
 ROW = {"id": 7, "name": "x", "in": {"a": 1}}
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [file for file in FILES if file != "converters"])
 def test_answers_are_javas(file: str) -> None:
     compared = 0
     for case, java in read(file):
