@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from connector.config import Configuration
 from connector.delivery import KafkaClients, SchemaRegistry, TopicFacts, ensure_topics
@@ -185,8 +185,7 @@ def _patiently(doing: str, call: Callable[[], T], stop: threading.Event, report:
 
     for attempt in Retrying(
         retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError)),
-        wait=wait_exponential_jitter(initial=0.2, max=30.0, jitter=0.2),
-        stop=stop_when_event_set(stop),
+        wait=wait_exponential(multiplier=0.2, max=30.0) + wait_random(0, 0.2),
         before_sleep=say,
         sleep=pause,
         reraise=True,

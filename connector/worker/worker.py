@@ -119,6 +119,8 @@ class Worker:
                 self.transactions.commit(move_marks=True)
         except CdcError as error:
             log.warning("the last commit failed: %s", error)
+            # Nothing more is tried: what is open is ended by the next owners of the slots.
+            self.delivery.close()
         self.membership.close()
         self.follower.close()
         self.delivery.close()

@@ -14,7 +14,7 @@ from confluent_kafka import admin
 
 from tests.simulation.kafka_admin import AdminClient
 from tests.simulation.kafka_broker import Broker
-from tests.simulation.kafka_consumer import Consumer
+from tests.simulation.kafka_consumer import Consumer, Message
 from tests.simulation.kafka_producer import Producer
 
 
@@ -22,5 +22,6 @@ def clients_of(broker: Broker) -> Mapping[int, Any]:
     return {
         id(confluent_kafka.Producer): partial(Producer, broker),
         id(confluent_kafka.Consumer): partial(Consumer, broker),
+        id(confluent_kafka.Message): Message,
         id(admin.AdminClient): partial(AdminClient, broker),
     }

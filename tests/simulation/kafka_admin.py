@@ -7,9 +7,10 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
 from tests.simulation.kafka_broker import Broker, Handle, failure
+from tests.simulation.kafka_groups import Member
 from tests.simulation.virtual import Future
 
 
@@ -39,15 +40,23 @@ class AdminClient(Handle):
 
     def describe_consumer_groups(self, names: Sequence[str], **_: Any) -> dict[str, Future]:
         def describe(name: str) -> Any:
-            group = self.broker.groups.group(name)
-            return SimpleNamespace(members=[SimpleNamespace(client_id=m.client_id) for m in group.members.values()])
+            return SimpleNamespace(members=[self._member(m) for m in self.broker.groups.group(name).members.values()])
 
         return {name: self._answer(lambda name=name: describe(name), coordinator=True) for name in names}
+
+    def list_consumer_groups(self, **_: Any) -> Future:
+        groups = self.broker.groups.groups
+        return self._answer(lambda: SimpleNamespace(valid=[SimpleNamespace(group_id=name) for name in sorted(groups)]))
 
     def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
         return self.broker.ask(self.broker.metadata, timeout)
 
     # -- inside ------------------------------------------------------------------------------------------------
+
+    def _member(self, member: Member) -> Any:
+        places = [TopicPartition(member.client.topic, slot) for slot in sorted(member.owned)]
+        assignment = SimpleNamespace(topic_partitions=places)
+        return SimpleNamespace(client_id=member.client_id, host="/10.0.0.9", member_id=member.id, assignment=assignment)
 
     def _create(self, new: Any) -> None:
         if new.topic in self.broker.topics:

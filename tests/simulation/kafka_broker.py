@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from tests.simulation.kafka_groups import Groups
-from tests.simulation.kafka_log import Partition, Stored, Topic
+from tests.simulation.kafka_log import Partition, Topic
 from tests.simulation.kafka_transactions import Transactions
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
 
@@ -50,8 +50,6 @@ class Broker:
         self.outages = 0
         self.requests = 0
         self.mishaps = 0
-        # Whether an ended transaction's partitions are asked for their records' keys: order of the commits.
-        self.appended: Callable[[Partition, Stored], None] = lambda partition, record: None
 
     # -- topics ------------------------------------------------------------------------------------------------
 
@@ -70,7 +68,7 @@ class Broker:
             name: SimpleNamespace(topic=name, partitions=dict.fromkeys(range(len(topic.partitions))), error=None)
             for name, topic in self.topics.items()
         }
-        return SimpleNamespace(topics=topics)
+        return SimpleNamespace(topics=topics, brokers={1: SimpleNamespace(id=1)})
 
     @property
     def time_ms(self) -> int:
@@ -89,7 +87,7 @@ class Broker:
         if forget_markers:
             until = self.away_until
             self.transactions.forgetting = lambda: self.scheduler.now < until
-        self.scheduler.later(seconds, self.groups.give_time)
+        self.groups.away(self.away_until)
 
     def move_leader(self, partition: Partition, seconds: float) -> None:
         self.mishaps += 1
@@ -98,7 +96,7 @@ class Broker:
     def move_coordinator(self, seconds: float) -> None:
         self.mishaps += 1
         self.coordinator_until = max(self.coordinator_until, self.scheduler.now + seconds)
-        self.scheduler.later(seconds, self.groups.give_time)
+        self.groups.away(self.coordinator_until)
 
     # -- requests ----------------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class Consumer(Handle):
         self._polled = self.scheduler.now
         self._reading: dict[tuple[str, int], _Reading] = {}
         self._fetched: deque[Message] = deque()
+        self._answer_at = 0.0
         self._closed = False
         # As a member of the group.
         self._topic: str | None = None
@@ -108,6 +109,7 @@ class Consumer(Handle):
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
         self._fetched.clear()
+        self._ask_leaders()
         self._reading = {(p.topic, p.partition): _Reading(p.topic, p.partition, max(0, p.offset)) for p in partitions}
 
     def poll(self, timeout: float = 0) -> Message | None:
@@ -120,8 +122,14 @@ class Consumer(Handle):
         self.serve()
         self._serve_group()
         while True:
-            if not self._fetched and self._reading and self.broker.reachable():
+            if (
+                not self._fetched
+                and self._reading
+                and self.broker.reachable()
+                and self.scheduler.now >= self._answer_at
+            ):
                 self._fetch()
+                self._ask_leaders()
             if self._fetched or self.scheduler.now >= deadline:
                 break
             self.scheduler.pass_time(min(0.02, max(0.001, deadline - self.scheduler.now)))
@@ -129,6 +137,9 @@ class Consumer(Handle):
         found = [self._fetched.popleft() for _ in range(min(most, len(self._fetched)))]
         self.scheduler.pass_time(self.scheduler.random.random() * self.broker.network.seconds / 4)
         return found
+
+    def _ask_leaders(self) -> None:
+        self._answer_at = self.scheduler.now + self.scheduler.random.random() * self.broker.network.seconds
 
     def _fetch(self) -> None:
         """One answer of each leader; what is in it stays as it was when it was sent."""
@@ -174,6 +185,10 @@ class Consumer(Handle):
         self._topic = topics[0]
         self._on_assign, self._on_revoke, self._on_lost = on_assign, on_revoke, on_lost
         self.scheduler.later(self._delay, self._beat)
+
+    @property
+    def topic(self) -> str:
+        return self._topic or ""
 
     def memberid(self) -> str:
         return "" if self._member is None else self._member.id

@@ -17,6 +17,8 @@ from tests.simulation.scheduler import Scheduler
 class Client(Protocol):
     """The consumer behind a member, as the coordinator's answers reach it."""
 
+    @property
+    def topic(self) -> str: ...
     def told_to_join(self) -> None: ...
     def assigned(self, generation: int, partitions: frozenset[int]) -> None: ...
 
@@ -55,6 +57,8 @@ class Groups:
         self._named = 0
         self.rebalances = 0
         self.thrown_out = 0
+        # Until then there is no coordinator, which would throw somebody out.
+        self.away_until = 0.0
 
     def group(self, name: str) -> Group:
         return self.groups.setdefault(name, Group(name))
@@ -133,17 +137,21 @@ class Groups:
     def unstable(self, name: str, slots: set[int]) -> bool:
         return any(pending & slots for pending in self.group(name).pending.values())
 
-    def give_time(self) -> None:
-        """The coordinator moved: nobody is thrown out for its own absence."""
+    def away(self, until: float) -> None:
+        """Nobody is thrown out for the coordinator's own absence."""
+        self.away_until = max(self.away_until, until)
         for group in self.groups.values():
             for member in group.members.values():
-                member.seen = self._scheduler.now
+                member.seen = max(member.seen, until)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _watch(self, group: Group, member: Member) -> None:
         def look() -> None:
             if group.members.get(member.id) is not member:
+                return
+            if self._scheduler.now < self.away_until:
+                self._scheduler.later(self.away_until - self._scheduler.now + 0.001, look)
                 return
             silent = self._scheduler.now - member.seen
             if silent >= member.session:

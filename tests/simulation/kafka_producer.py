@@ -19,6 +19,7 @@ from tests.simulation.kafka_log import Fate, Partition, Stored
 
 AGAIN_SECONDS = 0.02
 LARGEST_MESSAGE = 1_000_000
+MISSING_TOPIC_SECONDS = 30.0
 
 FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
@@ -30,6 +31,7 @@ class _Queued:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+    since: float
 
 
 class Producer(Handle):
@@ -75,7 +77,7 @@ class Producer(Handle):
             raise failure(KafkaError._STATE, "producing is not allowed in this state")
         if len(key or b"") + len(value or b"") > LARGEST_MESSAGE:
             raise failure(KafkaError.MSG_SIZE_TOO_LARGE, "Broker: Message size too large")
-        self._queue.append(_Queued(topic, partition, key, value, tuple(headers or ())))
+        self._queue.append(_Queued(topic, partition, key, value, tuple(headers or ()), self.scheduler.now))
         if not self._sending:
             self._sending = True
             self.scheduler.later(self._linger * self.scheduler.random.random(), self._send_some)
@@ -253,15 +255,17 @@ class Producer(Handle):
     def _sent(self, queued: _Queued, blocked: set[tuple[str, int]]) -> bool:
         """Whether it is out of the queue: stored, or refused for good."""
         topic = self.broker.topics.get(queued.topic)
-        if topic is None or topic.refuses is not None:
-            return self._failed(queued, KafkaError.UNKNOWN_TOPIC_OR_PART if topic is None else topic.refuses or 0)
+        if topic is None:
+            return self._too_old(queued)
+        if topic.refuses is not None:
+            return self._failed(queued, topic.refuses)
         if len(queued.key or b"") + len(queued.value or b"") > topic.largest:
             return self._failed(queued, KafkaError.MSG_SIZE_TOO_LARGE)
         partition = self.broker.partition(queued.topic, queued.partition, queued.key)
         place = (partition.topic, partition.number)
         if place in blocked or partition.available_at > self.scheduler.now or not self._may_write(partition, place):
             blocked.add(place)
-            return False
+            return self._fatal is None and self._too_old(queued)
         transactional = self._id is not None
         record = Stored(
             queued.key,
@@ -272,7 +276,6 @@ class Producer(Handle):
             Fate.OPEN if transactional else Fate.NONE,
         )
         partition.append(record)
-        self.broker.appended(partition, record)
         return True
 
     def _may_write(self, partition: Partition, place: tuple[str, int]) -> bool:
@@ -294,6 +297,12 @@ class Producer(Handle):
             self._fence()
             return False
         return True
+
+    def _too_old(self, queued: _Queued) -> bool:
+        """A record waits no longer than a transaction; a topic that does not exist is waited for as well."""
+        if self.scheduler.now - queued.since < min(self._timeout, MISSING_TOPIC_SECONDS):
+            return False
+        return self._failed(queued, KafkaError._MSG_TIMED_OUT)
 
     def _failed(self, queued: _Queued, code: int) -> bool:
         error = KafkaError(code)

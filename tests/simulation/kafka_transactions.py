@@ -48,7 +48,7 @@ class Transactions:
         self.ids: dict[str, Registered] = {}
         self._producers = 0
         self.marker_seconds = 0.02
-        # A crash in which markers are lost: those that are due meanwhile are left out.
+        # A crash in which markers are lost: those of aborts that are due meanwhile are left out.
         self.forgetting: Callable[[], bool] = lambda: False
         self.forgotten = 0
         self.commits = 0
@@ -139,7 +139,7 @@ class Transactions:
         place = (partition.topic, partition.number)
 
         def write() -> None:
-            if self.forgetting():
+            if self._forgets(found):
                 self.forgotten += 1
             elif partition.available_at > self._scheduler.now:
                 self._scheduler.later(partition.available_at - self._scheduler.now + self._delay(), write)
@@ -153,7 +153,7 @@ class Transactions:
 
     def _tell_group(self, found: Registered, group: str) -> None:
         def write() -> None:
-            if self.forgetting():
+            if self._forgets(found):
                 self.forgotten += 1
             else:
                 self._settle(group, found.producer, found.commit)
@@ -161,6 +161,10 @@ class Transactions:
             self._finish(found)
 
         self._scheduler.later(self._delay(), write)
+
+    def _forgets(self, found: Registered) -> bool:
+        # A commit that lost a part of its markers is beyond repair by a client: it is told, and left to a human.
+        return not found.commit and self.forgetting()
 
     def _finish(self, found: Registered) -> None:
         if found.phase is Phase.ENDING and not found.partitions and not found.groups:

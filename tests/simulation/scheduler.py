@@ -114,9 +114,18 @@ class Scheduler:
         if here is not None and here.process is process:
             raise GreenletExit
 
+    def kill_later(self, process: Process) -> None:
+        """At its end: its other threads end with it."""
+        self.later(0.0, lambda: self.kill(process))
+
     def pause(self, process: Process, seconds: float) -> None:
         """As SIGSTOP, and SIGCONT after so many seconds."""
         process.paused_until = max(process.paused_until, self.now + seconds)
+
+    @property
+    def steps(self) -> int:
+        """How many things have happened."""
+        return self._count
 
     @property
     def current(self) -> Task:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import queue as real_queue
 import random as real_random
+import secrets as real_secrets
 import sys
 import threading as real_threading
 import time as real_time
@@ -81,6 +82,32 @@ class Event:
 
     def wait(self, timeout: float | None = None) -> bool:
         return self._scheduler.wait(self.is_set, self._waiters, timeout)
+
+
+class Lock:
+    """In place of `threading.Lock`: whoever waits for it lets the others run."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._held = False
+        self._waiters: list[Task] = []
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        seconds = 0.0 if not blocking else None if timeout < 0 else timeout
+        if self._held and not self._scheduler.wait(lambda: not self._held, self._waiters, seconds):
+            return False
+        self._held = True
+        return True
+
+    def release(self) -> None:
+        self._held = False
+        self._scheduler.wake(self._waiters)
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 class SimpleQueue:
@@ -181,9 +208,10 @@ def substitutes(scheduler: Scheduler) -> Mapping[int, Any]:
     """By the identity of what they replace."""
     clock = Clock(scheduler)
     threads = SimpleNamespace(
-        **{name: getattr(real_threading, name) for name in ("Lock", "RLock", "current_thread", "get_ident")},
+        **{name: getattr(real_threading, name) for name in ("RLock", "current_thread", "get_ident")},
         Thread=lambda **given: Thread(scheduler, **given),
         Event=lambda: Event(scheduler),
+        Lock=lambda: Lock(scheduler),
     )
     queues = SimpleNamespace(SimpleQueue=lambda: SimpleQueue(scheduler), Empty=real_queue.Empty)
 
@@ -201,6 +229,9 @@ def substitutes(scheduler: Scheduler) -> Mapping[int, Any]:
         id(real_threading): threads,
         id(real_queue): queues,
         id(real_random): draws,
+        id(real_secrets): SimpleNamespace(
+            token_hex=lambda size: f"{scheduler.random.getrandbits(8 * size):0{2 * size}x}"
+        ),
         id(real_futures.Future): lambda: Future(scheduler),
         id(real_futures.ThreadPoolExecutor): lambda *a, **given: Pool(scheduler, *a, **given),
     }
@@ -212,6 +243,7 @@ def installed(scheduler: Scheduler, more: Mapping[int, Any], package: str = "con
     found = {**substitutes(scheduler), **more}
     undo: list[Callable[[], None]] = []
     state = real_random.getstate()
+    real_random.seed(scheduler.random.getrandbits(32))
     try:
         for name, module in list(sys.modules.items()):
             if name == package or name.startswith(f"{package}."):

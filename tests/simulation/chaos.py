@@ -1,0 +1,188 @@
+"""What goes wrong in a simulation: drawn from its seed, at drawn moments, until it has to end.
+
+In: a service, how rough it is to be. Out: processes killed, paused, stopped in good order, at any step; brokers,
+leaders and coordinators away, answers lost, markers forgotten, topics compacted; nodes that lag, lie, time out,
+are away, and clocks that step. ``count`` says how often.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.simulation.scheduler import Process
+from tests.simulation.service import OFFSETS, Service, Worker
+
+
+@dataclass(frozen=True)
+class Roughness:
+    """``seconds`` between two mishaps on average; ``at_steps``: the part of steps that are a process's last or that
+    it stands still at; ``only``: of which kinds (all)."""
+
+    seconds: float = 1.5
+    at_steps: float = 0.0005
+    until: float = 14.0
+    only: tuple[str, ...] = ()
+
+
+class Chaos:
+    def __init__(self, service: Service, roughness: Roughness, seed: int) -> None:
+        self._service = service
+        self._rough = roughness
+        self._random = random.Random(seed ^ 0xC4A05)
+        self._scheduler = service.scheduler
+        self.count: Counter[str] = Counter()
+        kinds: dict[str, Callable[[], None]] = {
+            "kill": self._kill,
+            "pause": self._pause,
+            "long pause": self._long_pause,
+            "orderly stop": self._stop,
+            "broker away": self._broker_away,
+            "broker crash": self._broker_crash,
+            "leader moves": self._leader_moves,
+            "coordinator moves": self._coordinator_moves,
+            "lost answers": self._lost_answers,
+            "slow markers": self._slow_markers,
+            "compaction": self._compaction,
+            "reads time out": self._reads_time_out,
+            "nodes away": self._nodes_away,
+            "node lies": self._node_lies,
+            "clock steps": self._clock_steps,
+            "own clock steps": self._own_clock_steps,
+        }
+        self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
+        # Each run has its own favourites, so that every pair of mishaps gets runs in which it is likely.
+        self._weights = [self._random.choice([0.0, 1.0, 1.0, 4.0]) for _ in self._kinds]
+        if not any(self._weights):
+            self._weights = [1.0] * len(self._weights)
+
+    def start(self) -> None:
+        if self._rough.seconds > 0:
+            self._next()
+        if self._rough.at_steps:
+            self._scheduler.disturb = self._at_step
+
+    @property
+    def over(self) -> bool:
+        return self._scheduler.now >= self._rough.until
+
+    @property
+    def mishaps(self) -> int:
+        return sum(self.count.values()) + self._service.broker.mishaps + self._service.cluster.mishaps
+
+    def calm_down(self) -> None:
+        """From now on nothing goes wrong any more; whoever stands still goes on."""
+        broker, cluster = self._service.broker, self._service.cluster
+        self._scheduler.disturb = lambda process: None
+        broker.network.lost = broker.network.unanswered = 0.0
+        broker.network.seconds = 0.004
+        broker.transactions.marker_seconds = 0.02
+        cluster.timeouts = cluster.errors = 0.0
+        cluster.seconds = 0.006
+        for node in cluster.nodes:
+            node.confused_until = 0.0
+            node.shift_ms = 0.0
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        def strike() -> None:
+            if self.over:
+                return
+            (name,) = self._random.choices(list(self._kinds), self._weights)
+            self.count[name] += 1
+            self._kinds[name]()
+            self._next()
+
+        self._scheduler.later(self._random.expovariate(1 / self._rough.seconds), strike)
+
+    def _at_step(self, process: Process) -> None:
+        if self.over or self._random.random() >= self._rough.at_steps:
+            return
+        worker = next((each for each in self._service.living if each.process is process), None)
+        if worker is None:
+            return
+        if self._random.random() < 0.4:
+            self.count["kill at a step"] += 1
+            self._service.kill(worker)
+        else:
+            self.count["pause at a step"] += 1
+            self._scheduler.pause(process, self._random.choice([0.2, 2.0, 5.0, 9.0]))
+
+    def _worker(self) -> Worker | None:
+        living = self._service.living
+        return self._random.choice(living) if living else None
+
+    def _kill(self) -> None:
+        worker = self._worker()
+        if worker is not None:
+            self._service.kill(worker)
+
+    def _pause(self) -> None:
+        worker = self._worker()
+        if worker is not None:
+            self._scheduler.pause(worker.process, self._random.uniform(0.05, 2.5))
+
+    def _long_pause(self) -> None:
+        """Longer than the session, perhaps than a transaction's timeout."""
+        worker = self._worker()
+        if worker is not None:
+            self._scheduler.pause(worker.process, self._random.uniform(3.0, 12.0))
+
+    def _stop(self) -> None:
+        worker = self._worker()
+        if worker is not None:
+            self._service.stop_worker(worker)
+
+    def _broker_away(self) -> None:
+        self._service.broker.stop(self._random.uniform(0.1, 4.0))
+
+    def _broker_crash(self) -> None:
+        self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True)
+
+    def _leader_moves(self) -> None:
+        broker = self._service.broker
+        partitions = [each for topic in broker.topics.values() for each in topic.partitions]
+        if partitions:
+            broker.move_leader(self._random.choice(partitions), self._random.uniform(0.1, 3.0))
+
+    def _coordinator_moves(self) -> None:
+        self._service.broker.move_coordinator(self._random.uniform(0.1, 3.0))
+
+    def _lost_answers(self) -> None:
+        network = self._service.broker.network
+        network.lost, network.unanswered = self._random.choice([(0.0, 0.0), (0.02, 0.0), (0.0, 0.05), (0.05, 0.05)])
+        network.seconds = self._random.choice([0.004, 0.05, 0.2])
+
+    def _slow_markers(self) -> None:
+        self._service.broker.transactions.marker_seconds = self._random.choice([0.001, 0.02, 0.5, 2.0])
+
+    def _compaction(self) -> None:
+        topic = self._service.broker.topics.get(OFFSETS)
+        for partition in topic.partitions if topic is not None else ():
+            partition.compact(self._random.randint(0, partition.end))
+
+    def _reads_time_out(self) -> None:
+        cluster = self._service.cluster
+        cluster.timeouts, cluster.errors = self._random.choice([(0.0, 0.0), (0.2, 0.0), (0.0, 0.2), (0.1, 0.1)])
+        cluster.seconds = self._random.choice([0.006, 0.05, 0.5])
+
+    def _nodes_away(self) -> None:
+        cluster = self._service.cluster
+        cluster.away_until = max(cluster.away_until, self._scheduler.now + self._random.uniform(0.2, 4.0))
+
+    def _node_lies(self) -> None:
+        node = self._random.choice(self._service.cluster.nodes)
+        node.confused_until = self._scheduler.now + self._random.uniform(0.2, 3.0)
+
+    def _clock_steps(self) -> None:
+        """A node's clock falls behind, or comes back: none of them may ever be trusted to be ahead."""
+        node = self._random.choice(self._service.cluster.nodes)
+        node.shift_ms = self._random.choice([0.0, -50.0, -400.0, -3_000.0])
+
+    def _own_clock_steps(self) -> None:
+        worker = self._worker()
+        if worker is not None:
+            worker.process.skew = self._random.choice([0.0, -5.0, 5.0, -3_600.0, 3_600.0])

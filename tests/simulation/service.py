@@ -1,0 +1,193 @@
+"""A connector on simulated servers: its processes run the product's own `run_worker`, and are started again at an end.
+
+In: a world, a configuration, a seed. Out: the processes with their last words, and what stands in the topics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from connector.config import Configuration, load
+from connector.source import Connection
+from connector.worker import process as worker_process
+from tests.simulation.kafka import clients_of
+from tests.simulation.kafka_broker import Broker
+from tests.simulation.kafka_log import Stored
+from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.source_connection import Cluster, SimulatedConnection
+from tests.simulation.source_world import World
+from tests.simulation.virtual import Event, installed
+
+NAME = "c"
+OFFSETS = "offsets"
+DEAD_LETTERS = "dead"
+RESTART_SECONDS = 0.5
+FRESH_SECONDS = 5.0
+
+
+def configuration(world: World, slots: int, connector: dict[str, str], worker: dict[str, str]) -> Configuration:
+    tables = ",".join(str(table.name) for table in world.tables)
+    config = {
+        "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
+        "scylla.cluster.ip.addresses": "10.0.0.1:9042",
+        "scylla.table.names": tables,
+        "topic.prefix": NAME,
+        "scylla.confidence.window.size": str(world.confidence_ms),
+        "scylla.query.time.window.size": "1000",
+        "cdc.include.metadata": "true",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": DEAD_LETTERS,
+        "topic.creation.default.partitions": "2",
+        "topic.creation.default.replication.factor": "1",
+        **connector,
+    }
+    given = {
+        "bootstrap.servers": "simulated:9092",
+        "group.id": "group",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "false",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "offset.storage.topic": OFFSETS,
+        "status.storage.topic": "status",
+        "offset.storage.partitions": str(slots),
+        "session.timeout.ms": "3000",
+        **worker,
+    }
+    return load({"name": NAME, "config": config}, given, {})
+
+
+@dataclass(eq=False)
+class Worker:
+    """One process of the service, and what it said last."""
+
+    index: int
+    process: Process
+    stop: Any
+    status: dict[str, Any] | None = None
+    said_at: float = 0.0
+    ended: int | None = None
+    waiting: dict[str, Any] | None = None
+
+
+@dataclass
+class Service:
+    """``wanted`` workers; whoever ends or is killed is started again, as by the supervisor."""
+
+    scheduler: Scheduler
+    broker: Broker
+    cluster: Cluster
+    configuration: Configuration
+    wanted: int
+    workers: dict[int, Worker] = field(default_factory=dict)
+    started: int = 0
+    ends: list[int] = field(default_factory=list)
+
+    def start(self) -> None:
+        for index in range(self.wanted):
+            self.start_worker(index)
+
+    def start_worker(self, index: int) -> Worker:
+        self.started += 1
+        worker = Worker(index, Process(f"worker {index}, {self.started}"), Event(self.scheduler))
+        self.workers[index] = worker
+
+        def report(said: dict[str, Any]) -> None:
+            worker.said_at = self.scheduler.now
+            if said["event"] == "status":
+                worker.status, worker.waiting = said["status"], None
+            elif said["event"] == "waiting":
+                worker.waiting = said
+
+        def run() -> None:
+            worker.ended = worker_process.run_worker(self.configuration, index, worker.stop, report)
+            self.ends.append(worker.ended)
+            self.scheduler.kill_later(worker.process)
+            self._restart_later(worker)
+
+        self.scheduler.spawn(worker.process, run)
+        return worker
+
+    def kill(self, worker: Worker) -> None:
+        self._restart_later(worker)
+        self.scheduler.kill(worker.process)
+
+    def stop_worker(self, worker: Worker) -> None:
+        """In good order."""
+        worker.stop.set()
+
+    def _restart_later(self, worker: Worker) -> None:
+        def again() -> None:
+            if self.workers.get(worker.index) is worker and worker.index < self.wanted:
+                self.start_worker(worker.index)
+
+        self.scheduler.later(RESTART_SECONDS, again)
+
+    @property
+    def living(self) -> list[Worker]:
+        return [worker for worker in self.workers.values() if worker.process.alive and worker.ended is None]
+
+    def troubles(self) -> list[str]:
+        """What keeps the service from being RUNNING, by its own words."""
+        found: list[str] = []
+        for index in range(self.wanted):
+            worker = self.workers[index]
+            status = worker.status
+            if not worker.process.alive or worker.ended is not None:
+                found.append(f"worker {index} does not run")
+            elif status is None:
+                found.append(f"worker {index} is not ready: {worker.waiting}")
+            elif self.scheduler.now - worker.said_at > FRESH_SECONDS:
+                found.append(f"worker {index} has been silent since {worker.said_at:.1f}")
+            elif status["state"] != "RUNNING":
+                tables = [f"{name} {table['state']}" for name, table in status["tables"].items()]
+                found.append(f"worker {index} is {status['state']}: {status.get('waiting_for')}; {', '.join(tables)}")
+        return found
+
+    def records(self, topic: str) -> list[tuple[int, Stored]]:
+        """What a read_committed consumer gets, with its partition."""
+        found = self.broker.topics.get(topic)
+        partitions = found.partitions if found is not None else []
+        return [(partition.number, record) for partition in partitions for record in partition.committed()]
+
+    def values(self, topic: str) -> list[tuple[int, bytes | None, dict[str, Any]]]:
+        return [
+            (number, record.key, json.loads(record.value))
+            for number, record in self.records(topic)
+            if record.value is not None
+        ]
+
+
+@contextlib.contextmanager
+def service(
+    world: World,
+    seed: int,
+    *,
+    workers: int,
+    slots: int,
+    connector: dict[str, str] | None = None,
+    worker: dict[str, str] | None = None,
+) -> Iterator[Service]:
+    """A service that can be started; at the end nothing of it is left."""
+    scheduler = Scheduler(seed)
+    broker = Broker(scheduler)
+    cluster = Cluster(scheduler, world)
+    settings = configuration(world, slots, connector or {}, worker or {})
+    quiet = logging.getLogger("connector")
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL + 1)
+    more = {**clients_of(broker), id(Connection): partial(SimulatedConnection, cluster)}
+    try:
+        with installed(scheduler, more):
+            try:
+                yield Service(scheduler, broker, cluster, settings, workers)
+            finally:
+                scheduler.close()
+    finally:
+        quiet.setLevel(level)

@@ -1,0 +1,129 @@
+"""One seed, one run of the product: random world, random mishaps, then a calm in which everything must come right.
+
+``python -m tests.simulation.simulate FIRST LAST`` runs many by hand; ``--trace SEED`` shows one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.simulation import invariants
+from tests.simulation.chaos import Chaos, Roughness
+from tests.simulation.service import Service, service
+from tests.simulation.source_world import BEGIN_MS, Kind, World, make_world
+
+CALM_SECONDS = 120.0
+"""In so much virtual time after the last mishap all is delivered, and everybody says RUNNING."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kind of runs. What is None is drawn."""
+
+    kind: Kind = field(default_factory=Kind)
+    roughness: Roughness = field(default_factory=Roughness)
+    workers: int | None = None
+    slots: int | None = None
+    connector: dict[str, str] = field(default_factory=dict)
+    worker: dict[str, str] = field(default_factory=dict)
+    calm_seconds: float = CALM_SECONDS
+
+
+@dataclass
+class Outcome:
+    """``faults`` is empty when all went well."""
+
+    seed: int
+    faults: list[str]
+    seconds: float
+    mishaps: int
+    steps: int
+    rows: int
+    commits: int
+    kinds: Counter[str]
+
+
+def simulate(seed: int, plan: Plan | None = None, world: World | None = None) -> Outcome:
+    plan = plan or Plan()
+    rng = random.Random(seed ^ 0x5EED)
+    world = world or make_world(seed, plan.kind)
+    workers = plan.workers or rng.choice([1, 2, 2, 3])
+    slots = plan.slots or rng.randint(1, 6)
+    connector = {
+        "scylla.query.options.fetch.size": str(rng.choice([3, 10, 100])),
+        **_queries(rng),
+        **plan.connector,
+    }
+    worker = {"transaction.timeout.ms": str(rng.choice([4_000, 10_000])), **plan.worker}
+    with service(world, seed, workers=workers, slots=slots, connector=connector, worker=worker) as running:
+        chaos = Chaos(running, plan.roughness, seed)
+        running.start()
+        chaos.start()
+        try:
+            running.scheduler.run(plan.roughness.until)
+            chaos.calm_down()
+            faults = calm(running, max(plan.roughness.until, (world.end - BEGIN_MS) / 1000) + plan.calm_seconds)
+        except Exception as error:
+            faults = [f"unexpected {type(error).__name__}: {error}", *traceback.format_tb(error.__traceback__)[-4:]]
+        return Outcome(
+            seed,
+            faults,
+            running.scheduler.now,
+            chaos.mishaps,
+            running.scheduler.steps,
+            sum(len(table.rows) for table in world.tables),
+            running.broker.transactions.commits,
+            chaos.count,
+        )
+
+
+def calm(running: Service, deadline: float) -> list[str]:
+    """Until everything is delivered and everybody is well, or the deadline."""
+    scheduler = running.scheduler
+    while scheduler.now < deadline:
+        scheduler.run(scheduler.now + 1.0)
+        if not running.troubles() and not invariants.missing(running):
+            break
+    else:
+        late = invariants.missing(running)
+        return [*invariants.breaches(running), *late[:3], *running.troubles()]
+    # What is said twice would be said by now.
+    scheduler.run(scheduler.now + 2.0)
+    return invariants.breaches(running)
+
+
+def _queries(rng: random.Random) -> dict[str, str]:
+    return {"scylla.query.mode": rng.choice(["group", "group", "auto"])}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    options = parser.parse_args()
+    bad = mishaps = rows = 0
+    virtual = 0.0
+    kinds: Counter[str] = Counter()
+    began = time.process_time()
+    for seed in range(options.first, options.last):
+        outcome = simulate(seed)
+        mishaps, rows, virtual = mishaps + outcome.mishaps, rows + outcome.rows, virtual + outcome.seconds
+        kinds += outcome.kinds
+        if outcome.faults:
+            bad += 1
+            print(seed, outcome.faults[:4], flush=True)
+    print(
+        f"{options.last - options.first} seeds, {bad} with faults; {mishaps} mishaps, {rows} rows, "
+        f"{virtual:.0f} virtual s in {time.process_time() - began:.0f} s of processor time; {dict(kinds)}"
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

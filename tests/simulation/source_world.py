@@ -1,0 +1,267 @@
+"""The simulated ScyllaDB's contents, drawn from a seed: tables, their stream sets over time, the rows of their logs.
+
+In: a seed and what kind of world is wanted. Out: a `World`: who writes what into which stream and when, written down
+independently of the code under test. Times are ms since 1970; the simulation begins at `BEGIN_MS`.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from connector.table_name import TableName
+from connector.timeuuid import time_key, time_uuid
+from connector.topology import MAX_TOKEN, MIN_TOKEN, StreamSet, make_stream, tablet_set, vnode_set
+from tests.simulation.scheduler import EPOCH
+
+PLACES = 128
+STEP = 1 << 57
+BEGIN_MS = round(EPOCH * 1000)
+KEYSPACES = {True: "tablets", False: "vnodes"}
+
+
+def token_at(place: int) -> int:
+    """Place 1 .. 128 around the ring; the last one is the ring's end."""
+    return MAX_TOKEN if place == PLACES else MIN_TOKEN + place * STEP
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a log. ``ended``: when its stream had ended, if it was written after that."""
+
+    key: tuple[int, int]
+    stream: bytes
+    ms: int
+    time: bytes
+    order: int
+    number: int
+    last: bool
+    visible_at: int
+    text: str
+    ended: int | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return self.stream.hex(), str(uuid.UUID(bytes=self.time)), self.number
+
+
+@dataclass
+class Table:
+    """One table. ``known_at``: from when on each set is in the lists of a node that does not lag. ``columns``: when
+    columns were added, by name. ``gone``: from when to when it does not exist."""
+
+    name: TableName
+    tablets: bool
+    sets: list[StreamSet]
+    known_at: list[int]
+    rows: list[Row]
+    columns: dict[str, int] = field(default_factory=dict)
+    gone: tuple[int, int] | None = None
+    ttl: int = 86_400
+    by_stream: dict[bytes, list[Row]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            self.by_stream.setdefault(row.stream, []).append(row)
+        for rows in self.by_stream.values():
+            rows.sort(key=lambda row: (row.order, row.number))
+
+    def listed(self, lag: int, now: int) -> list[int]:
+        """What a node lists: a prefix of the history."""
+        return [
+            one.timestamp
+            for one, at in zip(self.sets, self.known_at, strict=True)
+            if at + lag <= now or one is self.sets[0]
+        ]
+
+    @property
+    def end(self) -> int:
+        return max([self.sets[-1].timestamp, *(row.ms for row in self.rows)])
+
+
+@dataclass
+class World:
+    """``lags``: of each node, in ms. Vnode tables share their sets."""
+
+    tables: list[Table]
+    lags: list[int]
+    confidence_ms: int
+    end: int
+
+
+class _Tablets:
+    """Streams of a table with tablets: ``cuts`` maps the end of each range to its stream."""
+
+    def __init__(self, rng: random.Random, shards: int) -> None:
+        self.rng = rng
+        ends = {PLACES, *rng.sample(range(1, PLACES), rng.randint(1, 3))}
+        self.cuts = {end: self.fresh(end) for end in ends}
+
+    def fresh(self, end: int) -> bytes:
+        return make_stream(token_at(end), self.rng.getrandbits(38))
+
+    def change(self, grow: bool) -> None:
+        rng = self.rng
+        for _ in range(rng.randint(1, 2)):
+            ends = sorted(self.cuts)
+            i = rng.randrange(len(ends))
+            low, end = (ends[i - 1] if i else 0), ends[i]
+            kind = rng.random()
+            middle = rng.randrange(low + 1, end) if end - low > 2 else None
+            if kind < 0.35 and middle is not None:  # a split: the parent goes, two children come
+                self.cuts[middle], self.cuts[end] = self.fresh(middle), self.fresh(end)
+            elif kind < 0.6 and i + 1 < len(ends):  # a merge of two neighbours
+                del self.cuts[end]
+                self.cuts[ends[i + 1]] = self.fresh(ends[i + 1])
+            elif kind < 0.7 and middle is not None:  # opened inside a stream that stays, and shrinks
+                self.cuts[middle] = self.fresh(middle)
+            elif kind < 0.85 and grow and i + 1 < len(ends):  # closed without a successor: the neighbour grows
+                del self.cuts[end]
+            else:  # all streams anew, as today's servers do
+                self.cuts = {end: self.fresh(end) for end in ends}
+
+    def stream_set(self, at: int) -> StreamSet:
+        return tablet_set(at, self.cuts.values())
+
+    def stream(self, place: int, _: int) -> bytes:
+        return self.cuts[min(end for end in self.cuts if end >= place)]
+
+
+class _Vnodes:
+    """Generations: ``cuts`` maps the end of each vnode to its streams, one per shard. The ring's end is no cut."""
+
+    def __init__(self, rng: random.Random, shards: int) -> None:
+        self.rng, self.shards = rng, shards
+        self.cuts: dict[int, list[bytes]] = {}
+        self.fill(rng.sample(range(1, PLACES), rng.randint(1, 3)))
+
+    def fill(self, ends: list[int]) -> None:
+        self.cuts = {
+            end: [
+                make_stream(token_at(end) - self.rng.randrange(STEP >> 8), self.rng.getrandbits(38), index)
+                for _ in range(self.shards)
+            ]
+            for index, end in enumerate(sorted(ends))
+        }
+
+    def change(self, grow: bool) -> None:
+        ends, kind = set(self.cuts), self.rng.random()
+        if kind < 0.6:  # a node joins
+            ends |= set(self.rng.sample(range(1, PLACES), self.rng.randint(1, 2)))
+        elif kind < 0.8 and len(ends) > 1:  # nodes left
+            ends -= set(self.rng.sample(sorted(ends), self.rng.randint(1, len(ends) - 1)))
+        self.fill(sorted(ends))
+
+    def stream_set(self, at: int) -> StreamSet:
+        return vnode_set(at, {token_at(end): streams for end, streams in self.cuts.items()})
+
+    def stream(self, place: int, shard: int) -> bytes:
+        streams = self.cuts[min((end for end in self.cuts if end >= place), default=min(self.cuts))]
+        return streams[shard % len(streams)]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What kind of world: each is drawn where it is None."""
+
+    tablets: bool | None = None
+    tables: int | None = None
+    shards: int | None = None
+    rows: int = 80
+    changes: int | None = None
+    seconds: float = 12.0
+    # Rows that nodes write to streams that have ended, since they do not know it yet.
+    late: bool | None = None
+    # How long nodes may take to list a new set, in ms; None: as the rule allows.
+    lag_ms: int | None = None
+    keys: int = 12
+    confidence_ms: int = 500
+
+
+def make_world(seed: int, kind: Kind) -> World:
+    rng = random.Random(seed)
+    tables: list[Table] = []
+    # Where ranges grow, nodes must know a set within a quarter of the confidence window.
+    grow = rng.random() < 0.5
+    late = rng.random() < 0.3 if kind.late is None else kind.late
+    strict = grow or late or rng.random() < 0.3
+    longest = kind.confidence_ms // 5 if strict else 2_000
+    lags = [
+        rng.choice([0, rng.randint(0, longest)]) if kind.lag_ms is None else kind.lag_ms
+        for _ in range(rng.randint(1, 3))
+    ]
+    for number in range(kind.tables or rng.choice([1, 1, 2])):
+        tablets = (rng.random() < 0.6) if kind.tablets is None else kind.tablets
+        like = next((table for table in tables if not table.tablets), None) if not tablets else None
+        tables.append(_table(rng, kind, f"t{number}", tablets, grow, late, like))
+    return World(tables, lags, kind.confidence_ms, max(table.end for table in tables))
+
+
+def _table(
+    rng: random.Random, kind: Kind, name: str, tablets: bool, grow: bool, late: bool, like: Table | None
+) -> Table:
+    shards = kind.shards or rng.choice([1, 3, 20, 64, 130])
+    layout: _Tablets | _Vnodes = _Tablets(rng, shards) if tablets else _Vnodes(rng, shards)
+    sets: list[StreamSet] = [] if like is None else like.sets
+    known: list[int] = [] if like is None else like.known_at
+    end = BEGIN_MS + round(kind.seconds * 1000)
+    streams: list[Callable[[int], bytes]] = []
+    changes = rng.randint(0, 4) if kind.changes is None else kind.changes
+    times = sorted(BEGIN_MS + rng.randrange(200, round(kind.seconds * 1000)) for _ in range(changes))
+    if changes > 1 and rng.random() < 0.3:  # two of them between two polls
+        times[-1] = times[-2] + rng.randint(1, 50)
+    if like is None:
+        for at in [BEGIN_MS - 10_000, *times]:
+            if sets:
+                layout.change(grow)
+            sets.append(layout.stream_set(at))
+            # A set is listed before it is in force, and a list is a prefix of the history.
+            known.append(max([at - rng.choice([0, 0, rng.randint(0, 600)]), *known]))
+    for one in sets:
+        streams.append(_chooser(one))
+    stamps = [one.timestamp for one in sets]
+    places = rng.sample(range(1, PLACES + 1), kind.keys)
+    rows: list[Row] = []
+    for _ in range(kind.rows):
+        ms = rng.choice([rng.randrange(BEGIN_MS - 3_000, end), rng.choice(stamps) + rng.choice([-1, 0, 0, 1, 40])])
+        ms = max(BEGIN_MS - 3_000, ms)
+        force = max(at for at, stamp in enumerate(stamps) if stamp <= ms)
+        place = rng.choice(places)
+        stream, ended = streams[force](place), None
+        if late and force and rng.random() < 0.3 and ms < stamps[force] + 600:
+            old = streams[force - 1](place)
+            if all(old not in group.streams for group in sets[force].groups):
+                stream, ended = old, stamps[force]
+        time = time_uuid(ms * 10_000 + rng.randrange(0, 3), rng.getrandbits(64))
+        delay = rng.choice([0, 0, rng.randint(0, kind.confidence_ms * 7 // 10)])
+        count = rng.choice([1, 1, 1, 3])
+        for number in range(count):
+            # One statement writes one partition; its rows become visible together.
+            rows.append(
+                Row(
+                    (place, number),
+                    stream,
+                    ms,
+                    time,
+                    time_key(time),
+                    number,
+                    number == count - 1,
+                    ms + delay,
+                    f"{len(rows)}",
+                    ended,
+                )
+            )
+    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows)
+
+
+def _chooser(one: StreamSet) -> Callable[[int], bytes]:
+    """The stream that a place's partition is logged to while the set is in force."""
+    groups = sorted(one.groups, key=lambda group: group.range_end)
+
+    def choose(place: int) -> bytes:
+        group = next((group for group in groups if group.range_end >= token_at(place)), groups[0])
+        return group.streams[place * 7 % len(group.streams)]
+
+    return choose

@@ -1,0 +1,59 @@
+"""The product itself in random worlds: every row once, in order, and all well again when nothing goes wrong any more.
+
+A seed that ever failed stands here by itself; ``python -m tests.simulation.simulate FIRST LAST`` looks for more.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.simulation.chaos import Roughness
+from tests.simulation.simulate import Plan, simulate
+from tests.simulation.source_world import Kind
+
+SECONDS = 8.0
+SHARES = 2
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_row_once_and_in_order_whatever_happens(share: int) -> None:
+    """So many seeds as fit into some seconds of processor time."""
+    began, done = time.process_time(), 0
+    for seed in range(share, 10_000, SHARES):
+        outcome = simulate(seed)
+        assert not outcome.faults, f"seed {seed}: {outcome.faults[:5]}"
+        done += 1
+        if time.process_time() - began > SECONDS / SHARES:
+            break
+    assert done >= 3, "too slow to mean anything"
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    one, other = simulate(3), simulate(3)
+    assert one == other
+    assert one.mishaps > 0 and one.commits > 0
+
+
+@pytest.mark.parametrize("seed", [336])
+def test_a_worker_that_is_thrown_out_while_it_flushes_commits_nothing(seed: int) -> None:
+    outcome = simulate(seed)
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", [9])
+def test_a_last_commit_that_fails_does_not_keep_a_worker_from_ending(seed: int) -> None:
+    outcome = simulate(seed, Plan(roughness=Roughness(0.4, only=("orderly stop", "lost answers", "slow markers"))))
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("shards", [64, 130])
+def test_groups_of_many_streams_are_read_in_several_queries(shards: int) -> None:
+    plan = Plan(
+        Kind(tablets=False, tables=1, shards=shards, rows=60, seconds=6.0),
+        Roughness(until=8.0),
+        connector={"scylla.query.mode": "group"},
+    )
+    outcome = simulate(shards, plan)
+    assert not outcome.faults
