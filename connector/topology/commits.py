@@ -12,7 +12,7 @@ nothing again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connector.offsets_entry import OffsetsEntry
 from connector.topology import claims, looks
@@ -31,9 +31,9 @@ class Commit:
     slots: frozenset[int]
 
 
-def stage(plan: TableState, now: int, move_marks: bool) -> Staged:
+def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Staged:
     """Everything to commit about ``plan``'s table. ``move_marks``: also where nothing but the time has
-    passed."""
+    passed, if that is ``idle_ms`` at least."""
     staged = Staged()
     for slot in plan.claimable():
         mark = claims.first_mark(plan, slot, now)
@@ -42,11 +42,12 @@ def stage(plan: TableState, now: int, move_marks: bool) -> Staged:
             staged.claimed.add(slot)
     moved: set[int] = set()
     if move_marks:
+        touched = {state.slot for state in plan.touched()}
         for slot in sorted(plan.active):
             ledger = plan.own_ledger(slot)
             if ledger is not None and plan.readable(slot):
                 moved.add(slot)
-                _stage_mark(plan, slot, ledger, staged)
+                _stage_mark(plan, slot, ledger, staged, 0 if slot in touched else idle_ms)
     for state in plan.touched():
         if state.slot not in moved:
             _stage_group(plan, state, staged)
@@ -108,11 +109,16 @@ def _stage_group(plan: TableState, state: GroupState, staged: Staged) -> None:
             staged.positions.append((state.slot, state, stream, position))
 
 
-def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged) -> None:
+def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idle_ms: int) -> None:
     """Under a mark that moves: also a position for every stream that the new mark would put wrong, and
-    tombstones."""
+    tombstones.
+
+    A mark that would say nothing but that ``idle_ms`` or less have passed in silence is not worth a record: who starts
+    from the old one reads the silence again.
+    """
     old = ledger.mark
     assert old is not None and plan.newest is not None
+    staged_before = len(staged.positions)
     states = plan.lineage.groups(slot)
     # `stream_set` never goes down, or streams of the sets above it would start at their opening again, rows
     # delivered or not; `readable` has made sure that we know all of them.
@@ -127,7 +133,8 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged) -> 
         # set, when a predecessor knew a newer one that opened it.
         if ledger.positions[stream].read_to <= min(moved.read_to, plan.newest.timestamp):
             staged.positions.append((slot, None, stream, None))
-    if moved != old:
+    silence = len(staged.positions) == staged_before and replace(old, read_to=moved.read_to) == moved
+    if moved != old and not (silence and moved.read_to - old.read_to < idle_ms):
         staged.marks[slot] = moved
 
 

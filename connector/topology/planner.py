@@ -185,19 +185,20 @@ class Planner:
             for plan in self._plans.values()
         )
 
-    def commit_entries(self, now: int, move_marks: bool = False) -> Commit:
+    def commit_entries(self, now: int, move_marks: bool = False, idle_ms: int = 0) -> Commit:
         """End the transaction's contents: the entries that make everything produced so far count.
 
         Always call it before a commit; then `committed` or `aborted` (or `forget`). With ``move_marks``
-        (every 5 s) the marks follow the time; without, only what changed is written. Empty entries: nothing
-        to say, and if no record was produced either, there is nothing to commit: call `committed`.
+        (every 5 s) the marks follow the time, those of slots in which nothing happens only when they are
+        ``idle_ms`` old; without, only what changed is written. Empty entries: nothing to say, and if no
+        record was produced either, there is nothing to commit: call `committed`.
         """
         positions: list[OffsetsEntry] = []
         marks: list[OffsetsEntry] = []
         touched: set[int] = set()
         for plan in self._plans.values():
             touched.update(state.slot for state in plan.fresh)
-            first, last = entries(plan, plan.stage(now, move_marks))
+            first, last = entries(plan, plan.stage(now, move_marks, idle_ms))
             positions += first
             marks += last
         touched.update(entry.slot for entry in positions)

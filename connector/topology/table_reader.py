@@ -230,10 +230,10 @@ class TableReader(TableState):
 
     # -- transactions ----------------------------------------------------------------------------------------
 
-    def stage(self, now: int, move_marks: bool) -> Staged:
+    def stage(self, now: int, move_marks: bool, idle_ms: int = 0) -> Staged:
         """Compute a commit. What is produced from here on belongs to the next transaction."""
         assert self._staged is None, "the last commit has neither been committed nor aborted"
-        self._staged = commits.stage(self, now, move_marks)
+        self._staged = commits.stage(self, now, move_marks, idle_ms)
         self.fresh = {}
         self.announced = set()
         return self._staged

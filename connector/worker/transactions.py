@@ -35,8 +35,11 @@ from connector.worker.schemas import schema_records
 
 log = logging.getLogger(__name__)
 
-# How often marks follow the time where nothing happens.
+# How often marks are looked at: where something happened they follow the time. Where nothing does, they follow it
+# rarely, and never later than a part of the time that the log keeps its rows: a mark older than that looks like a loss.
 MARKS_SECONDS = 5.0
+IDLE_MARK_SECONDS = 60.0
+IDLE_PART_OF_TTL = 10
 AFTER_ABORT_SECONDS = 0.2
 RENEW_PAUSE = (0.2, 10.0)
 
@@ -205,15 +208,15 @@ class Transactions:
         if worth_it or (not self.delivery.is_open and self._worth_opening()):
             try:
                 self._beat()
-                self.commit(move_marks=marks)
+                self.commit(move_marks=marks, idle_ms=self._idle_ms() if marks else 0)
             except CdcError as error:
                 self.recover(error)
 
-    def commit(self, move_marks: bool = False, by: float | None = None) -> None:
+    def commit(self, move_marks: bool = False, by: float | None = None, idle_ms: int = 0) -> None:
         """Commit what was produced and what it implies; raises what `recover` deals with. ``by``: see `Delivery`."""
         if move_marks:
             self._marks_due = self._monotonic() + MARKS_SECONDS
-        commit = self._planner.commit_entries(self._clock.now_ms(), move_marks)
+        commit = self._planner.commit_entries(self._clock.now_ms(), move_marks, idle_ms)
         if not commit.entries and not self.delivery.is_open:
             self._planner.committed()
             return
@@ -227,6 +230,11 @@ class Transactions:
         self._tables.recorded()
         self._renew_pause = RENEW_PAUSE[0]
         self._task.worked()
+
+    def _idle_ms(self) -> int:
+        kept = [self._tables[table].description.cdc.ttl for table in self._tables]
+        seconds: float = min([IDLE_MARK_SECONDS, *(ttl / IDLE_PART_OF_TTL for ttl in kept if ttl)])
+        return round(seconds * 1000)
 
     def _worth_opening(self) -> bool:
         return self._planner.commit_due(self._clock.now_ms())

@@ -122,8 +122,8 @@ def _start_without_after(
     return None if start is None else Position(start.read_to)
 
 
-def _marks_first(self: Planner, now: int, move_marks: bool = False) -> Commit:
-    commit = _real_commit_entries(self, now, move_marks)
+def _marks_first(self: Planner, now: int, move_marks: bool = False, idle_ms: int = 0) -> Commit:
+    commit = _real_commit_entries(self, now, move_marks, idle_ms)
     return Commit(tuple(sorted(commit.entries, key=lambda entry: "slots" not in entry.key)), commit.slots)
 
 
@@ -131,8 +131,8 @@ _real_commit_entries = Planner.commit_entries
 
 
 def _without(keep: Callable[[Any], bool]) -> Patch:
-    def mutated(self: Planner, now: int, move_marks: bool = False) -> Commit:
-        commit = _real_commit_entries(self, now, move_marks)
+    def mutated(self: Planner, now: int, move_marks: bool = False, idle_ms: int = 0) -> Commit:
+        commit = _real_commit_entries(self, now, move_marks, idle_ms)
         return Commit(tuple(entry for entry in commit.entries if keep(entry)), commit.slots)
 
     return (Planner, "commit_entries", mutated)
@@ -142,8 +142,8 @@ def _fastest_rules(plan: TableReader, states: list[GroupState], old: Mark) -> in
     return max([old.read_to, *(state.level for state in states if not state.drained)])
 
 
-def _old_set_kept(plan: TableReader, now: int, move_marks: bool) -> Any:
-    staged = _real_stage(plan, now, move_marks)
+def _old_set_kept(plan: TableReader, now: int, move_marks: bool, idle_ms: int = 0) -> Any:
+    staged = _real_stage(plan, now, move_marks, idle_ms)
     for slot, mark in staged.marks.items():
         before = plan.mark_of(slot)
         if before is not None:

@@ -76,8 +76,8 @@ class Single:
             View(tuple(timestamps), {t: self.sets[t] for t in wanted}), self.now if at is None else at
         )
 
-    def commit(self, move_marks: bool = False) -> Commit:
-        commit = self.planner.commit_entries(self.now, move_marks)
+    def commit(self, move_marks: bool = False, idle_ms: int = 0) -> Commit:
+        commit = self.planner.commit_entries(self.now, move_marks, idle_ms)
         self.topic += commit.entries
         self.planner.committed()
         return commit

@@ -69,8 +69,8 @@ def _never_announce(self: TableReader, state: GroupState) -> None:
     return None
 
 
-def _all_unknown_positions_go(plan: TableReader, slot: int, held: Ledger, staged: Any) -> None:
-    _stage_mark(plan, slot, held, staged)
+def _all_unknown_positions_go(plan: TableReader, slot: int, held: Ledger, staged: Any, idle_ms: int) -> None:
+    _stage_mark(plan, slot, held, staged, idle_ms)
     done = {stream for _, state, stream, _ in staged.positions if state is None}
     staged.positions += [(slot, None, stream, None) for stream in plan.orphans.get(slot, set()) - done]
 

@@ -255,6 +255,48 @@ def test_silence_needs_one_mark_and_no_positions() -> None:
     assert said(single.commit(move_marks=True).entries) == []
 
 
+def test_a_mark_that_would_only_say_that_time_has_passed_is_written_rarely() -> None:
+    single = Single(FOUR, now=2_000)
+    single.read_all()
+    assert said(single.commit(move_marks=True, idle_ms=960).entries) == [("mark", 1_960)]
+    single.to(6_000)
+    single.read_all()
+    assert said(single.commit(move_marks=True, idle_ms=4_001).entries) == []
+    assert said(single.commit(move_marks=True, idle_ms=4_000).entries) == [("mark", 5_960)]
+    # What is said of a stream is said at once, and so is that it needs to be said no longer.
+    single.to(7_000)
+    reads = single.reads()
+    single.planner.advance(reads[B], B, row(6_234, 5))
+    for read in reads.values():
+        single.planner.finish(read)
+    assert said(single.commit(move_marks=True, idle_ms=60_000).entries) == [("mark", 6_960)]
+    single.to(8_000)
+    reads = single.reads()
+    single.planner.advance(reads[B], B, row(7_234, 5))
+    assert said(single.commit().entries) == [(B.hex()[:2], Position(7_234, row(7_234, 5)))]
+    for read in reads.values():
+        single.planner.finish(read)
+    single.commit()
+    single.to(9_000)
+    single.read_all()
+    assert said(single.commit(move_marks=True, idle_ms=60_000).entries) == [(B.hex()[:2], None), ("mark", 8_960)]
+    # An orderly end says everything.
+    single.to(10_000)
+    single.read_all()
+    assert said(single.commit(move_marks=True, idle_ms=60_000).entries) == []
+    assert said(single.commit(move_marks=True).entries) == [("mark", 9_960)]
+
+
+def test_a_mark_that_knows_a_newer_set_is_written_at_once() -> None:
+    single = Single(FOUR, now=2_000)
+    single.read_all()
+    single.commit(move_marks=True)
+    single.to(3_000)
+    single.poll(tablets(2_500, A, LEFT, RIGHT, C, D))
+    single.read_all()
+    assert ("mark", 2_960) in said(single.commit(move_marks=True, idle_ms=60_000).entries)
+
+
 def test_a_stream_that_delivered_gets_a_position_until_the_mark_has_passed_it() -> None:
     single = Single(FOUR, now=2_000)
     reads = single.reads()
