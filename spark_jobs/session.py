@@ -114,7 +114,8 @@ def _local_cores(master: str) -> int:
     (2, 1)
     """
     named = master.partition("[")[2].partition("]")[0].partition(",")[0]
-    return int(named) if named.isdigit() else (os.cpu_count() or 1) if named else 1
+    known = named.isascii() and named.isdigit() and len(named) < 10
+    return int(named) if known else (os.cpu_count() or 1) if named else 1
 
 
 def _jar_list(text: str) -> str:

@@ -10,6 +10,7 @@ import sys
 import threading
 
 from connector.cli.configuration import add_configurations_arguments, load_configurations
+from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import ConfigurationError
@@ -22,9 +23,9 @@ class RunCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_configurations_arguments(parser)
-        parser.add_argument("--tasks", type=int, metavar="N", help="worker processes (default: tasks.max)")
+        parser.add_argument("--tasks", type=positive, metavar="N", help="worker processes (default: tasks.max)")
         parser.add_argument(
-            "--http-port", type=_port, metavar="N", help="serve /live, /ready, /health, /status and /metrics here"
+            "--http-port", type=port, metavar="N", help="serve /live, /ready, /health, /status and /metrics here"
         )
         parser.add_argument(
             "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
@@ -38,8 +39,6 @@ class RunCommand:
         from connector.worker.supervisor import Supervisor
 
         configurations = [configuration for _, configuration in load_configurations(args)]
-        if args.tasks is not None and args.tasks < 1:
-            raise ConfigurationError(f"--tasks must be at least 1, not {args.tasks}")
         shared: list[Configuration] = []
         for configuration in configurations:
             tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
@@ -69,12 +68,6 @@ class RunCommand:
                 if slots is not None:
                     supervisor.slots[configuration.connector.name] = slots
             return supervisor.run(stop)
-
-
-def _port(given: str) -> int:
-    if not (given.isascii() and given.isdecimal()) or len(given) > 5 or int(given) > 65535:
-        raise argparse.ArgumentTypeError(f"{given} is not a port: 0 to 65535")
-    return int(given)
 
 
 def _useful(tasks: int, configuration: Configuration) -> int:

@@ -10,6 +10,7 @@ import argparse
 
 from connector.cli.land import with_jars
 from connector.cli.narration import Narration
+from connector.cli.numbers import count, positive
 from connector.cli.output import Output
 from connector.cli.source_options import add_source_arguments, chosen_tables, source_of
 
@@ -21,7 +22,7 @@ class Verify:
         parser.add_argument("config", metavar="LANDING.json", help="the landing configuration")
         add_source_arguments(parser)
         parser.add_argument(
-            "--rounds", type=_positive, default=5, metavar="N", help="how often to compare differing rows (5)"
+            "--rounds", type=positive, default=5, metavar="N", help="how often to compare differing rows (5)"
         )
         parser.add_argument(
             "--wait",
@@ -30,9 +31,7 @@ class Verify:
             metavar="S",
             help="stop waiting when landing makes no progress for this long (30)",
         )
-        parser.add_argument(
-            "--limit", type=_count, default=100, metavar="N", help="differences to list per table (100)"
-        )
+        parser.add_argument("--limit", type=count, default=100, metavar="N", help="differences to list per table (100)")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from spark_jobs.config import load_settings
@@ -50,18 +49,6 @@ class Verify:
                 verdicts = verify(session, settings, source.access, tables, limits, narration.say)
         output.result(as_json(verdicts), as_text(verdicts))
         return 1 if total(verdicts) else 0
-
-
-def _positive(given: str) -> int:
-    if not given.isdecimal() or int(given) < 1:
-        raise argparse.ArgumentTypeError(f"{given} is not a number of 1 or more")
-    return int(given)
-
-
-def _count(given: str) -> int:
-    if not given.isdecimal():
-        raise argparse.ArgumentTypeError(f"{given} is not a number of 0 or more")
-    return int(given)
 
 
 def _seconds(given: str) -> float:

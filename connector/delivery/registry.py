@@ -19,6 +19,7 @@ from connector.errors import ConfigurationError, FatalDeliveryError, Problem, Re
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_SECONDS = 10.0
+_MOST_BYTES = 16 * 2**20
 #: What a proxy or a registry that is starting answers: worth another try.
 _TRANSIENT = frozenset((408, 425, 429, 500, 502, 503, 504))
 
@@ -108,6 +109,9 @@ class SchemaRegistry:
         else:
             answer = self._call("POST", f"{path}{self._query}", body, about)
         found: int = self._member(answer, "id", int)
+        if isinstance(found, bool) or not 0 <= found < 2**31:
+            # A record has four bytes for it.
+            raise FatalDeliveryError(f"{self._address()} is not a Schema Registry: the id of {about} is {found}")
         return found
 
     def _member(self, answer: Any, name: str, kind: type[Any]) -> Any:
@@ -128,6 +132,10 @@ class SchemaRegistry:
                 raise FatalDeliveryError(
                     f"{self._address()}: its certificate is not trusted: {error.verify_message}"
                 ) from None
+            except ValueError as error:
+                # An address or a login that no request can be made of.
+                self._drop()
+                raise FatalDeliveryError(f"{self._address()} cannot be asked: {error}") from None
             except (OSError, http.client.HTTPException) as error:
                 self._drop()
                 reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -144,7 +152,7 @@ class SchemaRegistry:
                 raise self._refusal(status, content, about)
             try:
                 return json.loads(content)
-            except ValueError:
+            except (RecursionError, ValueError):
                 raise FatalDeliveryError(
                     f"{self._address()} is not a Schema Registry: its answer is not JSON"
                 ) from None
@@ -157,7 +165,10 @@ class SchemaRegistry:
             self._connection = self._connect()
         self._connection.request(method, prefix + path, body, self._headers)
         answer = self._connection.getresponse()
-        return answer.status, answer.read()
+        content = answer.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise http.client.HTTPException(f"its answer has more than {_MOST_BYTES // 2**20} MiB")
+        return answer.status, content
 
     def _connect(self) -> http.client.HTTPConnection:
         parts = urlsplit(self._url())
@@ -200,6 +211,6 @@ def _reason(status: int, content: bytes) -> str:
     try:
         answer = json.loads(content)
         text = f"{answer['error_code']}: {answer['message']}"
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, RecursionError, TypeError, ValueError):
         text = f"HTTP {status}"
     return text if len(text) <= 500 else text[:500] + "…"

@@ -95,11 +95,17 @@ class SlotRecords:
             return
         # Whoever got the end of the partition may have noted it by now: it counts control records, too.
         self.end = max(self.end, run[-1].offset() + 1)
-        known = self._newest
+        known, odd = self._newest, False
+        mine: list[tuple[bytes, Message]] = []
         for raw, message in newest.items():
             key = raw if raw in known else self._keys.own(message)
-            if key is None:
-                continue
+            if key is not None:
+                mine.append((key, message))
+                odd |= key != raw
+        if odd:
+            # Two spellings of one key: the later one counts.
+            mine.sort(key=_offset)
+        for key, message in mine:
             if message.value() is None and not self.tombstones:
                 known.pop(key, None)
             else:
@@ -132,6 +138,10 @@ class SlotRecords:
         return decode_offsets_entry(
             self._connector, self._slot, message.key(), message.value(), message.topic() or "", message.offset() or 0
         )
+
+
+def _offset(found: tuple[bytes, Message]) -> int:
+    return found[1].offset() or 0
 
 
 def runs(messages: list[Message]) -> Iterator[tuple[int, list[Message]]]:

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connector.cli.numbers import port
 from connector.cli.output import Output
 from connector.cli.stop import stop_on_sigterm
 from connector.errors import EmbeddedError
@@ -33,14 +34,14 @@ class EmbeddedCommand:
         add_scylla_arguments(scylla)
         scylla.set_defaults(serve=_serve_scylla)
         kafka = servers.add_parser("kafka", help="a real Apache Kafka broker")
-        kafka.add_argument("--port", type=port_number, metavar="N", help="port (default: a free one)")
+        kafka.add_argument("--port", type=port, metavar="N", help="port (default: a free one)")
         kafka.add_argument(
             "--data", type=Path, metavar="DIR", help="keep the data in this folder (default: deleted at the end)"
         )
         kafka.set_defaults(serve=_serve_kafka)
         both = servers.add_parser("up", help="both; --port is ScyllaDB's")
         add_scylla_arguments(both)
-        both.add_argument("--kafka-port", type=port_number, metavar="N", help="port (default: a free one)")
+        both.add_argument("--kafka-port", type=port, metavar="N", help="port (default: a free one)")
         both.add_argument(
             "--data", type=Path, metavar="DIR", help="keep Kafka's data in this folder (default: deleted at the end)"
         )
@@ -110,14 +111,6 @@ def _scylla(args: argparse.Namespace) -> EmbeddedScylla:
         like=args.like,
         without=args.without,
     )
-
-
-def port_number(text: str) -> int:
-    """An argparse type; 0 is the usual way to ask for a free port."""
-    number = int(text) if text.isdecimal() else -1
-    if not 0 <= number < 65536:
-        raise argparse.ArgumentTypeError(f"{text} is not a port number from 0 to 65535")
-    return number
 
 
 COMMAND = EmbeddedCommand()

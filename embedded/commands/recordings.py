@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connector.cli.numbers import count
 from connector.cli.output import Output
 from connector.errors import EmbeddedError, Problem, UsageError
 
@@ -26,7 +27,7 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="recordings, of any of the three kinds")
     _add_server_arguments(parser)
     parser.add_argument(
-        "--limit", type=_count, default=_SHOWN, metavar="N", help=f"differences to show in full ({_SHOWN})"
+        "--limit", type=count, default=_SHOWN, metavar="N", help=f"differences to show in full ({_SHOWN})"
     )
     parser.set_defaults(serve=replay_files)
 
@@ -63,8 +64,8 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
     _add_server_arguments(parser)
     kinds = ("seeded", "answers", "histories")
     parser.add_argument("--kind", choices=kinds, default="seeded", help="what is recorded (default: seeded)")
-    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="which tables and writes (seeded; 1)")
-    parser.add_argument("--statements", type=_count, default=1500, metavar="N", help="how many writes (seeded; 1500)")
+    parser.add_argument("--seed", type=count, default=1, metavar="N", help="which tables and writes (seeded; 1)")
+    parser.add_argument("--statements", type=count, default=1500, metavar="N", help="how many writes (seeded; 1500)")
     sort = parser.add_mutually_exclusive_group()
     sort.add_argument("--tablets", action="store_true", help="in a keyspace with tablets")
     sort.add_argument("--vnodes", action="store_true", help="in a keyspace without tablets (default)")
@@ -180,9 +181,3 @@ def _tls(args: argparse.Namespace) -> ssl.SSLContext | None:
 
 def _wrong(name: str, problem: str, value: str | None, suggestion: str) -> UsageError:
     return UsageError([Problem(name, problem, value, suggestion, "command line")])
-
-
-def _count(given: str) -> int:
-    if not given.isdecimal():
-        raise argparse.ArgumentTypeError(f"{given} is not a number of 0 or more")
-    return int(given)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from connector.cli.numbers import positive
 from connector.cli.output import Output
 from connector.errors import EmbeddedError, Problem, UsageError
 
@@ -28,7 +29,7 @@ class DemoCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the generated rows (1)")
-        parser.add_argument("--rows", type=_count, default=2000, metavar="N", help="writes (2000)")
+        parser.add_argument("--rows", type=positive, default=2000, metavar="N", help="writes (2000)")
         parser.add_argument("--keep", type=Path, metavar="DIR", help="leave files, topics and tables in this folder")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
@@ -108,12 +109,6 @@ def _commands(folder: Path) -> list[str]:
         f"{command} embedded up \\\n      --port 9042 --kafka-port 9092 --ring-delay 0",
         f"{_shown(Path(sys.executable))} {shown}/show.py",
     ]
-
-
-def _count(given: str) -> int:
-    if not given.isdecimal() or int(given) < 1:
-        raise argparse.ArgumentTypeError(f"{given} is not a number of 1 or more")
-    return int(given)
 
 
 COMMAND = DemoCommand()

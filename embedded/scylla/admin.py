@@ -76,7 +76,7 @@ class Admin:
         raise ApiError(HTTPStatus.NOT_FOUND, "no such path; GET /embedded lists all")
 
     def node(self, text: str) -> Node:
-        if not text.isdecimal() or int(text) not in self.cluster.nodes:
+        if not _is_number(text) or int(text) not in self.cluster.nodes:
             raise ApiError(HTTPStatus.NOT_FOUND, f"there is no node {text}")
         return self.cluster.nodes[int(text)]
 
@@ -198,12 +198,16 @@ async def _faults(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
     return [fault.describe() for fault in admin.cluster.faults.rules.values()]
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
 async def _add_fault(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
     return admin.cluster.faults.add(request.body).describe()
 
 
 async def _remove_fault(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    if not names[0].isdecimal() or int(names[0]) not in admin.cluster.faults.rules:
+    if not _is_number(names[0]) or int(names[0]) not in admin.cluster.faults.rules:
         raise ApiError(HTTPStatus.NOT_FOUND, f"there is no fault {names[0]}")
     admin.cluster.faults.remove(int(names[0]))
     return {"removed": int(names[0])}

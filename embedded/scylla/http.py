@@ -56,7 +56,7 @@ async def _read_request(reader: asyncio.StreamReader) -> ApiRequest | None:
         raise ApiError(HTTPStatus.BAD_REQUEST, "not an HTTP/1 request")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or "transfer-encoding" in headers:
+    if not (length.isascii() and length.isdecimal()) or len(length) > 18 or "transfer-encoding" in headers:
         raise ApiError(HTTPStatus.LENGTH_REQUIRED, "a body needs a Content-Length")
     if int(length) > _MAX_BODY:
         raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {_MAX_BODY} bytes")
@@ -74,7 +74,7 @@ def _json_object(raw: bytes) -> Mapping[str, Any]:
         return {}
     try:
         body = json.loads(raw)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise ApiError(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")

@@ -45,7 +45,7 @@ def _at_least(lowest: int, what: str) -> Callable[[str], int]:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= 65_535:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"a port is a number from 0 (any free one) to 65535, not {text!r}")
     return int(text)
 

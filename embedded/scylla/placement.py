@@ -108,5 +108,6 @@ def _tablet(cluster: Placed, table: Table, lasts: Sequence[int], at: int) -> Tab
 def _copies(cluster: Placed, keyspace: str) -> int:
     known = cluster.schema.keyspace(keyspace)
     replication = known.replication if known is not None else {}
-    counts = [int(count) for name, count in replication.items() if name not in _SYSTEM_OPTIONS and count.isdecimal()]
+    named = [count for name, count in replication.items() if name not in _SYSTEM_OPTIONS]
+    counts = [int(count) for count in named if count.isdecimal() and len(count) < 10]
     return max(1, max(counts, default=1))

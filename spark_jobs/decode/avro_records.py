@@ -7,6 +7,7 @@ are fetched on the driver, once each; their logical types are taken off, since a
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -53,7 +54,7 @@ class Registry:
                 if error.code == 404:
                     return None
                 failures.append(f"{url}: {error}")
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, http.client.HTTPException, RecursionError, ValueError, KeyError, TypeError) as error:
                 failures.append(f"{url}: {error}")
         raise LandingError(f"no Schema Registry answers for schema {number}: {'; '.join(failures)}")
 

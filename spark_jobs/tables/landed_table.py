@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from connector.errors import LandingError
 from spark_jobs.fold import compacted, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
@@ -81,17 +82,24 @@ class Restored:
 
 
 def _known(note: str, sequence: int) -> Known:
-    parsed = json.loads(note)
-    backfilled = parsed.get("backfilled")
-    return Known(
-        definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
-        declared=parsed["declared"],
-        buckets=parsed["buckets"],
-        not_before=parsed["not_before"],
-        sequence=sequence,
-        backfilled=None if backfilled is None else tuple(backfilled),
-        history=parsed.get("history", False),
-    )
+    """What a commit's note says; ``LandingError`` where something else wrote it."""
+    try:
+        parsed = json.loads(note)
+        backfilled = parsed.get("backfilled")
+        return Known(
+            definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
+            declared=parsed["declared"],
+            buckets=parsed["buckets"],
+            not_before=parsed["not_before"],
+            sequence=sequence,
+            backfilled=None if backfilled is None else tuple(backfilled),
+            history=parsed.get("history", False),
+        )
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise LandingError(
+            f"a note of the landed table, version {sequence}, cannot be read ({error!r}): something else wrote it; "
+            "`scylla-cdc land --rebuild` lands the table anew"
+        ) from error
 
 
 class LandedTable:

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
@@ -26,6 +26,9 @@ from connector.errors import LandingError
 
 if TYPE_CHECKING:
     from spark_jobs.config import Settings
+
+# Of the number of a file.
+_MOST_DIGITS = 18
 
 
 class Folder(Protocol):
@@ -192,7 +195,7 @@ class Lease:
 
     def _numbers(self) -> list[int]:
         found = [name.removeprefix(self._prefix) for name in self._folder.names() if name.startswith(self._prefix)]
-        return sorted(int(number) for number in found if number.isdecimal())
+        return sorted(int(number) for number in found if _is_number(number))
 
     def _text(self) -> str:
         holder = {
@@ -217,7 +220,7 @@ class Lease:
     def _refuse_if_shared(self) -> None:
         for file in self._folder.names():
             name, _, number = file.rpartition(".")
-            if not number.isdecimal() or f"{name}." == self._prefix:
+            if not _is_number(number) or f"{name}." == self._prefix:
                 continue
             holder = self._holder(file)
             shared = sorted(set(self._tables) & set(holder.get("tables", ())))
@@ -226,10 +229,10 @@ class Lease:
 
     def _holder(self, file: str) -> dict[str, Any]:
         try:
-            holder: dict[str, Any] = json.loads(self._folder.read(file))
-        except (OSError, ValueError):
+            holder = json.loads(self._folder.read(file))
+        except (OSError, RecursionError, ValueError):
             return {}
-        return holder
+        return holder if _is_holder(holder) else {}
 
 
 def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> Lease:
@@ -246,12 +249,25 @@ def _who(holder: dict[str, Any]) -> str:
     return f"{holder.get('what', 'a job')} on {holder.get('host', '?')}, process {holder.get('pid', '?')}"
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
+def _is_holder(found: Any) -> TypeGuard[dict[str, Any]]:
+    """Something else may lie in the folder: it holds nothing."""
+    if not isinstance(found, dict):
+        return False
+    whole = all(type(found.get(name, 0)) is int and 0 <= found.get(name, 0) < 2**63 for name in ("pid", "expires_ms"))
+    tables = found.get("tables", [])
+    return whole and isinstance(tables, list) and all(isinstance(table, str) for table in tables)
+
+
 def _lives(holder: dict[str, Any]) -> bool:
     if holder.get("expires_ms", 0) < time.time() * 1000:
         return False
     if holder.get("host") != socket.gethostname():
         return True
-    return _started(int(holder["pid"])) == holder.get("started")
+    return _started(holder.get("pid", 0)) == holder.get("started")
 
 
 def _started(pid: int) -> str | None:

@@ -128,3 +128,34 @@ def test_something_that_is_no_registry(answer: Any) -> None:
     registry.answers = [(200, answer)]
     with served(registry) as url, client(url) as schemas, pytest.raises(FatalDeliveryError, match="is not a Schema"):
         schemas.id_for("s", INT)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe", b'{"id": true}', b'{"id": -1}', b'{"id": 1e400}', b"9" * 5_000],
+)
+@pytest.mark.parametrize("status", [200, 409])
+def test_answers_that_no_registry_gives_are_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, status: int, content: bytes
+) -> None:
+    schemas = client("http://registry:8081")
+    monkeypatch.setattr(schemas, "_exchange", lambda *_: (status, content))
+    with pytest.raises(FatalDeliveryError, match="Schema Registry http://registry:8081"):
+        schemas.id_for("s", INT)
+
+
+def test_an_id_that_no_record_can_name_is_refused() -> None:
+    registry = Registry()
+    registry.answers.append((200, {"id": 2**31}))
+    with (
+        served(registry) as url,
+        client(url) as schemas,
+        pytest.raises(FatalDeliveryError, match="the id of subject s"),
+    ):
+        schemas.id_for("s", INT)
+
+
+def test_a_login_that_no_request_can_carry_is_refused() -> None:
+    schemas = SchemaRegistry(RegistryConfig(urls=("http://127.0.0.1:1",), token=Secret("a\nb")))
+    with pytest.raises(FatalDeliveryError, match="cannot be asked"):
+        schemas.subjects()

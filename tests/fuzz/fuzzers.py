@@ -6,6 +6,7 @@ foreign exception, a defect. The same seed makes the same inputs.
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import random
@@ -14,12 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from connector.config import validate
+from confluent_kafka import Message
+
+from connector.cli.numbers import count, port, positive
+from connector.config import RegistryConfig, validate
 from connector.config.tls.keystores import KeystoreError, read_certificates, read_identity
 from connector.delivery.records import decode_offsets_entry, encode_offsets_key
+from connector.delivery.registry import SchemaRegistry
+from connector.delivery.slot_reader import SlotRecords
 from connector.errors import CdcError
 from connector.topology import check_entry
 from connector.values import NATIVE_NAMES, RenderingRules, column_renderer, decoder, parse_type
+from connector.values.big_numbers import whole_number
 from embedded.scylla.errors import CqlError
 from embedded.scylla.protocol.frame import OPCODE_NAMES
 from embedded.scylla.protocol.primitives import Malformed
@@ -207,7 +214,68 @@ def cql_frames(draw: random.Random) -> None:
         pass
 
 
+def registry_answers(draw: random.Random) -> None:
+    content = json.dumps({"id": _json(draw, 1), "schema": _json(draw, 2), "error_code": _json(draw, 1), "message": "m"})
+    answer = draw.choice([200, 200, 204, 301, 404, 409, 500, 999]), _damaged(draw, content.encode())
+    registry = SchemaRegistry(RegistryConfig(urls=("http://registry:8081",)), auto_register=draw.random() < 0.5)
+    registry._exchange = lambda *_: answer  # type: ignore[method-assign]
+    for ask in (lambda: registry.id_for("s", "{}"), lambda: registry.schema_of(1), registry.subjects):
+        try:
+            ask()
+        except CdcError:
+            pass
+
+
+def offsets_topics(draw: random.Random) -> None:
+    """The records of a slot, of ours, of others, and damaged: in bulk they say what they say one by one."""
+    slot, expected = SlotRecords("mine", 0), dict[str, Any]()
+    run = []
+    for offset in range(draw.randrange(12)):
+        key = json.dumps(
+            [draw.choice(["mine", "other", "mi"]), {"x": draw.randrange(3)}],
+            separators=draw.choice([(",", ":"), (", ", ": ")]),
+        ).encode()
+        key = _damaged(draw, key) if draw.random() < 0.2 else key
+        value = draw.choice([None, b'{"owner":"w"}', json.dumps({"n": offset}).encode(), draw.randbytes(5)])
+        run.append(Message(topic="positions", partition=0, offset=offset, key=key, value=value))
+        entry = decode_offsets_entry("mine", 0, key, value, "positions", offset)
+        if entry is not None:
+            name = json.dumps(entry.key)
+            expected.pop(name, None)
+            if value is not None:
+                expected[name] = entry
+    at = draw.randrange(len(run) + 1)
+    for part in (run[:at], run[at:]):
+        assert not list(slot.take(part))
+    assert {json.dumps(entry.key): entry for entry in slot.restored().entries} == expected
+
+
+def command_line_numbers(draw: random.Random) -> None:
+    text = "".join(draw.choices("0123456789²٣-+_ .e\x00\ud800", k=draw.choice([0, 1, 3, 6, 20, 5_000])))
+    for read in (positive, count, port):
+        try:
+            assert 0 <= read(text) <= 10**18
+        except argparse.ArgumentTypeError:
+            pass
+
+
+def huge_numbers(draw: random.Random) -> None:
+    digits = "".join(draw.choices("0123456789", k=draw.choice([1, 40, 2_049, 5_000, 20_000])))
+    value = whole_number(draw.choice(["", "-", "+"]) + digits)
+    raw = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
+    for spelled, data in (("varint", raw), ("decimal", draw.choice([b"\0\0\0\5", b"\x7f\xff\xff\xff"]) + raw)):
+        for use in _type(spelled):
+            try:
+                use(data)
+            except (ArithmeticError, ValueError):
+                pass
+
+
 FUZZERS: dict[str, Fuzzer] = {
+    "registry-answers": registry_answers,
+    "offsets-topics": offsets_topics,
+    "command-line-numbers": command_line_numbers,
+    "huge-numbers": huge_numbers,
     "configurations": configurations,
     "offsets-records": offsets_records,
     "transformed-records": transformed_records,
