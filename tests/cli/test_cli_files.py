@@ -11,7 +11,9 @@ import pytest
 
 from connector.cli.main import run
 from connector.worker import checks, supervisor
+from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
+from connector.worker.status_document import ServiceStatus
 from tests.config.files import CONNECTOR, WORKER
 
 
@@ -91,6 +93,14 @@ def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(statu
     assert looked_after._causes == {"one": ["broken"] * 4}
     looked_after._take(ours, {"event": "status", "status": status})
     assert looked_after._causes == {}
+
+
+def test_metrics_of_two_connectors_in_one_run_do_not_meet(status: dict[str, Any]) -> None:
+    workers = [{**status, "index": index, "connector": name} for index, name in enumerate(("one", "two"))]
+    document = ServiceStatus.model_validate({"state": "RUNNING", "connector": "one, two", "workers": workers})
+    page = metrics_page(lambda: document).decode()
+    assert 'scylla_cdc_rows_total{connector="one",worker="0"}' in page
+    assert 'scylla_cdc_rows_total{connector="two",worker="1"}' in page
 
 
 @pytest.fixture
