@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connector.cli.output import Output
 from connector.config import (
@@ -28,8 +28,11 @@ from connector.config import (
     of_another_connector,
     read_documents,
 )
-from connector.errors import CdcError, ConfigurationError, Problem, UsageError
+from connector.errors import ConfigurationError, Problem, UsageError
 from connector.values import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+
+if TYPE_CHECKING:
+    from connector.worker.java_offsets import ImportReport
 
 FLOATS = "keys with columns of type float or double are spelled as since Java 19, other keys where Java was older"
 CONNECT_OFFSETS = "connect-offsets"
@@ -72,15 +75,23 @@ class MigrateCommand:
         lines += of_worker.lines
         written = _write(args.to, migrated, of_worker, args.force) if args.to else {}
         possible = all(line.verdict is not Verdict.IMPOSSIBLE for line in lines)
-        imported = _import(args, migrated, written, possible) if args.import_positions else []
+        imported = _import(args, migrated, written) if args.import_positions and possible else []
+        unimported = ["no positions were imported: that needs files without anything impossible"]
         output.result(
             {
                 "possible": possible,
                 "lines": [_line_document(line) for line in lines],
                 "files": [str(path) for path in written.values()],
-                "positions": imported,
+                "positions": [report.document() for report in imported],
             },
-            "\n".join([*_report(lines), *_steps(migrated, of_worker, written, possible, args), *map(str, imported)]),
+            "\n".join(
+                [
+                    *_report(lines),
+                    *[report.text() for report in imported],
+                    *(unimported if args.import_positions and not possible else []),
+                    *_steps(migrated, of_worker, written, possible, args),
+                ]
+            ),
         )
         return 0 if possible else 2
 
@@ -206,20 +217,16 @@ def _old_topic(one: Migrated, worker: Document, given: str | None) -> str:
     return given or of_connector or worker.texts.get("offset.storage.topic") or CONNECT_OFFSETS
 
 
-def _import(
-    args: argparse.Namespace, migrated: list[Migrated], written: dict[str, Path], possible: bool
-) -> list[dict[str, Any]]:
+def _import(args: argparse.Namespace, migrated: list[Migrated], written: dict[str, Path]) -> list[ImportReport]:
     from connector.worker.java_offsets import import_offsets
 
-    if not possible:
-        raise CdcError("no positions were imported: something in the files is impossible, see above or --json")
     _, old_worker = _sorted(args.files)
     worker = written.get(old_worker.file)
     imported = []
     for one in migrated:
         configuration = load(written[one.document.file], worker)
         topic = _old_topic(one, old_worker, args.from_topic)
-        imported.append(import_offsets(configuration, topic, configuration.connector.name).document())
+        imported.append(import_offsets(configuration, topic, configuration.connector.name))
     return imported
 
 

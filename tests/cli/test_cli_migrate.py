@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from connector.cli.main import run
+from connector.config import Configuration
+from connector.worker import java_offsets
 from tests.config.files import CONNECTOR
 
 CANARY = "k4n4ry-Zx9"
@@ -134,7 +136,7 @@ def test_files_are_overwritten_only_by_force(migrate: Any, tmp_path: Path) -> No
 
 
 def test_what_is_impossible_stays_to_be_mended(migrate: Any, tmp_path: Path, capsys: Any) -> None:
-    kind = "org.apache.kafka.connect.transforms.ReplaceField$Value"
+    kind = "com.example.transforms.OurOwn$Value"
     chain = {"transforms": "a", "transforms.a.type": kind, "scylla.pasword": "x"}
     answer = migrate("--to", tmp_path / "new", connector={**ORDERS, **chain})
     assert answer.status == 2 and answer.document["possible"] is False
@@ -196,3 +198,26 @@ def test_for_people(migrate: Any, tmp_path: Path, capsys: Any) -> None:
     both = f"{new / 'orders.json'} --worker {new / 'worker.json'}"
     assert f"scylla-cdc offsets import {both} --from-topic connect-offsets\n" in out
     assert f"scylla-cdc run {both}\n" in out and "(mode 0600: it holds secrets)" in out and CANARY not in out
+
+
+def test_positions_are_not_imported_for_files_that_cannot_run(migrate: Any, tmp_path: Path) -> None:
+    answer = migrate("--to", tmp_path / "new", "--import-positions", connector={**ORDERS, "taks.max": "1"})
+    assert (answer.status, answer.document["positions"]) == (2, [])
+
+
+def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
+    migrate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    def taken(configuration: Configuration, topic: str, java_name: str) -> java_offsets.ImportReport:
+        asked.append((configuration.connector.delivery.offset_topic, topic, java_name))
+        return java_offsets.ImportReport(java_name, {"shop.orders": 4}, {"shop.orders": 7})
+
+    monkeypatch.setattr(java_offsets, "import_offsets", taken)
+    answer = migrate("--to", tmp_path / "new", "--import-positions")
+    assert asked == [("connect-offsets-scylla-cdc", "connect-offsets", "orders")]
+    assert answer.document["positions"][0]["tables"] == {"shop.orders": {"streams": 4, "read_to": 7}}
+    own = {**ORDERS, "offsets.storage.topic": "own-offsets"}
+    migrate("--to", tmp_path / "own", "--import-positions", connector=own)
+    assert asked[-1] == ("own-offsets-scylla-cdc", "own-offsets", "orders")
