@@ -155,7 +155,17 @@ def render_inet_as_java(raw: bytes) -> Any:
     return render_inet(raw)
 
 
+#: In bytes: some 2.5 million digits, half a second of a worker's only thread, and more than a record may usually have.
+_LONGEST_NUMBER: Final = 2**20
+
+
+def _not_too_long(kind: str, raw: bytes) -> None:
+    if len(raw) > _LONGEST_NUMBER:
+        raise ValueError(f"a {kind} of {len(raw)} bytes: more than {_LONGEST_NUMBER} do not become a record")
+
+
 def render_varint(raw: bytes) -> Any:
+    _not_too_long("varint", raw)
     value = decode_varint(raw)
     if value is None:
         return None
@@ -163,6 +173,7 @@ def render_varint(raw: bytes) -> Any:
 
 
 def render_decimal(raw: bytes) -> Any:
+    _not_too_long("decimal", raw)
     value = decode_decimal(raw)
     return None if value is None else str(value)
 

@@ -89,6 +89,12 @@ def test_numbers_too_long_for_python_to_write() -> None:
     assert rendered("decimal", Decimal(10**5000)) == "1" + "0" * 5000
 
 
+def test_numbers_without_bound_are_refused_at_once() -> None:
+    for spelled in ("varint", "decimal"):
+        with pytest.raises(ValueError, match=f"a {spelled} of 4000004 bytes: more than 1048576 do not become a record"):
+            column_renderer(parse_type(spelled))(b"\0\0\0\1" + b"\x7f" * 4_000_000)
+
+
 def test_strict_values_are_the_java_connectors() -> None:
     assert rendered("inet", ipaddress.ip_address("::ffff:1.2.3.4"), STRICT) == "1.2.3.4"
     both = [ipaddress.ip_address("1.2.3.4"), ipaddress.ip_address("::ffff:1.2.3.4")]
