@@ -41,6 +41,10 @@ def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Sta
             staged.marks[slot] = mark
             staged.claimed.add(slot)
     moved: set[int] = set()
+    limit = plan.limit(now) if move_marks else None
+    if limit is not None:
+        # Reading knows it as well, but without a stream in any of our slots there is no reading.
+        plan.last_limit = limit
     if move_marks:
         touched = {state.slot for state in plan.touched()}
         for slot in sorted(plan.active):

@@ -420,3 +420,19 @@ def test_positions_of_forgotten_streams_are_cleaned_up() -> None:
     single = Single(FOUR, now=2_000, records=[mark, gone])
     single.read_all()
     assert said(single.commit(move_marks=True).entries) == [(stream(17).hex()[:2], None), ("mark", 1_960)]
+
+
+def test_marks_of_a_worker_without_a_stream_move_with_the_time() -> None:
+    """They would be taken for changes that nobody read until the log's TTL, and for a lag."""
+    only = tablets(9_000, stream(128))
+    everything = Single(only, slots=2)
+    [group] = everything.plan.states()
+    empty = 1 - group.slot
+    single = Single(only, slots=2, own=[empty], records=everything.topic)
+    before = single.plan.mark_of(empty)
+    single.now += 5_000
+    single.poll()
+    single.commit(move_marks=True)
+    after = single.plan.mark_of(empty)
+    assert before is not None and after is not None
+    assert after.read_to - before.read_to > 4_000
