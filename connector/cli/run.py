@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
+import os
 import signal
 import sys
 import threading
@@ -67,7 +68,14 @@ class RunCommand:
                 slots = None if stop.is_set() else slots_by_marks(configuration, stop.is_set)
                 if slots is not None:
                     supervisor.slots[configuration.connector.name] = slots
-            return supervisor.run(stop)
+            status = supervisor.run(stop)
+        if stop.is_set():
+            # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        return status
 
 
 def _useful(tasks: int, configuration: Configuration) -> int:

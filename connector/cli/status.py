@@ -31,10 +31,14 @@ def _text(report: StatusReport) -> str:
     lines = [f"connector {report.connector}: {report.state.value}{_servers(report)}"]
     for name, table in report.tables.items():
         lag = "" if table.lag_ms is None else f", {table.lag_ms / 1000:.1f} s behind"
+        if table.lag_ms is None and table.committed_ms == 0:
+            lag = ", from the oldest change"
         lines.append(f"  table {name}: {table.state.value}{lag}, {table.records} records")
         for label, count in (("dead letters", table.dead_letters), ("failed groups", table.failed_groups)):
             if count:
                 lines.append(f"    {label}: {count}")
+        if table.expired:
+            lines.append(f"    changes may have expired unread: {table.expired} streams or slots")
         if table.late_changes:
             late = ", ".join(f"{count} {what}" for what, count in sorted(table.late_changes.items()))
             lines.append(f"    after the end of their streams: {late}")
@@ -51,6 +55,8 @@ def _text(report: StatusReport) -> str:
         lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots{_place(worker)}")
         if worker.stale:
             continue
+        if worker.waiting_for and not worker.background:
+            lines.append(f"    waits for: {worker.waiting_for}")
         lines += [f"    fails: {each.text}" for each in worker.background if each.text not in about_tables]
         lines += [f"    retrying slot {each.slot}, attempt {each.attempts}: {each.error}" for each in worker.retrying]
         lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]

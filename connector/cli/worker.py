@@ -26,7 +26,7 @@ FORCED = 137
 
 # An orderly end that takes longer than this waits for a server that is away. What was left open is ended by whoever
 # takes the slots over.
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 8.0
 
 
 def main() -> None:
@@ -65,10 +65,15 @@ def _run(order: WorkerOrder, stop: threading.Event) -> int:
         return 1
 
 
+_ONE_LINE_AT_A_TIME = threading.Lock()
+
+
 def _report(report: dict[str, Any]) -> None:
     try:
-        sys.stdout.write(json.dumps(scrubbed(report), separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+        line = json.dumps(scrubbed(report), separators=(",", ":")) + "\n"
+        with _ONE_LINE_AT_A_TIME:
+            sys.stdout.write(line)
+            sys.stdout.flush()
     except (BrokenPipeError, ValueError):
         pass  # the supervisor is gone, and we end soon
 

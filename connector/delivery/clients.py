@@ -6,15 +6,28 @@ remember the last connection error for `status`, and never wait for ever.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from connector.errors import RetriableDeliveryError
 
 log = logging.getLogger("connector.kafka")
 
@@ -57,7 +70,11 @@ _QUIET = QuietLog()
 
 
 class ConnectionHealth:
-    """The newest connection error of any client of this process, cleared when a call succeeds again."""
+    """The newest connection error of any client of this process, cleared when a call succeeds again.
+
+    ``lost`` is for clients that last: that a client of a moment could reach no broker, or not the first address of a
+    name, says nothing about theirs.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,13 +83,19 @@ class ConnectionHealth:
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
-            self._error = f"{error.name()}: {error.str()}"
-            if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            # "All brokers are down" follows the error that tells why.
+            if error.code() != KafkaError._ALL_BROKERS_DOWN or self._error is None:
+                self._error = connection_cause(error)
+
+    def lost(self, error: KafkaError) -> None:
+        self.failed(error)
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            with self._lock:
                 self._outages += 1
 
     @property
     def outages(self) -> int:
-        """How often a client of this process lost all of its brokers."""
+        """How often a client that lasts lost all of its brokers."""
         with self._lock:
             return self._outages
 
@@ -86,6 +109,31 @@ class ConnectionHealth:
             return self._error
 
 
+def connection_cause(error: KafkaError) -> str:
+    """``127.0.0.1:9092: connection refused`` out of what librdkafka says of a connection."""
+    found = _PLACE.match(error.str())
+    if found is None:
+        return f"{error.name()}: {error.str()}"
+    place, text = found["place"], _AFTERWORD.sub("", found["text"])
+    for words, plain in _PLAIN:
+        if words in text:
+            return f"{place}: {plain}"
+    return f"{place}: {text}" if error.code() == KafkaError._AUTHENTICATION else f"{place}: {error.name()}: {text}"
+
+
+# "sasl_plaintext://10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in …)"
+_PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
+_AFTERWORD = re.compile(r" \((?:after|install|_)[^()]*\)\s*$")
+_PLAIN = (
+    ("Failed to resolve", "the name does not resolve"),
+    ("Connection refused", "connection refused"),
+    ("Connection timed out", "connection timed out"),
+    ("No route to host", "no route to the host"),
+    ("Network is unreachable", "the network is unreachable"),
+    ("Disconnected", "the connection was closed"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaClients:
     """How to reach Kafka. ``producer``, ``consumer`` and ``admin`` add to (and override) ``common``."""
@@ -95,14 +143,38 @@ class KafkaClients:
     consumer_properties: Properties = field(default_factory=dict)
     admin_properties: Properties = field(default_factory=dict)
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
+    _admins: weakref.WeakSet[AdminClient] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
     @property
     def address(self) -> str:
         """Where Kafka is, as it was configured."""
-        return str(self.common.get("bootstrap.servers", "Kafka"))
+        for properties in (self.common, self.admin_properties, self.producer_properties, self.consumer_properties):
+            if "bootstrap.servers" in properties:
+                return str(properties["bootstrap.servers"])
+        return "an unknown address"
 
-    def producer(self, on_delivery: DeliveryCallback | None = None, **own: Any) -> Producer:
+    def explained(self, error: str) -> str:
+        """Which Kafka an error is about, and what its connections say: an error of a call names neither."""
+        for admin in list(self._admins):
+            with contextlib.suppress(KafkaException):
+                admin.poll(0)  # what it has to say is said in here
+        cause = self.health.error
+        return f"Kafka at {self.address}: {error}" if cause is None else f"Kafka at {self.address}: {cause} ({error})"
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Around what may find Kafka away: its error says where Kafka should be, and why it is not reached."""
+        try:
+            yield
+        except RetriableDeliveryError as error:
+            text = str(error)
+            raise RetriableDeliveryError(text if "Kafka at " in text else self.explained(text)) from None
+
+    def producer(self, on_delivery: DeliveryCallback | None = None, lasting: bool = False, **own: Any) -> Producer:
+        """``lasting``: its losing all brokers counts as an outage."""
         properties = self._merged(self.producer_properties, own)
+        if lasting:
+            properties["error_cb"] = self.health.lost
         if on_delivery is not None:
             properties["on_delivery"] = on_delivery
         properties.setdefault("linger.ms", LINGER_MS)
@@ -121,7 +193,9 @@ class KafkaClients:
         return Consumer(self._merged(self.consumer_properties, fixed | own))
 
     def admin(self) -> AdminClient:
-        return AdminClient(self._merged(self.admin_properties, {}))
+        admin = AdminClient(self._merged(self.admin_properties, {}))
+        self._admins.add(admin)
+        return admin
 
     def _merged(self, kind: Properties, own: Properties) -> dict[str, Any]:
         merged = {**self.common, **kind, **{name.replace("_", "."): value for name, value in own.items()}}

@@ -53,6 +53,8 @@ class Membership:
         self._topic = topic
         self._slots = slots
         self.owned: frozenset[int] = frozenset()
+        # Whether the group has told us what is ours, be it nothing, since we joined it last.
+        self.settled = False
         self.rebalances = 0
         self.last_error: str | None = None
         static = {"group_instance_id": instance_id} if instance_id else {}
@@ -112,6 +114,7 @@ class Membership:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
         self.rebalances += 1
+        self.settled = True
         self.last_error = None
         gained = self._ours(partitions) - self.owned
         self.owned |= gained
@@ -129,6 +132,7 @@ class Membership:
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         gone = self._ours(partitions)
+        self.settled = False
         try:
             self._owner.lost(gone)
         finally:

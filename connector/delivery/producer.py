@@ -222,6 +222,8 @@ class TransactionalProducer(ReportingProducer):
     def start(self, deadline: float) -> None:
         """Register the transactional id, which ends whatever an earlier owner of it left open."""
         self._repeat("initialising transactions", self._producer.init_transactions, deadline)
+        # What was said while it connected (of the first of a name's addresses, say) is no news from here on.
+        self.poll()
 
     def begin(self) -> None:
         self.failure = None

@@ -96,7 +96,11 @@ class Delivery:
         """
         self.close()
         producer = TransactionalProducer(
-            self._clients, self.settings.transactional_id, self.settings.transaction_timeout_ms, **self._own()
+            self._clients,
+            self.settings.transactional_id,
+            self.settings.transaction_timeout_ms,
+            lasting=True,
+            **self._own(),
         )
         try:
             deadline = self._clock() + patience

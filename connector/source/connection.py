@@ -7,9 +7,10 @@ Every exception that leaves this module is one of ``connector.errors``.
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -25,7 +26,7 @@ from cassandra.policies import (
 from cassandra.query import BoundStatement
 
 from connector.errors import RetriableSourceError, SourceError
-from connector.source.failures import translated
+from connector.source.failures import NotReached, translated
 from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
 from connector.source.routing import HoldersFirst
 from connector.source.settings import ConnectionSettings
@@ -39,6 +40,10 @@ SKEW_WARNING_MS = 1_000
 
 # What a server needs to tell its time, generously: an answer that took longer would say little about it anyway.
 CLOCK_SECONDS = 5.0
+
+# A node that says nothing for so long to the cheapest of all questions is not there.
+PING_SECONDS = 2.0
+_KEY = "SELECT key FROM system.local WHERE key = 'local'"
 
 
 class ServerClock:
@@ -62,8 +67,9 @@ class ServerClock:
             self._warned = True
             log.warning("this machine's clock is %+.1f s off the servers'; using the servers' clock", -skew / 1000)
 
-    def forget(self, host: str) -> None:
-        self._bases.pop(host, None)
+    def keep(self, hosts: Collection[str]) -> None:
+        """Forget the samples of servers that are gone: what theirs say now, nobody knows."""
+        self._bases = {host: base for host, base in self._bases.items() if host in hosts}
 
     def now_ms(self) -> int:
         if not self._bases:
@@ -84,20 +90,24 @@ class Connection:
         self.clock = ServerClock()
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
-        self._cluster = _cluster(settings)
+        self._opened: Cluster | None = None
         self._session: Session | None = None
         self.queries = 0
 
     def open(self) -> None:
         """Connect. Raises AccessDenied, RetriableSourceError, …"""
+        cluster = None
         try:
+            # Names are resolved here.
+            cluster = _cluster(self.settings)
             # The driver would be content with the first node that it reaches. Nodes are asked one by one as soon as
             # this returns, and over TLS, or from afar, the others are not there yet.
-            session = self._cluster.connect(wait_for_all_pools=True)
+            session = cluster.connect(wait_for_all_pools=True)
         except Exception as error:
-            self._cluster.shutdown()
-            self._cluster = _cluster(self.settings)
+            if cluster is not None:
+                cluster.shutdown()
             raise translated(error, f"connecting to {_shown(self.settings)}") from None
+        self._opened = cluster
         session.client_protocol_handler = RawProtocolHandler
         self._session = session
 
@@ -107,12 +117,18 @@ class Connection:
         return _shown(self.settings)
 
     @property
+    def _cluster(self) -> Cluster:
+        assert self._opened is not None, "open() comes first"
+        return self._opened
+
+    @property
     def session(self) -> Session:
         assert self._session is not None, "open() comes first"
         return self._session
 
     def close(self) -> None:
-        self._cluster.shutdown()
+        if self._opened is not None:
+            self._opened.shutdown()
 
     # -- hosts -----------------------------------------------------------------------------------------------
 
@@ -121,8 +137,12 @@ class Connection:
         hosts = [host for host in self._cluster.metadata.all_hosts() if host.is_up is not False]
         return sorted(hosts, key=lambda host: (str(host.endpoint.address), host.endpoint.port))
 
+    def known_hosts(self) -> list[Any]:
+        """All nodes of the cluster, up or not."""
+        return list(self._cluster.metadata.all_hosts())
+
     def host_count(self) -> int:
-        return sum(1 for _ in self._cluster.metadata.all_hosts())
+        return len(self.known_hosts())
 
     def raise_blindness(self) -> None:
         """Raise what keeps the driver from seeing nodes that join, leave or move; it goes on with what it knew."""
@@ -235,6 +255,22 @@ class Connection:
     ) -> list[dict[str, Any]]:
         return self.rows(self.statement(text, values, consistency, fetch_size), host=host)
 
+    def require_an_answer(self) -> None:
+        """Raise unless one of the nodes answers, whatever it says. Asks those first that the driver believes in."""
+        hosts = sorted(self.known_hosts(), key=lambda host: host.is_up is False)
+        last: SourceError | None = None
+        patience = max(PING_SECONDS / 4, min(PING_SECONDS, 2 * PING_SECONDS / max(1, len(hosts))))
+        for host in hosts:
+            try:
+                self.rows(self.statement(_KEY, (), "ONE"), host=host, timeout=patience)
+            except Exception as error:
+                last = translated(error, f"asking {host.endpoint}")
+                if not isinstance(last, NotReached):
+                    return
+            else:
+                return
+        raise RetriableSourceError(_why(hosts[0].endpoint, patience) if hosts else f"{last}") from last
+
     def sample_clock(self, host: Any) -> None:
         """Ask one server for its time."""
         question = "SELECT toTimestamp(now()) AS now FROM system.local WHERE key = 'local'"
@@ -244,6 +280,15 @@ class Connection:
 
 
 _EMPTY = RawPage((), (), ())
+
+
+def _why(endpoint: Any, patience: float) -> str:
+    """Why a node does not answer; the driver only says that it gave up on it."""
+    try:
+        socket.create_connection((endpoint.address, endpoint.port), patience).close()
+    except OSError as error:
+        return f"{endpoint}: {(error.strerror or str(error)).lower()}"
+    return f"{endpoint}: connections are accepted, but no query is answered"
 
 
 def _epoch_ms(moment: Any) -> int:

@@ -19,7 +19,7 @@ from cassandra import (
     Unauthorized,
     Unavailable,
 )
-from cassandra.cluster import NoHostAvailable
+from cassandra.cluster import NoHostAvailable, UnresolvableContactPoints
 from cassandra.connection import ConnectionException
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import ErrorMessage, SyntaxException
@@ -43,8 +43,16 @@ PASSING = (
 )
 
 
+class NotReached(RetriableSourceError):
+    """No server said anything: the connection failed, or nothing came in time."""
+
+
 class ReadTimedOut(RetriableSourceError):
     """The server or the driver gave up on a read: a narrower window may get through."""
+
+
+class NoAnswer(ReadTimedOut, NotReached):
+    """A read that no server answered in time."""
 
 
 def translated(error: BaseException, doing: str) -> SourceError:
@@ -59,8 +67,14 @@ def translated(error: BaseException, doing: str) -> SourceError:
         return AccessDenied(f"{doing}: login refused: {_text(cause)}")
     if isinstance(cause, Unauthorized):
         return AccessDenied(text)
-    if isinstance(cause, (ReadTimeout, OperationTimedOut)):
+    if isinstance(cause, OperationTimedOut):
+        return NoAnswer(text)
+    if isinstance(cause, ReadTimeout):
         return ReadTimedOut(text)
+    if isinstance(cause, UnresolvableContactPoints):
+        return NotReached(f"{doing}: the name does not resolve")
+    if isinstance(cause, (NoHostAvailable, NoConnectionsAvailable, ConnectionException, OSError)):
+        return NotReached(text)
     if isinstance(cause, InvalidRequest):
         if any(words in str(cause).lower() for words in MISSING_TABLE):
             return TableMissing(text)

@@ -32,6 +32,8 @@ from connector.topology import Observed, SetsPlan, StreamSet, View
 log = logging.getLogger(__name__)
 
 CLOCK_SECONDS = 10.0
+# One small query, so that a cluster that is away is noticed before the next poll of stream sets.
+ALIVE_SECONDS = 2.0
 DESCRIBE_SECONDS = 30.0
 GONE_ATTEMPTS = 5
 UNSUPPORTED_ATTEMPTS = 3
@@ -66,6 +68,12 @@ CLOCK_OF_ONE = Purpose(
     "it is extrapolated from its last answer; a clock that falls behind goes unnoticed",
     holds=False,
     partial=True,
+    steady=True,
+)
+ALIVE = Purpose(
+    "source",
+    "ScyllaDB does not answer",
+    "nothing is read",
     steady=True,
 )
 NODES = Purpose(
@@ -125,6 +133,9 @@ class Watch:
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
         self._nodes = background.task(NODES)
+        self._alive = background.task(ALIVE)
+        self._alive_due = 0.0
+        self._asking = False
         self._clock_due = 0.0
         self._clock_turn = 0
         self._sampling = False
@@ -156,6 +167,9 @@ class Watch:
                 self._ask(poll, now)
         if self._clock_due <= now and not self._sampling:
             self._look_at_clocks(now)
+        if self._alive_due <= now and not self._asking:
+            self._asking = True
+            self._chores.submit(self._connection.require_an_answer, self._answered)
         for table in self._tables.asked:
             self._background.task(DESCRIPTION, table).holds = True
             self._start_describing(table)
@@ -280,6 +294,15 @@ class Watch:
 
     # -- clocks and nodes ------------------------------------------------------------------------------------
 
+    def _answered(self, _: None, error: BaseException | None) -> None:
+        self._asking = False
+        self._alive_due = self._monotonic() + ALIVE_SECONDS
+        if error is None:
+            self._alive.worked()
+        else:
+            self._alive_due = self._monotonic() + ALIVE_SECONDS / 4
+            self._alive.failed(error)
+
     def _look_at_clocks(self, now: float) -> None:
         self._sampling = True
         self._clock_due = now + CLOCK_SECONDS
@@ -287,6 +310,7 @@ class Watch:
         present = {str(host.endpoint) for host in self._connection.hosts()}
         for host in self._clocks.keys() - present:
             self._clocks.pop(host).dismiss()
+        self._connection.clock.keep({str(host.endpoint) for host in self._connection.known_hosts()})
         for host in present - self._clocks.keys():
             self._clocks[host] = self._background.task(CLOCK_OF_ONE, host)
         self._chores.submit(self._sample_clocks, self._sampled)

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -44,8 +45,9 @@ log = logging.getLogger(__name__)
 
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
+LISTEN_SECONDS = 0.1
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
+LONGEST_PAUSE = 10.0
 
 
 @dataclass(slots=True)
@@ -75,7 +77,9 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
     """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
     pause, since = FIRST_PAUSE, instant(time.time())
     while not stop.is_set():
-        found = check(configuration)
+        found = _checked(configuration, stop)
+        if found is None:
+            break
         if found.problems or not found.unreachable:
             for warning in found.warnings:
                 log.warning("%s", warning)
@@ -86,6 +90,23 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
     return []
+
+
+def _checked(configuration: Configuration, stop: threading.Event) -> Findings | None:
+    """`check` in another thread: while a client's call waits, a signal would not be heard in this one."""
+    answer: Future[Findings] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(check(configuration))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="checks").start()
+    while not wait([answer], LISTEN_SECONDS).done:
+        if stop.is_set():
+            return None
+    return answer.result()
 
 
 def check(configuration: Configuration) -> Findings:
@@ -186,9 +207,10 @@ def _check_images(configuration: Configuration, tables: Iterable[DescribedTable]
 
 
 def _check_kafka(configuration: Configuration, found: Findings) -> None:
-    admin = kafka_clients(configuration).admin()
+    clients = kafka_clients(configuration)
     try:
-        found.problems += check_topics(admin, topic_specs(configuration))
+        with clients.named():
+            found.problems += check_topics(clients.admin(), topic_specs(configuration))
     except RetriableDeliveryError as error:
         found.unreachable.append(
             Problem("bootstrap.servers", f"unable to reach Kafka: {error}", configuration.worker.bootstrap_servers)

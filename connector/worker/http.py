@@ -120,8 +120,16 @@ def _not_ready(worker: RunningWorker) -> str | None:
 def health_of(status: ServiceStatus) -> Health:
     """What is worth an operator's look."""
     late: dict[str, Counter[str]] = {}
+    expired: Counter[str] = Counter()
     for worker in status.workers:
         for name, table in worker.tables.items():
+            expired.update({name: table.expired} if table.expired else {})
             if table.late_changes:
                 late.setdefault(name, Counter()).update(table.late_changes)
-    return Health(state=status.state, waiting_for=status.waiting_for, failing=status.failing, late_changes={**late})
+    return Health(
+        state=status.state,
+        waiting_for=status.waiting_for,
+        failing=status.failing,
+        late_changes={**late},
+        expired={**expired},
+    )

@@ -90,7 +90,8 @@ def import_offsets(configuration: Configuration, topic: str, java_name: str) -> 
     """Read, translate, write. Refuses while our workers run, and when there is nothing to take over."""
     positions = Positions(configuration)
     clients = kafka_clients(configuration)
-    ensure_topics(clients.admin(), [offsets_spec(configuration)])
+    with clients.named():
+        ensure_topics(clients.admin(), [offsets_spec(configuration)])
     positions.refuse_while_running()
     report = ImportReport(java_name)
     offsets = list(java_offsets(_last_values(clients, configuration, topic), java_name, report.problems))

@@ -14,9 +14,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from connector.secrets import scrub
+from connector.worker.state import State
 from connector.worker.status_document import HistogramStatus, RunningWorker, ServiceStatus, TableStatus, WorkerStatus
 
 PREFIX = "scylla_cdc_"
+
+LATE_OUTCOMES = ("delivered", "dead_letter", "lost")
 
 # name, help, the figure; counters of one worker restart with it, as Prometheus expects.
 Figure = tuple[str, str, Callable[[TableStatus], int]]
@@ -27,6 +30,7 @@ TABLE_COUNTERS: tuple[Figure, ...] = (
 TABLE_GAUGES: tuple[Figure, ...] = (
     ("failed_groups", "Groups of streams that have failed and are not read.", lambda table: table.failed_groups),
     ("held_groups", "Groups and slots that wait for something.", lambda table: table.held_count),
+    ("expired", "Streams and slots of which changes may have expired unread.", lambda table: table.expired),
 )
 WORKER_COUNTERS: tuple[tuple[str, str, Callable[[WorkerStatus], int]], ...] = (
     ("rows", "Log rows read.", lambda worker: worker.reading.rows),
@@ -70,6 +74,9 @@ class StatusCollector(Collector):
         text = "When this process was started."
         yield _gauge("start_time_seconds", text, [((), status.started_ms / 1000)])
         yield _gauge("workers", "Worker processes running.", [((), status.workers_running)])
+        yield _gauge(
+            "running", "1 while all is RUNNING, as /health says; else 0.", [((), status.state is State.RUNNING)]
+        )
         yield _counter("worker_restarts", "Worker processes that ended.", [((), status.restarts)])
         workers = status.workers
         label = ["worker"]
@@ -107,7 +114,12 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
         yield _counter(name, text, [(key, figure(table)) for key, table in rows], labels)
     for name, text, figure in TABLE_GAUGES:
         yield _gauge(name, text, [(key, figure(table)) for key, table in rows], labels)
-    late = [((*key, what), count) for key, table in rows for what, count in sorted(table.late_changes.items())]
+    # All outcomes from the beginning: the first late change would otherwise be a new series, and no increase.
+    late = [
+        ((*key, what), table.late_changes.get(what, 0))
+        for key, table in rows
+        for what in sorted({*LATE_OUTCOMES, *table.late_changes})
+    ]
     yield _counter("late_changes", "Batches that came into streams after their end.", late, [*labels, "outcome"])
     latencies = [(key, table.latency_seconds) for key, table in rows]
     text = "From the write time in the log to the commit of its record; a batch of the log counts once."

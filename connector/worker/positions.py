@@ -71,7 +71,8 @@ class Positions:
 
     def stored(self) -> list[StoredPosition]:
         """Everything committed, by table and slot; works while workers run as well."""
-        return list(_stored(self._committed().values()))
+        with self._clients.named():
+            return list(_stored(self._committed().values()))
 
     def slots(self) -> int:
         """The number of slots in force: as the marks say, else as configured."""
@@ -79,9 +80,10 @@ class Positions:
 
     def refuse_while_running(self) -> None:
         """Raises when its group has members, or any other group that runs the connector of this name."""
-        if self.topic not in topic_partitions(self._clients.admin()):
-            return
-        members = OneGroup(self._configuration, self._clients, "").running()
+        with self._clients.named():
+            if self.topic not in topic_partitions(self._clients.admin()):
+                return
+            members = OneGroup(self._configuration, self._clients, "").running()
         if members:
             raise CdcError(
                 f"connector {self._name} is running ({', '.join(sorted(members))}): stop all of its workers first"

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
@@ -28,6 +29,7 @@ from connector.formats import Encoder
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
 from connector.table_name import TableName
 from connector.worker.about import about
+from connector.worker.blocked import BlockedTurns
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
 from connector.worker.slots import check_partitions, slots_in_force
@@ -39,6 +41,7 @@ from connector.worker.worker import Worker
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
+LISTEN_SECONDS = 0.1
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -85,16 +88,18 @@ def run_worker(
 
 def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: StatusTopic) -> None:
     snapshots = Snapshots(worker, about(worker.connection, worker.clients))
-    worker.start()
     due = 0.0
-    while not stop.is_set():
-        worker.turn()
-        now = time.monotonic()
-        if now >= due:
-            due = now + REPORT_SECONDS
-            status = snapshots.take().document()
-            report({"event": "status", "status": status})
-            status_topic.publish(status)
+    with BlockedTurns(report, worker.clients) as turns:
+        worker.start()
+        while not stop.is_set():
+            worker.turn()
+            turns.turned()
+            now = time.monotonic()
+            if now >= due:
+                due = now + REPORT_SECONDS
+                status = snapshots.take().document()
+                report({"event": "status", "status": status})
+                status_topic.publish(status)
 
 
 # -- getting ready ---------------------------------------------------------------------------------------------
@@ -107,10 +112,10 @@ def _prepare(
     clients = kafka_clients(configuration)
     connection = Connection(connection_settings(configuration.connector.connection))
     _patiently("connecting to ScyllaDB", connection.open, stop, report)
-    _patiently("asking ScyllaDB for its time", lambda: connection.sample_clock(connection.hosts()[0]), stop, report)
+    _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report)
     names = configuration.connector.reading.tables
     tables = _patiently("describing tables", lambda: _described(connection, names), stop, report)
-    topics = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report)
+    topics = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
     offsets = configuration.connector.delivery.offset_topic
     partitions = topics[offsets].partitions
     if slots is None:
@@ -119,6 +124,7 @@ def _prepare(
             lambda: slots_in_force(clients, configuration, partitions, stop.is_set),
             stop,
             report,
+            clients,
         )
         report({"event": "slots", "connector": configuration.connector.name, "slots": slots})
     else:
@@ -127,7 +133,11 @@ def _prepare(
     schema_topic = configuration.connector.output.schema_topic
     tables.recorded_versions(
         _patiently(
-            "reading the schemas topic", lambda: last_versions(clients, schema_topic, configuration.group), stop, report
+            "reading the schemas topic",
+            lambda: last_versions(clients, schema_topic, configuration.group),
+            stop,
+            report,
+            clients,
         )
     )
     return build_worker(
@@ -140,6 +150,12 @@ def _prepare(
         encoder=encoder,
         slots=slots,
     )
+
+
+def _first_sample(connection: Connection) -> None:
+    connection.require_an_answer()
+    for host in connection.hosts()[:1]:
+        connection.sample_clock(host)
 
 
 def _described(connection: Connection, names: Iterable[TableName]) -> Tables:
@@ -168,7 +184,9 @@ def _registries(configuration: Configuration) -> tuple[SchemaRegistry | None, Sc
     return key, value
 
 
-def _patiently(doing: str, call: Callable[[], T], stop: threading.Event, report: Report) -> T:
+def _patiently(
+    doing: str, call: Callable[[], T], stop: threading.Event, report: Report, kafka: KafkaClients | None = None
+) -> T:
     """Repeat ``call`` while servers are away, visibly; raises `Stopped` when told to stop meanwhile."""
 
     since = instant(time.time())
@@ -183,6 +201,23 @@ def _patiently(doing: str, call: Callable[[], T], stop: threading.Event, report:
     def pause(seconds: float) -> None:
         stop.wait(seconds)
 
+    def attempted() -> T:
+        """In another thread: while a client's call waits, a signal would not be heard in this one."""
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                with kafka.named() if kafka is not None else contextlib.nullcontext():
+                    answer.set_result(call())
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=run, daemon=True, name="preparing").start()
+        while not wait([answer], LISTEN_SECONDS).done:
+            if stop.is_set():
+                raise Stopped
+        return answer.result()
+
     for attempt in Retrying(
         retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError)),
         wait=wait_exponential(multiplier=0.2, max=30.0) + wait_random(0, 0.2),
@@ -193,5 +228,5 @@ def _patiently(doing: str, call: Callable[[], T], stop: threading.Event, report:
         with attempt:
             if stop.is_set():
                 raise Stopped
-            return call()
+            return attempted()
     raise Stopped

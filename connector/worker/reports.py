@@ -22,46 +22,64 @@ from connector.worker.status_document import ReportedWorker, StatusReport, Table
 
 log = logging.getLogger(__name__)
 
-# A worker publishes every few seconds: one that has not for this long is not running any more, whatever it last said.
+# A worker publishes every three seconds: one that has not for so long is stopped, hangs, cannot reach Kafka or is gone,
+# whatever it last said; and after the longer time it is gone for good, and others have its slots.
+SILENT_MS = 8_000
 STALE_MS = 15_000
 
 
 def status_report(configuration: Configuration) -> StatusReport:
     """State of the connector, its tables and its workers."""
     clients = kafka_clients(configuration)
-    now = int(time.time() * 1000)
-    workers = tuple(_workers(clients, configuration, now))
-    present = [worker for worker in workers if not worker.stale]
     committed: dict[str, int] = {}
     unread: list[str] = []
-    try:
-        for stored in Positions(configuration).stored():
-            name = str(stored.table)
-            committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
-    except RetriableDeliveryError:
-        raise
-    except CdcError as error:
-        # Mostly that it never ran: there is no offsets topic yet.
-        unread = [f"committed positions are not shown: {error}"]
+    with clients.named():
+        words = _last_words(clients, configuration)
+        now = int(time.time() * 1000)
+        workers = tuple(_workers(words, now))
+        try:
+            for stored in Positions(configuration).stored():
+                name = str(stored.table)
+                committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
+        except RetriableDeliveryError:
+            raise
+        except CdcError as error:
+            # Mostly that it never ran: there is no offsets topic yet.
+            unread = [f"committed positions are not shown: {error}"]
+    present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
-    tables = {name: _table(name, present, committed.get(name), now) for name in names}
+    left = [worker for worker in workers if worker.stale]
+    # An orderly end takes the record away: these ended without a word. Has nobody taken their slots over?
+    orphaned = bool(left) and (not present or bool(_without_owner(present)))
+    tables = {name: _table(name, present, committed.get(name), now, orphaned) for name in names}
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
     return StatusReport(
         connector=configuration.connector.name,
-        state=max(states) if present else State.STOPPED,
+        state=max(states) if present or left else State.STOPPED,
         tables=tables,
         workers=workers,
         warnings=(*_warnings(configuration, present), *(unread if present else [])),
     )
 
 
-def _workers(clients: KafkaClients, configuration: Configuration, now: int) -> Iterable[ReportedWorker]:
-    for status in _last_words(clients, configuration):
+def _workers(words: Iterable[WorkerStatus], now: int) -> Iterable[ReportedWorker]:
+    for status in words:
         age = now - status.time_ms
-        yield ReportedWorker.model_validate({**status.document(), "age_ms": age, "stale": age > STALE_MS})
+        document = {**status.document(), "age_ms": age, "stale": age > STALE_MS}
+        if age > SILENT_MS:
+            silence = f"no status for {age / 1000:.0f} s: the worker is stopped, hangs, cannot reach Kafka, or is gone"
+            document["waiting_for"] = silence
+            for each in (document, *document["tables"].values()):
+                each["state"] = max(State(each["state"]), State.WAITING).value
+            for table in document["tables"].values():
+                if table.get("lag_ms") is not None:
+                    table["lag_ms"] += age
+        yield ReportedWorker.model_validate(document)
 
 
-def _table(name: str, workers: list[ReportedWorker], committed: int | None, now: int) -> TableReport:
+def _table(
+    name: str, workers: list[ReportedWorker], committed: int | None, now: int, orphaned: bool = False
+) -> TableReport:
     """What all workers together say of a table, and the offsets topic."""
     parts = [
         worker.tables[name]
@@ -69,10 +87,10 @@ def _table(name: str, workers: list[ReportedWorker], committed: int | None, now:
         if name in worker.tables and (worker.slots or worker.tables[name].state is State.FAILED)
     ]
     lag = max((part.lag_ms for part in parts if part.lag_ms is not None), default=None)
-    if lag is None and committed is not None:
+    if lag is None and committed:  # 0 is "from the oldest", and says nothing of how far that is
         lag = max(0, now - committed)
     return TableReport(
-        state=max((part.state for part in parts), default=State.STOPPED),
+        state=max([part.state for part in parts] + [State.WAITING] * orphaned, default=State.STOPPED),
         position_ms=min((part.position_ms for part in parts if part.position_ms is not None), default=None),
         lag_ms=lag,
         records=sum(part.records for part in parts),
@@ -80,6 +98,7 @@ def _table(name: str, workers: list[ReportedWorker], committed: int | None, now:
         late_changes=_summed(parts, lambda part: part.late_changes),
         skipped=_summed(parts, lambda part: part.skipped),
         failed_groups=sum(part.failed_groups for part in parts),
+        expired=sum(part.expired for part in parts),
         held=tuple(held for part in parts for held in part.held),
         failing=tuple(dict.fromkeys(text for part in parts for text in part.failing)),
         error=next((part.error for part in parts if part.error), None),
@@ -103,9 +122,7 @@ def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> li
         warnings.append(f"workers run with {len(fingerprints)} different configurations")
     if configuration.fingerprint() not in fingerprints:
         warnings.append("no worker runs with the configuration of these files")
-    slot_count = max(worker.slot_count for worker in workers)
-    owned = {slot for worker in workers for slot in worker.slots}
-    nobody = sorted(set(range(slot_count)) - owned)
+    nobody = _without_owner(workers)
     if nobody:
         warnings.append(f"slots {', '.join(map(str, nobody))} have no owner")
     for worker in workers:
@@ -115,6 +132,11 @@ def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> li
                 f"worker {worker.worker} does not know {', '.join(sorted(missing))}: they are not read in its slots"
             )
     return warnings
+
+
+def _without_owner(workers: list[ReportedWorker]) -> list[int]:
+    slot_count = max(worker.slot_count for worker in workers)
+    return sorted(set(range(slot_count)) - {slot for worker in workers for slot in worker.slots})
 
 
 def _last_words(clients: KafkaClients, configuration: Configuration) -> list[WorkerStatus]:

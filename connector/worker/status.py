@@ -135,10 +135,19 @@ class Snapshots:
         show as no lag at all."""
         if position is not None:
             self._positions[name] = position
-        elif not self._worker.membership.owned:
-            self._positions.pop(name, None)
+        elif self._worker.membership.settled and not self._worker.membership.owned:
+            self._positions.pop(name, None)  # others have its slots
         known = self._positions.get(name)
-        return None if known is None else max(0, now - known)
+        return None if known is None else max(0, now - max(known, self._oldest(name, now)))
+
+    def _oldest(self, name: str, now: int) -> int:
+        """Before this no row of the log can be: "from the oldest" is stored as 0."""
+        for table, described in self._worker.tables.items():
+            if str(table) == name:
+                ttl = described.description.cdc.ttl
+                listed = self._worker.planner.tables[table].lineage.oldest_listed
+                return max(listed or 0, now - ttl * 1000 if ttl else 0)
+        return 0
 
 
 def waiting_for(worker: Worker) -> list[str]:
@@ -146,9 +155,9 @@ def waiting_for(worker: Worker) -> list[str]:
     reasons = [str(failing) for failing in worker.background.failing(lasting=True) if failing.holds]
     if not worker.delivery.ready and not reasons:
         cause = worker.clients.health.error
-        reasons.append("a Kafka producer" + (f" ({cause})" if cause else ""))
+        reasons.append(f"a Kafka producer (Kafka at {worker.clients.address}{f': {cause}' if cause else ''})")
     if not worker.membership.member_id and not reasons:
-        reasons.append("the consumer group to take the worker in")
+        reasons.append(f"the consumer group {worker.configuration.group} to take the worker in")
     if worker.restoring.pending and not reasons:
         reasons.append(f"slots {', '.join(map(str, sorted(worker.restoring.pending)))} to be restored")
     return reasons

@@ -215,6 +215,7 @@ class Health(Document):
     waiting_for: str | None
     failing: tuple[str, ...]
     late_changes: dict[str, dict[str, int]]
+    expired: dict[str, int] = {}
 
 
 class ReportedWorker(WorkerStatus):
@@ -235,6 +236,7 @@ class TableReport(Document):
     late_changes: dict[str, int]
     skipped: dict[str, int]
     failed_groups: int
+    expired: int = 0
     held: tuple[HeldStatus, ...]
     failing: tuple[str, ...]
     error: str | None

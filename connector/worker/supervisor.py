@@ -28,12 +28,14 @@ log = logging.getLogger(__name__)
 # As many ends of workers in a row, for one cause and without a commit between them, are a crash loop.
 CRASH_LOOP = 5
 RESTART_PAUSE = 0.5
-STOP_SECONDS = 12.0
+# Containers are killed ten seconds after they were asked to end.
+STOP_SECONDS = 8.8
 LOOK_SECONDS = 0.2
 
-# Workers report every second, unless they sit in a call; a commit that Kafka does not answer is such a call.
-SILENT_SECONDS = 10.0
+# Workers report every second, also that they sit in a call; one that says nothing at all is stopped, or hangs.
+SILENT_SECONDS = 6.0
 STARTING_SECONDS = 60.0
+FRESH_SECONDS = 2.0
 
 # A round takes a fraction of a second, or some when workers are stopped.
 ROUND_SECONDS = 30.0
@@ -59,9 +61,13 @@ class Child:
     group: str = ""
     status: WorkerStatus | None = None
     waiting: dict[str, Any] | None = None
+    blocked: str | None = None
     cause: str = ""
     started: float = 0.0
     heard: float = 0.0
+    # When ``status`` came: the last one of its predecessor, until it has one of its own.
+    status_at: float = 0.0
+    own: bool = False
 
     @property
     def pid(self) -> int:
@@ -90,6 +96,8 @@ class Supervisor:
         self.restarts = 0
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
+        self._last: dict[int, tuple[WorkerStatus, float]] = {}
+        self._last_end: dict[int, str] = {}
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
 
@@ -143,6 +151,8 @@ class Supervisor:
         child = Child(
             order.index, process, order.configuration.group, started=time.monotonic(), heard=self._monotonic()
         )
+        if order.index in self._last:
+            child.status, child.status_at = self._last[order.index]
         self.children[order.index] = child
         assert process.stdin is not None
         try:
@@ -182,7 +192,7 @@ class Supervisor:
         """A worker that says nothing hangs, or sits in a call that does not come back."""
         for child in list(self.children.values()):
             silent = self._monotonic() - child.heard
-            patience = SILENT_SECONDS if child.status else STARTING_SECONDS
+            patience = SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
@@ -193,11 +203,14 @@ class Supervisor:
         child.heard = self._monotonic()
         self.background.task(REPORTS, f"worker {child.index}").worked()
         if kind == "status":
-            child.waiting = None
+            child.waiting = child.blocked = None
             status = WorkerStatus.model_validate(report["status"])
-            if status.delivery.commits > (child.status.delivery.commits if child.status else 0):
+            if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
                 self._causes.pop(child.group, None)
-            child.status = status
+                self._last_end.pop(child.index, None)
+            child.status, child.status_at, child.own = _with_lags(status, child.status), child.heard, True
+        elif kind == "blocked":
+            child.blocked = f"for {report['seconds']:.0f} s: {report['cause']}"
         elif kind == "waiting":
             child.waiting = report
         elif kind == "slots":
@@ -211,6 +224,8 @@ class Supervisor:
         """What an end means: another start (None), or the end of everything."""
         self._drain(child)
         del self.children[child.index]
+        if child.status is not None:
+            self._last[child.index] = (child.status, child.status_at)
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
         if child.process.stdin is not None:
             child.process.stdin.close()
@@ -219,10 +234,12 @@ class Supervisor:
             return 2
         if code < 0:
             log.warning("worker %d was killed by signal %d; restarting it", child.index, -code)
+            self._last_end[child.index] = f"killed by signal {-code}"
             self._due[child.index] = 0.0
             return None
         cause = child.cause or f"exit status {code}"
         log.error("worker %d ended: %s", child.index, cause)
+        self._last_end[child.index] = cause
         causes = self._causes.setdefault(child.group, [])
         if causes and causes[-1] != cause:
             causes.clear()
@@ -244,7 +261,7 @@ class Supervisor:
             self._take(origin, report)
 
     def _nothing_left(self) -> bool:
-        statuses = [child.status for child in self.children.values() if child.status]
+        statuses = [child.status for child in self.children.values() if child.status and child.own]
         if len(statuses) < len(self._orders) or any(status.slots_pending for status in statuses):
             return False
         working = [status for status in statuses if status.slots]
@@ -277,7 +294,14 @@ class Supervisor:
     def status(self) -> ServiceStatus:
         """What all workers of this process say."""
         children = list(self.children.values())
-        workers = [self._aged(child.status, child.heard) for child in children if child.status]
+        present = {child.index for child in children}
+        # What a worker said last stands until its successor says something: no figure vanishes with a process.
+        gone = [(index, *last) for index, last in self._last.items() if index not in present]
+        workers = [
+            self._aged(child.status, child.status_at, self._trouble(child)) for child in children if child.status
+        ]
+        workers += [self._aged(status, at, f"worker {index} is started again") for index, status, at in gone]
+        workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         state = max((worker.state for worker in workers), default=State.WAITING)
         if reasons and (self.waiting_for or state is State.RUNNING):
@@ -304,22 +328,60 @@ class Supervisor:
         present = {child.index for child in children}
         for order in self._orders:
             if order.index not in present:
-                yield f"worker {order.index} is started again"
+                yield f"worker {order.index} is started again{self._why(order.index)}"
         for child in children:
-            if child.waiting is not None:
-                yield f"{child.waiting['doing']}: {child.waiting['error']}"
-            elif child.status is None:
-                yield f"worker {child.index} is starting"
-            elif child.status.waiting_for:
+            trouble = self._trouble(child)
+            if trouble is not None:
+                yield trouble
+            elif child.status is not None and child.status.waiting_for:
                 yield child.status.waiting_for
         yield from (str(failing) for failing in self.background.failing())
 
-    def _aged(self, status: WorkerStatus, heard: float) -> RunningWorker:
+    def _trouble(self, child: Child) -> str | None:
+        """Why a worker's last status is not what it would say now."""
+        if child.waiting is not None:
+            return f"{child.waiting['doing']}: {child.waiting['error']}{self._why(child.index)}"
+        if child.blocked is not None:
+            return f"worker {child.index} (pid {child.pid}) is blocked {child.blocked}"
+        if not child.own:
+            return f"worker {child.index} is starting{self._why(child.index)}"
+        if self._monotonic() - child.status_at >= SILENT_SECONDS:
+            return f"worker {child.index} (pid {child.pid}) has not reported for {SILENT_SECONDS:.0f} s or more"
+        return None
+
+    def _why(self, index: int) -> str:
+        """The end before: a worker that is started again and again is shown as that."""
+        last = self._last_end.get(index)
+        if last is None:
+            return ""
+        ends = max(map(len, self._causes.values()), default=0)
+        repeated = f", {ends} ends in a row" if ends > 1 else ""
+        return f" (it ended before: {last}{repeated})"
+
+    def _aged(self, status: WorkerStatus, at: float, trouble: str | None) -> RunningWorker:
         """A worker's last words, and how old they are: what was a lag then has grown since."""
-        age = max(0.0, self._monotonic() - heard)
+        age = max(0.0, self._monotonic() - at)
         document = status.document()
-        if age >= SILENT_SECONDS:
+        if age >= FRESH_SECONDS:
             for table in document["tables"].values():
-                if table.get("lag_ms"):
+                if table.get("lag_ms") is not None:
                     table["lag_ms"] += round(age * 1000)
+        if trouble is not None:
+            document["waiting_for"] = trouble
+            for each in (document, *document["tables"].values()):
+                each["state"] = max(State(each["state"]), State.WAITING).value
         return RunningWorker.model_validate({**document, "last_report_age_seconds": round(age, 1)})
+
+
+def _with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus:
+    """A worker that is being given its slots knows no position yet; what was known of them before has not moved."""
+    told_what_is_ours = status.delivery.rebalances > 0 and not status.slots_pending
+    if before is None or told_what_is_ours:
+        return status
+    skipped = status.time_ms - before.time_ms
+    tables = dict(status.tables)
+    for name, table in status.tables.items():
+        known = before.tables.get(name)
+        if table.has_figures and table.lag_ms is None and known is not None and known.lag_ms is not None:
+            tables[name] = table.model_copy(update={"lag_ms": known.lag_ms + max(0, skipped)})
+    return status.model_copy(update={"tables": tables})

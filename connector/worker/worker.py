@@ -85,8 +85,7 @@ class Worker:
     # -- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.follower.start()
-        self._slots.follow([], self.follower.caught_up)
+        self.follower.start_anew()  # in the first round, and in later ones while Kafka is away
         self.watch.start()
         self.membership.join(self)
         # An id that ends with the process has left nothing behind.

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from connector.worker.reports import _take
+from connector.worker.reports import _take, _workers
+from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
 
 KEY = b'["orders", {"worker": "w-1"}]'
@@ -56,3 +57,15 @@ def test_a_worker_is_known_until_its_tombstone() -> None:
 def test_anything_else_is_passed_over(key: bytes | None, value: bytes) -> None:
     assert taken(key, value, {}) == {}
     assert taken(key, value, {"w-2": STATUS}) == {"w-2": STATUS}
+
+
+@pytest.mark.parametrize(
+    ("age", "state", "stale"),
+    [(1_000, State.RUNNING, False), (9_000, State.WAITING, False), (60_000, State.WAITING, True)],
+)
+def test_last_words_are_believed_as_long_as_they_are_new(age: int, state: State, stale: bool) -> None:
+    status = WorkerStatus.model_validate({**STATUS, "tables": {"ks.t": {"state": "RUNNING", "lag_ms": 500}}})
+    [worker] = _workers([status], status.time_ms + age)
+    assert (worker.state, worker.tables["ks.t"].state, worker.stale) == (state, state, stale)
+    assert worker.tables["ks.t"].lag_ms == 500 + (age if state is State.WAITING else 0)
+    assert bool(worker.waiting_for) == (state is State.WAITING)

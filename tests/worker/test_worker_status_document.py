@@ -135,6 +135,7 @@ def test_health_has_what_came_too_late() -> None:
         "waiting_for": None,
         "failing": ["ks.t: changes of the table's columns are not seen"],
         "late_changes": {"ks.t": {"delivered": 2}},
+        "expired": {},
     }
 
 

@@ -1,0 +1,85 @@
+"""Where Kafka is and why it is not reached; and whose lost connections mean that it was away."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from confluent_kafka import KafkaError
+
+from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, KafkaClients, connection_cause
+from connector.delivery.topics import topic_partitions
+from connector.errors import RetriableDeliveryError
+from tests.servers.patience import until
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "shown"),
+    [
+        (
+            KafkaError._TRANSPORT,
+            "10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in "
+            "state CONNECT)",
+            "10.0.0.7:9092: connection refused",
+        ),
+        (
+            KafkaError._RESOLVE,
+            "broker.invalid:9092/bootstrap: Failed to resolve 'broker.invalid:9092': Name or service not known "
+            "(after 4ms in state CONNECT)",
+            "broker.invalid:9092: the name does not resolve",
+        ),
+        (
+            KafkaError._AUTHENTICATION,
+            "sasl_plaintext://h:9092/bootstrap: SASL authentication error: Authentication failed: Invalid username or "
+            "password (after 5ms in state AUTH_REQ)",
+            "h:9092: SASL authentication error: Authentication failed: Invalid username or password",
+        ),
+        (
+            KafkaError._TRANSPORT,
+            "ssl://[::1]:9092/1: Disconnected (after 5ms in state UP)",
+            "[::1]:9092: the connection was closed",
+        ),
+        (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down", "_ALL_BROKERS_DOWN: 1/1 brokers are down"),
+    ],
+)
+def test_the_cause_of_a_lost_connection_in_plain_words(code: int, said: str, shown: str) -> None:
+    assert connection_cause(KafkaError(code, said)) == shown
+
+
+def test_that_all_brokers_are_down_does_not_hide_why() -> None:
+    health = ConnectionHealth()
+    health.failed(KafkaError(KafkaError._TRANSPORT, "h:1/bootstrap: Connect to ipv4#h:1 failed: Connection refused"))
+    health.failed(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    assert health.error == "h:1: connection refused"
+
+
+def test_only_a_client_that_lasts_notices_an_outage() -> None:
+    """One that is made for a moment may find the first address of a name dead: that says nothing of the others."""
+    address = f"127.0.0.1:{closed_port()}"
+    clients = KafkaClients({"bootstrap.servers": address})
+    reader = clients.consumer("g", READ_COMMITTED)
+    moment, lasting = clients.producer(), clients.producer(lasting=True)
+    try:
+        until(lambda: clients.health.error is not None, step=lambda: (reader.poll(0.05), moment.poll(0.05)))
+        moment.poll(1)
+        reader.poll(1)
+        assert clients.health.outages == 0
+        until(lambda: clients.health.outages > 0, step=lambda: lasting.poll(0.05))
+    finally:
+        reader.close()
+
+
+def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.delivery.topics.CALL_SECONDS", 1.0)
+    address = f"127.0.0.1:{closed_port()}"
+    clients = KafkaClients({}, {}, {}, {"bootstrap.servers": address})
+    with (
+        pytest.raises(RetriableDeliveryError, match=f"Kafka at {address}: {address}: connection refused"),
+        clients.named(),
+    ):
+        topic_partitions(clients.admin())

@@ -1,0 +1,164 @@
+"""The shipped alerting rules fire for the failures that they are for, and for no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connector.worker.metrics import metrics_page
+from connector.worker.order import WorkerOrder
+from connector.worker.supervisor import Child, Supervisor
+from tests.worker.alert_rules import Page, firing, page
+
+RULES = Path(__file__).resolve().parents[2] / "config" / "alerts.yaml"
+SCRAPE_SECONDS = 15.0
+TABLE: dict[str, Any] = {
+    "state": "RUNNING",
+    "records": 0,
+    "lag_ms": 31_000,
+    "position_ms": 1,
+    "failed_groups": 0,
+    "dead_letters": 0,
+    "late_changes": {},
+    "expired": 0,
+}
+
+
+class Process:
+    """One that neither runs nor ends."""
+
+    pid = 7
+
+
+class Scene:
+    """A supervisor with one worker, whose clock and reports the test makes."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.table = {**TABLE}
+        self.worker: dict[str, Any] = {"state": "RUNNING", "slots": list(range(25)), "background_seconds": {"group": 0}}
+        self.pages: list[Page] = []
+        configuration: Any = SimpleNamespace(connector=SimpleNamespace(name="c"), group="g-c")
+        order = WorkerOrder(configuration, 0, secrets={})
+        self.supervisor = Supervisor([], [order], monotonic=lambda: self.now)
+        self.supervisor.waiting_for = None
+        self.begin()
+
+    def begin(self) -> None:
+        self.child = Child(0, Process(), heard=self.now)  # type: ignore[arg-type]
+        if 0 in self.supervisor._last:
+            self.child.status, self.child.status_at = self.supervisor._last[0]
+        self.supervisor.children[0] = self.child
+
+    def report(self) -> None:
+        status = {
+            "worker": "w",
+            "fingerprint": "f",
+            "tables_configured": ["ks.t"],
+            "time_ms": round(self.now * 1000),
+            "slot_count": 25,
+            "delivery": {"rebalances": 1},
+            **self.worker,
+            "tables": {"ks.t": self.table},
+        }
+        self.supervisor._take(self.child, {"event": "status", "status": status})
+
+    def blocked(self) -> None:
+        report = {"event": "blocked", "seconds": 5, "cause": "Kafka at h:9092: connection refused"}
+        self.supervisor._take(self.child, report)
+
+    def pass_by(self, minutes: float, says: Callable[[], object] | None) -> None:
+        for _ in range(round(minutes * 60 / SCRAPE_SECONDS)):
+            for _ in range(int(SCRAPE_SECONDS)):
+                self.now += 1
+                if says is not None:
+                    says()
+                self.supervisor._look_after()
+            self.pages.append((self.now, page(metrics_page(self.supervisor.status))))
+
+    def fires(self) -> set[str]:
+        return firing(RULES, self.pages)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    made = Scene()
+    made.pass_by(20, made.report)
+    assert made.fires() == set()
+    return made
+
+
+def test_a_worker_that_is_silent(scene: Scene) -> None:
+    scene.pass_by(1.5, None)
+    assert scene.fires() == {"WorkerHangs"}
+    scene.pass_by(10, None)
+    assert scene.fires() >= {"WorkerHangs", "ConnectorIsNotRunning", "ChangesAreNotRead"}
+    scene.pass_by(20, scene.report)
+    assert scene.fires() == set()
+
+
+def test_kafka_that_is_away(scene: Scene) -> None:
+    scene.pass_by(12, scene.blocked)
+    assert scene.fires() >= {"ConnectorIsNotRunning", "ChangesAreNotRead"}
+
+
+def test_a_worker_that_is_started_again_and_again(scene: Scene) -> None:
+    """Its figures do not vanish with each process."""
+    for _ in range(14):
+        scene.supervisor._last[0] = (scene.child.status, scene.child.status_at)  # type: ignore[assignment]
+        scene.supervisor.restarts += 1
+        scene.begin()
+        scene.pass_by(1, None)
+    assert scene.fires() >= {"WorkersKeepEnding", "ConnectorIsNotRunning", "ChangesAreNotRead"}
+
+
+@pytest.mark.parametrize(
+    ("figures", "alert"),
+    [
+        ({"failed_groups": 1, "state": "FAILED"}, "StreamsFailed"),
+        ({"expired": 2}, "ChangesMayBeLost"),
+        ({"dead_letters": 1}, "DeadLetters"),
+        ({"late_changes": {"lost": 1}}, "NodesLearnLateOfStreams"),
+    ],
+)
+def test_a_table_that_needs_a_look(scene: Scene, figures: dict[str, Any], alert: str) -> None:
+    scene.table.update(figures)
+    scene.pass_by(1, scene.report)
+    assert scene.fires() == {alert}
+
+
+@pytest.mark.parametrize(
+    ("says", "alerts"),
+    [
+        ({"slots": [1, 2]}, {"SlotsWithoutOwner"}),
+        ({"background_seconds": {"group": 130}}, {"WorkBesideReadingFails"}),
+    ],
+)
+def test_a_worker_that_needs_a_look(scene: Scene, says: dict[str, Any], alerts: set[str]) -> None:
+    scene.worker.update(says)
+    scene.pass_by(3, scene.report)
+    assert scene.fires() == alerts
+
+
+def test_no_connector_at_all(scene: Scene) -> None:
+    scene.pages += [(scene.now + 15.0 * each, {}) for each in range(1, 10)]
+    assert scene.fires() == {"NothingIsMeasured"}
+
+
+def test_every_rule_has_its_failure() -> None:
+    import yaml
+
+    [group] = yaml.safe_load(RULES.read_text())["groups"]
+    text = Path(__file__).read_text()
+    assert not [rule["alert"] for rule in group["rules"] if f'"{rule["alert"]}"' not in text]
+
+
+def test_rules_name_metrics_that_there_are(scene: Scene) -> None:
+    import re
+
+    there: Iterable[str] = {name for name, _ in scene.pages[-1][1]}
+    assert {*re.findall(r"scylla_cdc_\w+", RULES.read_text())} <= {*there}
