@@ -201,6 +201,12 @@ AVRO_OPTIONS = Section(
             "Whether the subject's newest schema is used when `auto.register.schemas` is false.",
             default=False,
         ),
+        Property(
+            "scrub.invalid.names",
+            BOOLEAN,
+            "Whether names of tables and columns that Avro does not allow are changed to valid ones.",
+            default=False,
+        ),
         Property("normalize.schemas", BOOLEAN, "Whether the registry normalises schemas it compares.", default=False),
         Property(
             "connect.meta.data",
@@ -230,7 +236,6 @@ AVRO_OPTIONS = Section(
                 "flatten.unions",
                 "generalized.sum.type.support",
                 "enhanced.avro.schema.support",
-                "scrub.invalid.names",
                 "discard.type.doc.default",
             ),
             BOOLEAN,
@@ -279,6 +284,7 @@ class ConverterConfig:
     connect_meta_data: bool = True
     subject_strategy: Literal["topic", "record", "topic-record"] = "topic"
     encoding: str = "utf-8"
+    scrub_names: bool = False
 
 
 def converter_kind(class_name: str) -> ConverterKind:
@@ -370,5 +376,6 @@ def build_converter(kind: ConverterKind, which: str, options: dict[str, Any]) ->
         use_latest_version=options["use.latest.version"],
         normalize=options["normalize.schemas"],
         connect_meta_data=options["connect.meta.data"],
+        scrub_names=options["scrub.invalid.names"],
         subject_strategy=subject_strategy(options[f"{which}.subject.name.strategy"]),
     )

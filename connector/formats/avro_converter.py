@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, Final
 
 from connector.config import ConverterConfig
-from connector.formats.avro_schema import avro_schema
+from connector.formats.avro_schema import avro_schema, scrubbed
 from connector.formats.converter import SchemaIds, Serialize, Side
 from connector.formats.record import Schema
 
@@ -48,12 +48,16 @@ class AvroConverter:
 
     def head(self, topic: str, schema: Schema) -> Callable[[], bytes]:
         """A callable for what stands before each value of a schema; the first call asks for the schema's id."""
-        text = json.dumps(avro_schema(schema, self._config.connect_meta_data), separators=(",", ":"))
+        text = json.dumps(
+            avro_schema(schema, self._config.connect_meta_data, self._config.scrub_names), separators=(",", ":")
+        )
         subject = self._subject(topic, schema)
         return lru_cache(maxsize=1)(lambda: b"\0" + self._ids.id_for(subject, text).to_bytes(4, "big"))
 
     def _subject(self, topic: str, schema: Schema) -> str:
         name = schema.get("name", "")
+        if self._config.scrub_names:
+            name = scrubbed(name)
         if self._config.subject_strategy == "record":
             return str(name)
         if self._config.subject_strategy == "topic-record":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 from connector.formats.record import Schema
 from connector.formats.schemas import DATE, TIMESTAMP
@@ -30,14 +31,32 @@ _DEFAULT_NAMESPACE: Final = "io.confluent.connect.avro"
 _DEFAULT_NAME: Final = "ConnectDefault"
 
 
-def avro_schema(schema: Schema, connect_meta_data: bool = True) -> Any:
-    """The Avro schema of a Connect schema; ``ValueError`` where a name cannot be an Avro name."""
-    return _Mapping(connect_meta_data).schema(schema)
+def avro_schema(schema: Schema, connect_meta_data: bool = True, scrub: bool = False) -> Any:
+    """The Avro schema of a Connect schema; ``ValueError`` where a name is none of Avro's and not scrubbed."""
+    return _Mapping(connect_meta_data, scrub).schema(schema)
+
+
+def scrubbed(name: str) -> str:
+    """A name of a struct or field as ``scrub.invalid.names`` makes it valid, each part between dots by itself.
+
+    >>> scrubbed("eu.3pl.größe")
+    'eu.x3pl.gr_C3_B6_C3_9Fe'
+    """
+    return ".".join(_scrubbed(part) for part in name.split("."))
+
+
+def _scrubbed(name: str) -> str:
+    if not name or _NAME.match(name):
+        return name
+    # As Java encodes parts of URLs, then with underscores.
+    encoded = quote_plus(name, safe="*").replace("~", "%7E")
+    return re.sub("[^A-Za-z0-9_]", "_", encoded if re.match("[A-Za-z_]", encoded) else f"x{encoded}")
 
 
 class _Mapping:
-    def __init__(self, connect_meta_data: bool) -> None:
+    def __init__(self, connect_meta_data: bool, scrub: bool) -> None:
         self.meta_data = connect_meta_data
+        self.scrub = scrub
         #: The fields of each named struct.
         self.defined: dict[str, list[Schema]] = {}
         self.namespace = ""
@@ -64,6 +83,8 @@ class _Mapping:
 
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
         full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
+        if self.scrub:
+            full_name = scrubbed(full_name)
         namespace, _, name = full_name.rpartition(".")
         known = self.defined.get(full_name)
         if known is not None and known != schema["fields"]:
@@ -85,8 +106,9 @@ class _Mapping:
         return record | properties
 
     def field(self, field: Schema) -> dict[str, Any]:
-        _check_name(field["field"], "a field")
-        made = {"name": field["field"], "type": self.schema(field)}
+        name = _scrubbed(field["field"]) if self.scrub else field["field"]
+        _check_name(name, "a field")
+        made = {"name": name, "type": self.schema(field)}
         if "default" in field:
             made["default"] = field["default"]
         elif field["optional"]:
@@ -111,4 +133,5 @@ class _Mapping:
 
 def _check_name(name: str, where: str) -> None:
     if not _NAME.match(name):
-        raise ValueError(f"Avro does not allow the name {name!r} (of {where}): use the JSON converter for this table")
+        remedy = "set scrub.invalid.names=true, or use the JSON converter for this table"
+        raise ValueError(f"Avro does not allow the name {name!r} (of {where}): {remedy}")

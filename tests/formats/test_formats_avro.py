@@ -17,7 +17,7 @@ from connector.formats.avro_schema import avro_schema
 from connector.formats.encoder import Encoder
 from connector.formats.heartbeat import KEY_SCHEMA
 from connector.formats.record import Record
-from connector.formats.schemas import schema, schema_of, source_schema, struct
+from connector.formats.schemas import STRING, schema, schema_of, source_schema, struct
 from connector.values.binary import encode
 from connector.values.rendering import renderer
 from connector.values.types import CqlType, UserType, native
@@ -252,3 +252,15 @@ def test_what_the_registry_refuses_stays_what_it_is() -> None:
     (change,) = LOG.changes(LOG.row(2, 0, True, pk=1, ck=1))
     with pytest.raises(FatalDeliveryError, match=r"cases\.ks\.t-key: incompatible"):
         encoder.encode(change)
+
+
+def test_names_that_avro_does_not_allow_are_scrubbed_as_by_javas_converter() -> None:
+    named = struct("eu.3pl.ks.t-1.Key", [("b-c", STRING), ("1st", STRING), ("größe", STRING), ("a b~", STRING)])
+    with pytest.raises(ValueError, match=r"scrub\.invalid\.names=true"):
+        avro_schema(named)
+    _, record = avro_schema(named, scrub=True)
+    assert (record["namespace"], record["name"]) == ("eu.x3pl.ks.t_1", "Key")
+    assert [field["name"] for field in record["fields"]] == ["b_c", "x1st", "gr_C3_B6_C3_9Fe", "a_b_7E"]
+    # Connect consumers get the original name of the struct back.
+    assert record["connect.name"] == "eu.3pl.ks.t-1.Key"
+    assert avro_schema(named | {"name": "a.b"}, scrub=True)[1]["namespace"] == "a"
