@@ -44,6 +44,11 @@ real: setup $(TEST_JARS) ## the suite on a ScyllaDB of your own (SCYLLA=host:por
 lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 	@.venv/bin/python -m pytest --quiet tests/test_rooms.py tests/test_house.py tests/test_tools.py $(ARGS)
 
+.PHONY: soak
+soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
+	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
+
 .PHONY: bench
 bench: setup ## measure (ARGS=kafka for one of the benchmarks)
 	@.venv/bin/python -m bench $(ARGS)

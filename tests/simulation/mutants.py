@@ -1,0 +1,356 @@
+"""The product's rules, each as the change that breaks it and the story or world that then fails.
+
+In: nothing. Out: `MUTANTS`. A rule whose text moved is moved here with it: the test says which text is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.changes import test_changes_assembler as assembling
+from tests.delivery import test_delivery_hanging_transactions as hanging
+from tests.delivery import test_delivery_restore as restoring
+from tests.delivery import test_delivery_transaction as transacting
+from tests.simulation import scenarios
+from tests.simulation.chaos import Roughness
+from tests.simulation.mutation import Mutant
+from tests.simulation.scenarios import again
+from tests.simulation.simulate import Plan, simulate
+from tests.simulation.source_world import Kind
+
+CALM = Roughness(seconds=0, at_steps=0, until=5.0)
+
+# A vnode's streams are read one by one; pages are small, so that windows are capped.
+MANY_STREAMS = Plan(
+    Kind(tablets=False, tables=1, shards=20, rows=60, seconds=4.0, changes=1, late=False),
+    CALM,
+    workers=1,
+    slots=2,
+    connector={"scylla.query.mode": "stream", "scylla.query.options.fetch.size": "3"},
+    calm_seconds=20,
+)
+SMALL_PAGES = Plan(
+    Kind(tablets=True, tables=1, rows=300, seconds=4.0, changes=1, keys=4, late=False),
+    CALM,
+    workers=1,
+    slots=1,
+    connector={"scylla.query.options.fetch.size": "3"},
+    calm_seconds=20,
+)
+ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, until=10.0), workers=2, calm_seconds=40)
+
+
+READS_TIME_OUT = replace(ROUGH, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",)))
+STOPS = replace(
+    ROUGH,
+    roughness=Roughness(0.4, until=10.0, only=("orderly stop", "lost answers", "leader moves", "coordinator moves")),
+)
+
+
+def world(plan: Plan, seed: int) -> Callable[[], None]:
+    def run() -> None:
+        outcome = simulate(seed, plan)
+        assert not outcome.faults, outcome.faults[:3]
+
+    run.__name__ = f"seed {seed} of a world"
+    return run
+
+
+TRANSACTION = "connector/delivery/transaction.py"
+PRODUCER = "connector/delivery/producer.py"
+RESTORE = "connector/delivery/restore.py"
+HANGING = "connector/delivery/hanging_transactions.py"
+FOLLOW = "connector/delivery/follow.py"
+MEMBERSHIP = "connector/delivery/membership.py"
+WORKER = "connector/worker/worker.py"
+TRANSACTIONS = "connector/worker/transactions.py"
+RESTORING = "connector/worker/restoring.py"
+READING = "connector/source/reading.py"
+LOG_READER = "connector/source/log_reader.py"
+ASSEMBLER = "connector/changes/assembler.py"
+
+fenced = again(restoring.test_a_dead_owners_open_transaction_is_ended_instead_of_awaited)
+
+DELIVERY = [
+    Mutant(
+        "every slot that a transaction touches is named to the group",
+        TRANSACTION,
+        "            if named:\n",
+        "            if not named:\n",
+        again(transacting.test_every_named_slot_is_protected_from_a_member_that_was_thrown_out),
+    ),
+    Mutant(
+        "a membership that changed since begin commits nothing",
+        TRANSACTION,
+        "if self._membership.member_id != self._member_at_begin or not self._member_at_begin:",
+        "if not self._membership:",
+        again(transacting.test_a_membership_that_changed_since_begin_is_never_committed),
+    ),
+    Mutant(
+        "who was thrown out during the flush commits nothing",
+        TRANSACTION,
+        "                self._still_member()\n                producer.send_offsets",
+        "                producer.send_offsets",
+        scenarios.a_member_that_is_thrown_out_during_the_flush_does_not_commit,
+    ),
+    Mutant(
+        "a plain producer is flushed before its positions are committed",
+        TRANSACTION,
+        "                self._plain.flush(deadline)\n",
+        "                pass\n",
+        scenarios.a_plain_producer_is_flushed_before_its_positions,
+    ),
+    Mutant(
+        "a producer that starts again ends what it left",
+        TRANSACTION,
+        "            if again:\n",
+        "            if not again:\n",
+        again(hanging.test_a_producer_that_starts_again_ends_what_it_left_itself),
+    ),
+    Mutant(
+        "a transaction that was aborted is smaller the next time",
+        TRANSACTION,
+        "max(self.bytes, 2)) // 2",
+        "max(self.bytes, 2 << 40)) // 1",
+        scenarios.a_record_that_is_refused_is_never_left_out,
+    ),
+    Mutant(
+        "a transaction is cut by its bytes",
+        TRANSACTION,
+        "or self.bytes >= self.byte_limit",
+        "or self.bytes < 0",
+        again(transacting.test_a_transaction_is_cut_by_time_and_by_bytes),
+    ),
+    Mutant(
+        "a transaction is cut by its age",
+        TRANSACTION,
+        "self.age >= oldest or",
+        "self.age >= 3_600 or",
+        again(transacting.test_a_transaction_is_cut_by_time_and_by_bytes),
+    ),
+    Mutant(
+        "a commit that nobody answers is an unknown outcome",
+        PRODUCER,
+        "        except (RetriableDeliveryError, FatalDeliveryError) as error:\n"
+        "            raise UnknownOutcome(str(error)) from None\n",
+        "        except (RetriableDeliveryError, FatalDeliveryError) as error:\n"
+        "            raise TransactionAborted(str(error)) from None\n",
+        again(transacting.test_a_commit_that_nobody_answers_is_an_unknown_outcome),
+    ),
+    Mutant(
+        "an abort counts when it is confirmed",
+        PRODUCER,
+        "        except DeliveryError as error:\n            raise UnknownOutcome(str(error)) from None\n"
+        "        self.failure",
+        "        except DeliveryError:\n            pass\n        self.failure",
+        scenarios.an_abort_that_nobody_confirms_is_an_unknown_outcome,
+    ),
+    Mutant(
+        "a record that failed aborts the transaction",
+        PRODUCER,
+        "        raise TransactionAborted(str(self.failure))\n",
+        "        return\n",
+        again(transacting.test_a_missing_topic_is_the_cause_where_a_report_says_that_time_was_up),
+    ),
+    Mutant(
+        "an owner is fenced by taking its id over",
+        PRODUCER,
+        "        producer.start(deadline)\n    except ProducerFenced:",
+        "        producer.poll()\n    except ProducerFenced:",
+        fenced,
+    ),
+    Mutant(
+        "restoring ends what former owners left open",
+        RESTORE,
+        "owners - present, waited.deadline, cancelled)",
+        "set(), waited.deadline, cancelled)",
+        fenced,
+    ),
+    Mutant(
+        "restoring fences no present member",
+        RESTORE,
+        "owners - present, waited.deadline, cancelled)",
+        "owners, waited.deadline, cancelled)",
+        again(restoring.test_a_present_member_is_not_fenced),
+    ),
+    Mutant(
+        "owners of claims that never committed count",
+        RESTORE,
+        "        owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)\n",
+        "",
+        scenarios.an_owner_whose_claim_was_never_committed_is_fenced,
+    ),
+    Mutant(
+        "restoring waits for commits that are pending",
+        RESTORE,
+        "        _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)\n",
+        "",
+        scenarios.restoring_waits_for_offsets_that_are_pending,
+    ),
+    Mutant(
+        "restoring takes what is committed alone",
+        RESTORE,
+        "reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(wanted, 0))",
+        "reader = bulk_reader(clients, group, READ_UNCOMMITTED, topic, dict.fromkeys(wanted, 0))",
+        scenarios.restoring_takes_nothing_that_is_not_committed,
+    ),
+    Mutant(
+        "what was left open is aborted again",
+        HANGING,
+        "            if records:\n",
+        "            if not records:\n",
+        again(hanging.test_an_abort_that_was_forgotten_is_made_up_for),
+    ),
+    Mutant(
+        "a follower believes no prefix",
+        FOLLOW,
+        "        if run[-1].error() is None:\n            self._errors.pop(slot, None)\n",
+        "        if (run[-1].offset() or 0) + 1 >= self._awaited.get(slot, 0):\n            reached.add(slot)\n",
+        scenarios.a_follower_believes_no_prefix,
+    ),
+    Mutant(
+        "a follower reads to what was there at its start",
+        FOLLOW,
+        "if (event.offset() or 0) >= self._awaited.get(slot, 0):",
+        "if (event.offset() or 0) >= 0:",
+        again(restoring.test_a_follower_knows_a_slot_only_behind_everything_that_was_in_it),
+    ),
+    Mutant(
+        "a follower sees what is committed alone",
+        FOLLOW,
+        "group, READ_COMMITTED, **",
+        "group, 'read_uncommitted', **",
+        scenarios.a_follower_sees_what_is_committed_alone,
+    ),
+]
+
+SOURCE = [
+    Mutant(
+        "a read ends with the last of its queries",
+        READING,
+        "            if not active.outstanding:\n",
+        "            if active.outstanding >= 0:\n",
+        world(MANY_STREAMS, 1),
+    ),
+    Mutant(
+        "a read that failed is begun again",
+        READING,
+        "        self._drop(active)\n        self._planner.interrupt(read)\n\n    def _fail",
+        "        self._drop(active)\n\n    def _fail",
+        world(READS_TIME_OUT, 2),
+    ),
+    Mutant(
+        "every stream of a group is asked for",
+        READING,
+        "for at in range(0, len(read.streams), width_of_query)]",
+        "for at in range(0, len(read.streams) - 1 or 1, width_of_query)]",
+        world(MANY_STREAMS, 1),
+    ),
+    Mutant(
+        "a read continues behind what it delivered",
+        LOG_READER,
+        'lower = ">" if request.after is not None else ">="',
+        'lower = ">="',
+        world(ROUGH, 10),
+    ),
+    Mutant(
+        "a read has all of its pages",
+        LOG_READER,
+        "            running.ended = not state\n",
+        "            running.ended = True\n",
+        world(SMALL_PAGES, 1),
+    ),
+    Mutant(
+        "a batch goes on over pages",
+        ASSEMBLER,
+        "            batch = open_batches.pop(stream_id, None) if open_batches else None\n",
+        "            batch = None\n",
+        assembling.test_rows_come_in_order_of_their_numbers,
+    ),
+    Mutant(
+        "a batch is complete at its last row",
+        ASSEMBLER,
+        "if end_at >= 0 and row[end_at] == _TRUE:",
+        "if end_at >= 0:",
+        assembling.test_a_later_time_completes_a_batch_without_the_mark,
+    ),
+    Mutant(
+        "rows of two times are two batches",
+        ASSEMBLER,
+        "            elif batch.time == time:\n",
+        "            elif batch.time:\n",
+        assembling.test_a_later_time_completes_a_batch_without_the_mark,
+    ),
+    Mutant(
+        "the end of a read completes what is open",
+        ASSEMBLER,
+        "complete = [_sorted(batch) for batch in self._open.values()]",
+        "complete: list[Batch] = []",
+        assembling.test_servers_without_the_mark,
+    ),
+]
+
+PROCESS = [
+    Mutant(
+        "a slot moves on with nothing of it open",
+        WORKER,
+        "                self.transactions.commit()\n            except CdcError as error:\n"
+        "                self.transactions.recover(error)\n        self._let_go",
+        "                pass\n            except CdcError as error:\n"
+        "                self.transactions.recover(error)\n        self._let_go",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "slots that are gone are released",
+        WORKER,
+        "        self._slots.release(slots)\n",
+        "",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "a stop that cannot commit drops what is open",
+        WORKER,
+        "            # Nothing more is tried: what is open is ended by the next owners of the slots.\n"
+        "            self.delivery.close()\n",
+        "",
+        world(STOPS, 6),
+    ),
+    Mutant(
+        "starting over forgets positions",
+        TRANSACTIONS,
+        "        self._planner.forget()\n",
+        "        self._planner.aborted()\n",
+        world(ROUGH, 10),
+    ),
+    Mutant(
+        "starting over restores every slot",
+        TRANSACTIONS,
+        "        self._claiming.begin(self._membership.owned)\n",
+        "",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "a restore that is stale is not used",
+        RESTORING,
+        "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
+        "still = frozenset(slots)",
+        world(ROUGH, 9),
+    ),
+    Mutant(
+        "slots that are lost are given up",
+        MEMBERSHIP,
+        "            self._owner.lost(gone)\n",
+        "            pass\n",
+        world(ROUGH, 2),
+    ),
+    Mutant(
+        "slots that are revoked are let go in good order",
+        MEMBERSHIP,
+        "            self._owner.revoked(gone)\n",
+        "            pass\n",
+        world(ROUGH, 7),
+    ),
+]
+
+MUTANTS = [*DELIVERY, *SOURCE, *PROCESS]
