@@ -1,7 +1,8 @@
-"""How `make test` shares the tests out to two processes: what keeps the cores busy runs beside what mostly waits.
+"""How `make test` shares the tests out to its processes: what keeps the cores busy runs beside what mostly waits.
 
 In: the collected tests. Out: Spark's as two portions, the demo's as another (each of them takes a folder that only one
-demo can have), every other file by itself; the long portions first. Without pytest-xdist's `-n` only the order counts.
+demo can have); then one by one those that wait for processes, sessions and polls; then every other file by itself. What
+takes long comes first. Without pytest-xdist's `-n` only the order counts.
 """
 
 from __future__ import annotations
@@ -15,11 +16,19 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 _PORTIONS = {
-    # So much that both processes end at about the same time.
+    # So much that two processes end with Spark at about the same time.
     "some of spark": ("tests/spark_jobs/test_landing_verify.py",),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
 }
+
+# Each test by itself: they have nothing in common but the session's servers, and none of them may be the last one.
+_WAITING = (
+    "tests/worker/test_worker_",
+    "tests/delivery/test_delivery_",
+    "tests/test_tools.py",
+    "tests/topology/test_topology_simulation.py",
+)
 
 
 def portion(nodeid: str) -> str:
@@ -27,16 +36,25 @@ def portion(nodeid: str) -> str:
 
     >>> portion("tests/spark_jobs/test_a.py::test_b[x::y]"), portion("tests/smt/test_a.py::test_b")
     ('spark', 'tests/smt/test_a.py')
+    >>> portion("tests/worker/test_worker_run.py::test_b[x::y]")
+    'tests/worker/test_worker_run.py::test_b[x::y]'
     """
     file = nodeid.split("::", 1)[0]
+    if file.startswith(_WAITING):
+        return nodeid
     return next((name for name, files in _PORTIONS.items() if file.startswith(files)), file)
+
+
+def _turn(nodeid: str) -> int:
+    names = list(_PORTIONS)
+    if (name := portion(nodeid)) in names:
+        return names.index(name)
+    return len(names) if name == nodeid else len(names) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long portions come first: what is handed out last must not be what everybody waits for."""
-    names = list(_PORTIONS)
-    order = {item: names.index(name) if (name := portion(item.nodeid)) in names else len(names) for item in items}
-    items.sort(key=order.__getitem__)
+    items.sort(key=lambda item: _turn(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)

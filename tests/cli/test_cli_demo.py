@@ -62,12 +62,12 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
             raise AssertionError(f"ended before: {demo.communicate()[1]}")
         # As a terminal does it: to the whole group.
         os.killpg(demo.pid, signal.SIGINT)
-        _, errors = demo.communicate(timeout=90)
+        _, errors = demo.communicate(timeout=180)
         assert (demo.returncode, errors) == (130, "")
     finally:
         demo.kill()
         demo.communicate()
-    until(lambda: not processes_with(marker), 20, lambda: f"the end of {processes_with(marker)}")
+    until(lambda: not processes_with(marker), 90, lambda: f"the end of {processes_with(marker)}")
 
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path: Path) -> None:

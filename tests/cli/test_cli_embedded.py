@@ -44,7 +44,7 @@ def test_kafka_says_when_it_is_ready_and_ends_with_sigterm(tmp_path: Path) -> No
         below = children(process.pid)
         assert below
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         assert process.stdout.read() == ""
     assert all(is_gone(pid) for pid in below)
     assert (tmp_path / "data").is_dir()
@@ -61,7 +61,7 @@ def test_up_starts_both_and_ends_them() -> None:
             socket.create_connection((host, int(port)), 5).close()
         below = children(process.pid)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         assert process.stdout.read() == ""
     assert all(is_gone(pid) for pid in below)
 

@@ -29,7 +29,7 @@ def scylla_cdc() -> Run:
     def run(*arguments: str, module: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
         entry = [sys.executable, "-m", "connector"] if module else [str(Path(sys.executable).with_name("scylla-cdc"))]
         return subprocess.run(
-            [*entry, *arguments], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=60
+            [*entry, *arguments], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=180
         )
 
     return run
@@ -187,7 +187,7 @@ main.main(["demo"])
         assert process.stdout.readline() == "up\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "cleaned up\n"
-        assert process.wait(20) == 128 + signal.SIGTERM
+        assert process.wait(90) == 128 + signal.SIGTERM
 
 
 class Terminal(io.StringIO):

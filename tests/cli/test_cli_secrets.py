@@ -228,14 +228,14 @@ class Process:
             self.said += line.decode()
 
     def ended(self) -> int:
-        status = self.process.wait(60 * patience())
-        self._reader.join(5 * patience())
+        status = self.process.wait(180 * patience())
+        self._reader.join(60 * patience())
         return status
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        self._reader.join(5 * patience())
+        self._reader.join(60 * patience())
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             pipe.close()
@@ -279,11 +279,11 @@ def test_processes_that_find_nobody(files: tuple[str, str], processes: list[Proc
     )
     others = [Process("connector", *command) for command in commands]
     processes += others
-    assert until(lambda: "waiting for servers" in running.said, 60)
+    assert until(lambda: "waiting for servers" in running.said)
     clean(command_lines())
     for page in ("status", "health", "metrics"):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5 * patience()) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=60 * patience()) as answer:
                 clean(answer.read().decode())
         except urllib.error.HTTPError as error:
             clean(error.read().decode())
@@ -300,7 +300,7 @@ def test_a_worker_process(files: tuple[str, str], processes: list[Process]) -> N
     order = WorkerOrder(configuration, 0, "human", debug=True)
     worker = Process("connector.cli.worker", stdin=pickle.dumps(order))
     processes.append(worker)
-    assert until(lambda: '"event":"waiting"' in worker.said, 60)
+    assert until(lambda: '"event":"waiting"' in worker.said)
     clean(command_lines())
     worker.stop()
     clean(worker.said)

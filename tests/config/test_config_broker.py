@@ -48,7 +48,7 @@ def test_jks_stores_and_a_login_are_what_the_broker_wants() -> None:
     }
     with EmbeddedKafka(port=plain, properties=properties):
         right = loaded(worker=worker(secure, 'p;w \\"q')).kafka
-        assert list(AdminClient({**right.admin, "log_level": 0}).list_topics(timeout=20).brokers) == [1]
+        assert list(AdminClient({**right.admin, "log_level": 0}).list_topics(timeout=90).brokers) == [1]
         for refused in (
             worker(secure, "wrong"),
             {name: text for name, text in worker(secure, 'p;w \\"q').items() if "keystore" not in name},

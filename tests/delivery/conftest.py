@@ -60,7 +60,7 @@ class World:
             self.group,
             name,
             slots=SLOTS,
-            **({"session_timeout_ms": 3_000} | settings),  # type: ignore[arg-type]
+            **({"session_timeout_ms": 45_000} | settings),  # type: ignore[arg-type]
         )
         membership.join(Noted(events))
         self.membership.append(membership)
@@ -83,7 +83,7 @@ class World:
         """Everything in a topic, to the end of each partition."""
         consumer = self.clients.consumer("reader", isolation, fetch_wait_max_ms=20)
         try:
-            partitions = len(consumer.list_topics(topic, 10).topics[topic].partitions)
+            partitions = len(consumer.list_topics(topic, 60).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
             found: list[tuple[bytes | None, bytes | None]] = []
             ended: set[int] = set()

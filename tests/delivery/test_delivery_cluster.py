@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 def leader(cluster: EmbeddedKafkaCluster, topic: str) -> int:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-    return int(admin.list_topics(topic, timeout=30).topics[topic].partitions[0].leader)
+    return int(admin.list_topics(topic, timeout=90).topics[topic].partitions[0].leader)
 
 
 def test_a_broker_is_killed_in_the_middle_of_a_transaction(unique: Callable[[str], str]) -> None:

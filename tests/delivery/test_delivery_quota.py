@@ -37,7 +37,7 @@ def limit(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
 
 def test_a_quota_only_slows_down(world: World) -> None:
     limit(world.bootstrap, "slow", 50_000.0)
-    membership, _ = world.member("slow", session_timeout_ms=10_000)
+    membership, _ = world.member("slow", session_timeout_ms=45_000)
     delivery = world.delivery(membership, "slow", transaction_timeout_ms=30_000)
     began = time.monotonic()
     for at in range(6):

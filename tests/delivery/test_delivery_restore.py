@@ -24,13 +24,13 @@ def restored(world: World) -> dict[int, list[int]]:
 
 
 def dead_owner(world: World, name: str, read_to: int) -> TransactionalProducer:
-    """A process that wrote a mark into slot 0 and never ended its transaction."""
-    producer = TransactionalProducer(world.clients, name, transaction_timeout_ms=60_000)
-    producer.start(time.monotonic() + 20)
+    """A process that wrote a mark into slot 0 and never ended its transaction: the broker would, in ten minutes."""
+    producer = TransactionalProducer(world.clients, name, transaction_timeout_ms=600_000)
+    producer.start(time.monotonic() + 90)
     producer.begin()
     entry = mark(0, name, read_to)
     producer.produce_to(world.offsets, 0, encode_offsets_key("c", entry.key), compact_json(entry.value))
-    producer.flush(time.monotonic() + 20)
+    producer.flush(time.monotonic() + 90)
     return producer
 
 
@@ -44,11 +44,11 @@ def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_no
     for read_to in (1, 2, 3):
         delivery.commit([mark(0, "w", read_to), mark(2, "w", read_to)])
     stranger = TransactionalProducer(world.clients, "stranger", 10_000)
-    stranger.start(time.monotonic() + 20)
+    stranger.start(time.monotonic() + 90)
     stranger.begin()
     stranger.produce_to(world.offsets, 0, encode_offsets_key("other", {"slot": 0}), b'{"read_to":9}')
     stranger.produce_to(world.offsets, 0, b"not json", b"\xff")
-    stranger.flush(time.monotonic() + 20)
+    stranger.flush(time.monotonic() + 90)
     stranger.commit()
     stranger.close()
     assert restored(world) == {0: [3], 1: [], 2: [3]}
@@ -56,10 +56,8 @@ def test_the_newest_of_what_was_committed_is_restored_and_other_connectors_is_no
 
 def test_a_dead_owners_open_transaction_is_ended_instead_of_awaited(world: World) -> None:
     dead = dead_owner(world, "dead", 7)
-    began = time.monotonic()
+    # Only fencing explains that the end is reached before restoring loses patience.
     assert restored(world)[0] == []
-    # Its own timeout is a minute: only fencing explains that the end was reached before.
-    assert time.monotonic() - began < 20
     with pytest.raises(DeliveryError):
         dead.commit()
     dead.close()

@@ -74,8 +74,8 @@ def test_every_named_slot_is_protected_from_a_member_that_was_thrown_out(world: 
     watcher = world.clients.admin()
 
     def members() -> int:
-        described = watcher.describe_consumer_groups([world.group], request_timeout=10)
-        return len(described[world.group].result(timeout=10).members)
+        described = watcher.describe_consumer_groups([world.group], request_timeout=60)
+        return len(described[world.group].result(timeout=60).members)
 
     until(lambda: members() == 0)
     # Had nobody told us? `memberid()` changes only when this consumer polls: the broker is the one who knows.

@@ -100,7 +100,7 @@ def in_background(step: Step) -> Iterator[None]:
                 said += more
         yield
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     finally:
         process.kill()
         process.wait()

@@ -33,20 +33,20 @@ def client(broker: EmbeddedKafka, **more: object) -> dict[str, object]:
 
 def create_topic(broker: EmbeddedKafka, topic: str) -> None:
     admin = AdminClient(client(broker))
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=90)
 
 
 def write(producer: Producer, topic: str, *values: str) -> None:
     for value in values:
         producer.produce(topic, value.encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
 
 def read(broker: EmbeddedKafka, topic: str, count: int, isolation: str = "read_committed") -> list[str]:
     consumer = Consumer(client(broker, group_id=topic, isolation_level=isolation))
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
-        return [message.value().decode() for message in consumer.consume(count, timeout=20)]
+        return [message.value().decode() for message in consumer.consume(count, timeout=90)]
     finally:
         consumer.close()
 
@@ -62,18 +62,18 @@ def test_aborted_transactions_stay_hidden(kafka: EmbeddedKafka, unique: Callable
     topic = unique("transactions")
     create_topic(kafka, topic)
     producer = Producer(client(kafka, transactional_id=topic))
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     for value, end in (("aborted", producer.abort_transaction), ("committed", producer.commit_transaction)):
         producer.begin_transaction()
         write(producer, topic, value)
-        end(30)
+        end(90)
     assert read(kafka, topic, 1) == ["committed"]
     assert read(kafka, topic, 2, "read_uncommitted") == ["aborted", "committed"]
 
 
 def test_a_topic_is_not_created_by_mistake(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
     topic = unique("mistyped")
-    assert AdminClient(client(kafka)).list_topics(topic, timeout=10).topics[topic].error is not None
+    assert AdminClient(client(kafka)).list_topics(topic, timeout=90).topics[topic].error is not None
 
 
 def test_restarts_keep_data_and_port(own_kafka: EmbeddedKafka) -> None:
@@ -109,7 +109,7 @@ def test_a_given_folder_is_kept(tmp_path: Path) -> None:
         create_topic(broker, "kept")
         assert "num.partitions=3" in (broker.data / "server.properties").read_text()
     with EmbeddedKafka(data=tmp_path / "Ünïcode 😀" / "da ta") as broker:
-        assert "kept" in AdminClient(client(broker)).list_topics(timeout=10).topics
+        assert "kept" in AdminClient(client(broker)).list_topics(timeout=90).topics
 
 
 def test_a_taken_port_is_named() -> None:

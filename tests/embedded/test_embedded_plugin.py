@@ -27,7 +27,7 @@ def test_a_change_goes_from_table_to_topic(embedded_cdc: EmbeddedCdc) -> None:
     )
     consumer.subscribe(["cdc.plugged.t"])
     try:
-        message = consumer.poll(60)
+        message = consumer.poll(90)
         assert message is not None and message.error() is None
         assert b'"after":{"id":1,"v":{"value":"x"}}' in (message.value() or b"")
     finally:

@@ -38,7 +38,7 @@ def test_status_of_an_end_by_itself(start: Callable[..., TiedProcess], tmp_path:
     process = start(
         [sys.executable, "-c", "import os, sys; print(os.environ['NAME']); sys.exit(7)"], environment={"NAME": "x"}
     )
-    assert process.wait(20) == 7
+    assert process.wait(90) == 7
     assert process.poll() == 7
     assert (tmp_path / "log").read_text() == "x\n"
 
@@ -104,7 +104,7 @@ def test_the_end_of_the_program_is_the_end_of_the_process(how: str, tmp_path: Pa
         if how != "falls off":
             assert not is_gone(pid)
             os.kill(program.pid, signal.SIGTERM if how == "terminated" else signal.SIGKILL)
-        program.wait(20)
+        program.wait(90)
         try:
             until(lambda: is_gone(pid) and is_gone(watchdog))
             assert not (tmp_path / "data").exists()

@@ -90,7 +90,7 @@ def test_rows_of_json_and_avro_topics(kafka: Any, unique: Callable[[str], str]) 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     made = admin.create_topics([NewTopic(topic, 1, 1) for topic in (json_topic, avro_topic)])
     for topic in (json_topic, avro_topic):
-        made[topic].result(20)
+        made[topic].result(90)
     key = json.dumps({"schema": None, "payload": KEY}).encode()
     for one in (INSERT, DELETE):
         payload = json.dumps({"schema": LEGACY, "payload": envelope(*one)}).encode()
@@ -100,7 +100,7 @@ def test_rows_of_json_and_avro_topics(kafka: Any, unique: Callable[[str], str]) 
     producer.produce(avro_topic, avro_envelope("c", None, row), avro(1, KEY))
     producer.produce(avro_topic, avro_envelope("d", {**row, "v": None}, None), avro(1, KEY))
     producer.produce(avro_topic, None, avro(1, KEY))
-    assert producer.flush(20) == 0
+    assert producer.flush(90) == 0
 
     options = {"delete.handling.mode": "rewrite", "drop.tombstones": "false", "drop.fields.header.name": "gone"}
     found = read(kafka, json_topic, FlatteningConsumer, options, {})

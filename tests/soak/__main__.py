@@ -130,7 +130,7 @@ def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, ki
         try:
             service.start()
             workload.start()
-            until(lambda: service.workers(), 30, "a worker")
+            until(lambda: service.workers(), 90, "a worker")
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 let_pass(draw.uniform(0.5, 4))

@@ -107,7 +107,7 @@ class Following(threading.Thread):
         finally:
             self.opened.set()
 
-    def until(self, expected: Callable[[], Counter[tuple[str, str, int]]], seconds: float = 60) -> None:
+    def until(self, expected: Callable[[], Counter[tuple[str, str, int]]], seconds: float = 180) -> None:
         """Wait until exactly the expected rows were seen."""
 
         def alike() -> bool:
@@ -127,7 +127,7 @@ class Following(threading.Thread):
 
     def finish(self) -> None:
         self._stop_asked.set()
-        self.join(20)
+        self.join(90)
         if self.error is not None:
             raise self.error
 

@@ -159,7 +159,7 @@ def test_what_a_future_tells_of_its_page(connection: Connection) -> None:
             callback=lambda page, future=future, told=told: told.put((page, future._paging_state)),
             errback=lambda error, told=told: told.put(error),
         )
-        page, state = told.get(timeout=30)
+        page, state = told.get(timeout=90)
         assert future._final_result is page
         assert future.has_more_pages == (state is not None)
         assert future.result().paging_state == state

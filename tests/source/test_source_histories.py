@@ -55,7 +55,7 @@ def test_tablets_that_change_in_every_way(scylla: Scylla, session: Session, tabl
     draw = random.Random(seed)
     following = Following(reader(scylla, name, follow=True))
     following.start()
-    following.opened.wait(20)
+    following.opened.wait(90)
     for _ in range(6):
         write(session, name, draw, 60)
         scylla.admin.change_streams(name, random=draw.randrange(1 << 30))
@@ -71,7 +71,7 @@ def test_tablets_that_split(scylla: Scylla, session: Session, table: Table) -> N
     draw = random.Random(11)
     following = Following(reader(scylla, name, follow=True))
     following.start()
-    following.opened.wait(20)
+    following.opened.wait(90)
     for _ in range(2):
         write(session, name, draw, 60)
         scylla.split_tablets(session, name)
@@ -86,7 +86,7 @@ def test_generations_of_vnodes(scylla: Scylla, session: Session, table: Table) -
     draw = random.Random(7)
     following = Following(reader(scylla, name, follow=True))
     following.start()
-    following.opened.wait(20)
+    following.opened.wait(90)
     # On a real server each of them counts from more than a minute later.
     for _ in range(4 if isinstance(scylla, Double) else 1):
         write(session, name, draw, 60)
@@ -116,7 +116,7 @@ def test_nodes_that_lag_and_nodes_that_go_away() -> None:
         draw = random.Random(3)
         following = Following(reader(scylla, name, follow=True))
         following.start()
-        following.opened.wait(20)
+        following.opened.wait(90)
         write(session, name, draw, 40)
         scylla.admin.make_stale(2, behind_ms=60_000)
         scylla.admin.change_streams(name, tablets=8)

@@ -34,7 +34,7 @@ def test_changes_after_the_end_of_a_stream_are_delivered_in_order(
         cluster.write(table, pk, 0)
     following = Following(reader(cluster.server, table, settings=SETTINGS, follow=True))
     following.start()
-    following.opened.wait(30)
+    following.opened.wait(90)
     following.until(lambda: logged(cluster.fresh, table))
     cluster.change(table, tablets)
     with caplog.at_level(logging.WARNING, "connector.source.late_changes"):
@@ -64,7 +64,7 @@ def test_what_would_break_the_order_of_its_key_is_given_up_and_told(
     cluster.write(table, 1, 0)
     following = Following(reader(cluster.server, table, settings=SETTINGS, follow=True))
     following.start()
-    following.opened.wait(30)
+    following.opened.wait(90)
     following.until(lambda: logged(cluster.fresh, table))
     cluster.change(table, False)
     with caplog.at_level(logging.WARNING):
@@ -115,7 +115,7 @@ def test_a_change_of_streams_costs_two_queries_for_each_group(cluster: StaleNode
     cluster.write(table, 1, 0)
     following = Following(reader(cluster.server, table, settings=SETTINGS, follow=True))
     following.start()
-    following.opened.wait(30)
+    following.opened.wait(90)
     following.until(lambda: logged(cluster.fresh, table))
     cluster.server.admin.change_streams(table, replace=True)
     cluster.write(table, 1, 1)

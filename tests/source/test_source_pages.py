@@ -87,7 +87,7 @@ def ask(connection: Connection, statement: Any, host: Any = None) -> Arrived:
 
 
 def taken(arrived: Arrived) -> RawPage:
-    found = arrived.get(timeout=60)
+    found = arrived.get(timeout=90)
     if isinstance(found, Exception):
         raise found
     return found
@@ -202,7 +202,7 @@ def test_a_page_that_was_made_before_the_change_is_read_as_it_was_made(
 
 
 def wait_until_both_fired(admin: AdminClient) -> None:
-    until(lambda: sum(rule["fired"] for rule in admin.request("GET", "/embedded/faults")) == 2, 30, "both requests")
+    until(lambda: sum(rule["fired"] for rule in admin.request("GET", "/embedded/faults")) == 2, 90, "both requests")
 
 
 def test_small_tables_of_the_server(table: AdminClient, opened: Callable[[], Connection]) -> None:
@@ -229,7 +229,7 @@ def test_a_reader_follows_through_an_upgrade_node_by_node(upgrade: tuple[str, st
         )
         following = Following(reader(scylla, "ks.t", follow=True))
         following.start()
-        following.opened.wait(30)
+        following.opened.wait(90)
         for number in range(3):
             for key in range(20):
                 scylla.admin.cql(f"INSERT INTO ks.t (pk, ck, v, p) VALUES ({key}, 1, 'x', {{a: {number}}})")

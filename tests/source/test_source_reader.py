@@ -63,7 +63,7 @@ def test_from_and_until(scylla: Scylla, session: Session, table: Table) -> None:
     name = table(tablets=True)
     insert(session, name, range(10))
     middle = 1 + max(micros(time) for _, time, _ in logged(session, name)) // 1000
-    until(lambda: scylla.now_ms() > middle, 20, "the server's next millisecond")
+    until(lambda: scylla.now_ms() > middle, 90, "the server's next millisecond")
     insert(session, name, range(10, 30))
     with reader(scylla, name, until_ms=middle) as source:
         assert sum(len(batch.rows) for batch in source) == 10
@@ -143,12 +143,12 @@ def test_idle_reading_keeps_to_the_budget(scylla: Scylla, session: Session, tabl
     settings = replace(FAST, max_queries_per_second=40)
     following = Following(reader(scylla, name, settings=settings, follow=True))
     following.start()
-    following.opened.wait(20)
+    following.opened.wait(90)
     connection = following.source._connection
     # What is asked once, at the start, is not what idle reading costs.
-    until(lambda: connection.queries >= 150, 60, lambda: f"query {connection.queries} of 150")
+    until(lambda: connection.queries >= 150, 90, lambda: f"query {connection.queries} of 150")
     before, began = connection.queries, time.monotonic()
-    until(lambda: connection.queries - before >= 160, 60, lambda: f"query {connection.queries - before} of 160")
+    until(lambda: connection.queries - before >= 160, 90, lambda: f"query {connection.queries - before} of 160")
     made, took = connection.queries - before, time.monotonic() - began
     following.finish()
     assert made < took * (40 + 15)
@@ -196,7 +196,7 @@ def test_a_table_that_is_dropped_while_it_is_read(scylla: Scylla, session: Sessi
     insert(session, name, range(5))
     following.until(lambda: logged(session, name))
     session.execute(f"DROP TABLE {name}")
-    following.join(60)
+    following.join(120)
     assert isinstance(following.error, SourceError)
     assert "does not exist" in str(following.error) or "unconfigured table" in str(following.error)
 
@@ -222,7 +222,7 @@ def test_the_command_prints_one_object_a_batch(scylla: Scylla, session: Session,
     # What a command line can say about a server, and what needs a file: a login's password, certificates.
     where = ["--scylla", scylla.address] if scylla.login == Login() else ["--config", str(file)]
     command = [sys.executable, "-m", "connector", "read", name, *where, "--confidence", confidence]
-    done = subprocess.run([*command, "--raw"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*command, "--raw"], capture_output=True, text=True, timeout=180, check=True)
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert [document["changes"][0]["op"] for document in documents] == ["c"] * 3
     assert documents[0]["rows"][0]["cdc$operation"] == 2
@@ -231,10 +231,10 @@ def test_the_command_prints_one_object_a_batch(scylla: Scylla, session: Session,
     assert follow.stdout is not None
     assert [json.loads(follow.stdout.readline())["table_name"] for _ in range(3)] == ["t"] * 3
     follow.send_signal(signal.SIGTERM)
-    assert follow.wait(20) == 0
+    assert follow.wait(90) == 0
     follow.stdout.close()
 
-    missing = subprocess.run([*command[:4], "nowhere.t", *command[5:]], capture_output=True, text=True, timeout=60)
+    missing = subprocess.run([*command[:4], "nowhere.t", *command[5:]], capture_output=True, text=True, timeout=180)
     assert missing.returncode == 1
     assert "Traceback" not in missing.stderr
 

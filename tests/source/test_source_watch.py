@@ -204,7 +204,7 @@ def test_a_reader_loses_patience(scylla: Double, session: Session, table: Table,
     following.until(lambda: logged(session, name))
     fault = scylla.admin.add_fault("read_timeout", pattern=WATCHED)
     try:
-        following.join(60)
+        following.join(120)
     finally:
         scylla.admin.remove_fault(fault)
     assert isinstance(following.error, RetriableSourceError)
@@ -277,5 +277,5 @@ def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: T
     assert "WARNING" in first
     assert "new stream sets are not seen since" in first
     assert last.startswith("error: gave up after ")
-    wrong = subprocess.run([*command, "--patience", "soon"], capture_output=True, text=True, timeout=60, check=False)
+    wrong = subprocess.run([*command, "--patience", "soon"], capture_output=True, text=True, timeout=180, check=False)
     assert wrong.returncode == 2

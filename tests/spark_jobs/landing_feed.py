@@ -14,7 +14,7 @@ def create_topics(servers: str, names: Iterable[str], partitions: int = 2) -> No
     wanted = [NewTopic(name, 1 if name.endswith(".schemas") else partitions, 1) for name in names]
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics(wanted).values():
-        future.result(30)
+        future.result(90)
 
 
 def produce(
@@ -31,7 +31,7 @@ def produce(
     for topic, value in records:
         producer.produce(topic, value=value, key=b"key")
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     if transaction and commit:
         producer.commit_transaction(30)
     elif transaction:

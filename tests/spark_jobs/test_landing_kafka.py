@@ -147,7 +147,7 @@ def test_a_killed_job_loses_and_repeats_nothing(spark: SparkSession, way: Way, t
             land(way.settings(), True, Progress(), session=spark)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(180)
         assert process.stderr is not None
         process.stderr.close()
     rest = way.land(spark).of("ks.t").rows
@@ -172,7 +172,7 @@ def test_a_lease_is_refused_while_held_and_taken_over_from_the_dead(tmp_path: Pa
     with Lease(folder, "job", 60_000), pytest.raises(LandingError, match="another job: land on"):
         Lease(folder, "job", 60_000).acquire()
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait(30)
+    ended.wait(180)
     holder = {"host": os.uname().nodename, "pid": ended.pid, "started": "1", "expires_ms": 9e15}
     assert folder.create("job.7", json.dumps(holder))
     lease = Lease(folder, "job", 60_000)

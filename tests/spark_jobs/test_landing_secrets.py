@@ -79,7 +79,7 @@ def test_secrets_of_spark_are_in_no_command_line(tmp_path: Path) -> None:
     file.write_text(json.dumps(config))
     environ = {**os.environ, "KEY": f"{CANARY}-key ä\\", "MEMORY": "613m", "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM, str(file)]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen.pop("hadoop") == environ["KEY"]

@@ -127,7 +127,7 @@ def test_what_a_jvm_writes_to_stdout_is_not_among_a_commands_results(capfd: pyte
         seen.append(err)
         return "".join(seen) == "Deleted 0 files\n"
 
-    until(said_all, 10)
+    until(said_all)
 
 
 def test_a_table_that_goes_on_is_not_told_as_failed() -> None:

@@ -233,7 +233,7 @@ def test_what_moves_is_no_difference(
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert begun.wait(60)
+        assert begun.wait(180)
         (verdict,) = source.verify(name)
     finally:
         ended.set()

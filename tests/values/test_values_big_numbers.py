@@ -37,10 +37,10 @@ def test_other_texts_are_refused(text: str) -> None:
 
 def test_a_number_of_300_kb_takes_no_squared_time() -> None:
     raw = b"\x01" + random.Random(7).randbytes(300_000)
-    began = time.process_time()
+    began = time.thread_time()
     text = renderer(native("varint"))(raw)
     assert renderer(native("decimal"))(bytes(4) + raw) == text
     assert encode(native("varint"), whole_number(text)) == raw
     assert encode(native("decimal"), decode(native("decimal"), b"\x00\x00\x00\x07" + raw))[4:] == raw
     # Python's own conversions take 9 s for each of these.
-    assert time.process_time() - began < 9
+    assert time.thread_time() - began < 9

@@ -106,7 +106,7 @@ class Service:
             [sys.executable, "-m", "connector", *arguments, str(self.config_file), "--worker", str(self.worker_file)],
             capture_output=True,
             text=True,
-            timeout=60 * patience(),
+            timeout=180 * patience(),
             check=False,
         )
 
@@ -132,7 +132,7 @@ class Service:
                 found += [int(pid) for pid in text.split()]
         return found
 
-    def stop(self, run: subprocess.Popen[bytes], seconds: float = 30) -> int:
+    def stop(self, run: subprocess.Popen[bytes], seconds: float = 90) -> int:
         run.send_signal(signal.SIGTERM)
         status = run.wait(seconds)
         self.runs.remove(run)
@@ -152,12 +152,12 @@ class Service:
             text = self.log
             return int(text.rpartition(marker)[2].split()[0]) if marker in text else None
 
-        return int(until(port, 90, "the HTTP port"))
+        return int(until(port, 90, lambda: f"the HTTP port in {self.log}"))
 
     def get(self, path: str) -> tuple[int, str]:
         request = f"http://127.0.0.1:{self.http_port()}{path}"
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -181,13 +181,13 @@ class Service:
         )
         records: list[dict[str, Any]] = []
         try:
-            metadata = consumer.list_topics(topic, 10).topics[topic]
+            metadata = consumer.list_topics(topic, 60).topics[topic]
             partitions = sorted(metadata.partitions)
             if metadata.error is not None:
                 return []
             consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
             ended: set[int] = set()
-            deadline = time.monotonic() + 60 * patience()
+            deadline = time.monotonic() + 120 * patience()
             while len(ended) < len(partitions):
                 assert time.monotonic() < deadline, f"{topic} could not be read"
                 for message in consumer.consume(1000, 0.1):
@@ -221,7 +221,7 @@ def exactly_once(
     service: Service,
     session: Session,
     table: str,
-    seconds: float = 60,
+    seconds: float = 180,
     gone: Counter[tuple[str, str, int]] | None = None,
 ) -> int:
     """Wait until every row of the log is delivered; then none is doubled and every key is in order. The number.
@@ -289,7 +289,7 @@ class Workload(threading.Thread):
 
     def finish(self) -> int:
         self._stop_asked.set()
-        self.join(30)
+        self.join(90)
         if self.error is not None:
             raise self.error
         return self.written

@@ -42,24 +42,24 @@ def test_late_changes_are_delivered_or_kept_and_told(
             for pk in range(6):
                 nodes.write(table, pk, 1, late=True)
             nodes.write(table, 5, 2)
-            until(lambda: len(connector.delivered(connector.topic(table))) >= 2, 60, "the change in its place")
+            until(lambda: len(connector.delivered(connector.topic(table))) >= 2, 90, "the change in its place")
             # The worker that reads the old streams goes, before anybody has looked at them again.
             assert connector.stop(run) == 0
             connector.start("--http-port", "0")
             until(lambda: len(connector.delivered(dead)) == 1, 90, "the dead letter")
-            until(lambda: len(connector.delivered(connector.topic(table))) == 7, 60, "the late changes")
+            until(lambda: len(connector.delivered(connector.topic(table))) == 7, 90, "the late changes")
             (letter,) = connector.delivered(dead)
             headers = {name: value.decode() for name, value in letter["headers"]}
             assert (
                 "a later change of its partition was delivered already" in headers["__connect.errors.exception.message"]
             )
-            health = until(lambda: json.loads(connector.get("/health")[1])["late_changes"], 20, "word of it")
-            assert health == {table: {"delivered": 5, "dead_letter": 1}}
+            told = {table: {"delivered": 5, "dead_letter": 1}}
+            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, what="word of it")
             page = connector.get("/metrics")[1]
             labels = f'connector="{connector.name}",outcome="delivered",table="{table}",worker="0"'
             assert f"scylla_cdc_late_changes_total{{{labels}}} 5.0" in page
-            told = "after the end of their streams: 1 dead_letter, 5 delivered"
-            until(lambda: told in connector.command("status").stdout, 30, "a status that says so")
+            text = "after the end of their streams: 1 dead_letter, 5 delivered"
+            until(lambda: text in connector.command("status").stdout, what="a status that says so")
             assert "into streams that had ended at" in connector.log
         finally:
             connector.close()

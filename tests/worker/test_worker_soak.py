@@ -54,7 +54,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(
         try:
             service.start()
             workload.start()
-            until(lambda: service.workers(), 30, "a worker")
+            until(lambda: service.workers(), 90, "a worker")
             end = time.monotonic() + CHAOS_SECONDS
             while time.monotonic() < end:
                 let_pass(draw.uniform(0.5, 4))

@@ -150,7 +150,7 @@ def test_cql_without_a_driver(scylla: EmbeddedScylla, keyspace: str) -> None:
 
 
 def answer(server: EmbeddedScylla, method: str, path: str, body: bytes = b"") -> tuple[int, object]:
-    connection = http.client.HTTPConnection(urlsplit(server.api).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(server.api).netloc, timeout=90)
     connection.request(method, path, body)
     response = connection.getresponse()
     content = json.loads(response.read())

@@ -161,7 +161,7 @@ def test_vnodes_under_new_generations_and_nodes(own_scylla: EmbeddedScylla) -> N
 
 
 def test_a_future_set_is_seen_before_it_counts(own_scylla: EmbeddedScylla) -> None:
-    own_scylla.admin.set_ring_delay(2)
+    own_scylla.admin.set_ring_delay(60)
     with session_of(own_scylla) as session:
         session.execute(
             "CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1} "
@@ -174,12 +174,12 @@ def test_a_future_set_is_seen_before_it_counts(own_scylla: EmbeddedScylla) -> No
         stamps = [
             millis(row.timestamp) / 1000 for row in session.execute("SELECT timestamp FROM system.cdc_timestamps")
         ]
-        assert 0 < stamps[0] - time.time() < 9.1
+        assert 0 < stamps[0] - time.time() < 125.1
 
         streams = {row.v: row.cdc_stream_id for row in session.execute("SELECT * FROM ks.t_scylla_cdc_log")}
         assert streams[1] == streams[2]
-        own_scylla.admin.move_clock(10)
-        late = int((time.time() + 10) * 1_000_000)
+        own_scylla.admin.move_clock(130)
+        late = int((time.time() + 130) * 1_000_000)
         session.execute(f"INSERT INTO ks.t (pk, v) VALUES (1, 3) USING TIMESTAMP {late}")
         streams = {row.v: row.cdc_stream_id for row in session.execute("SELECT * FROM ks.t_scylla_cdc_log")}
         assert streams[3] != streams[1]
