@@ -5,29 +5,19 @@ A seed that ever failed stands here by itself; ``python -m tests.simulation.simu
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.simulation.chaos import Roughness
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
-SECONDS = 8.0
-SHARES = 2
+SEEDS = 14
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-def test_every_row_once_and_in_order_whatever_happens(share: int) -> None:
-    """So many seeds as fit into some seconds of processor time."""
-    began, done = time.process_time(), 0
-    for seed in range(share, 10_000, SHARES):
-        outcome = simulate(seed)
-        assert not outcome.faults, f"seed {seed}: {outcome.faults[:5]}"
-        done += 1
-        if time.process_time() - began > SECONDS / SHARES:
-            break
-    assert done >= 3, "too slow to mean anything"
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_row_once_and_in_order_whatever_happens(seed: int) -> None:
+    outcome = simulate(seed)
+    assert not outcome.faults
 
 
 def test_the_same_seed_is_the_same_run() -> None:
