@@ -48,6 +48,11 @@ class AdminClient(Handle):
         groups = self.broker.groups.groups
         return self._answer(lambda: SimpleNamespace(valid=[SimpleNamespace(group_id=name) for name in sorted(groups)]))
 
+    def poll(self, timeout: float = 0) -> int:
+        self.serve()
+        self.scheduler.pass_time(timeout)
+        return 0
+
     def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
         return self.broker.ask(self.broker.metadata, timeout)
 

@@ -46,7 +46,9 @@ class Node:
 
     @property
     def host(self) -> Any:
-        return SimpleNamespace(endpoint=Endpoint(f"10.0.0.{self.number + 1}"), host_id=self.number, node=self)
+        return SimpleNamespace(
+            endpoint=Endpoint(f"10.0.0.{self.number + 1}"), host_id=self.number, is_up=self.up, node=self
+        )
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,13 @@ class SimulatedConnection(Connection):
 
     def hosts(self) -> list[Any]:
         return [node.host for node in self._simulated.nodes if node.up]
+
+    def known_hosts(self) -> list[Any]:
+        return [node.host for node in self._simulated.nodes]
+
+    def require_an_answer(self) -> None:
+        self._scheduler.pass_time(0.005)
+        self._raise_if_away()
 
     def host_count(self) -> int:
         return len(self._simulated.nodes)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS
+from tests.simulation.mutants import MUTANTS, WORLDS
 from tests.simulation.mutation import Mutant, applied
 
 
@@ -17,7 +17,8 @@ def quiet() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.rule)
 def test_a_rule_that_is_taken_out_is_missed(mutant: Mutant) -> None:
-    mutant.killer()
+    if mutant.killer.__name__ != WORLDS:  # what passes without a mutant is `test_simulation_worlds.py`
+        mutant.killer()
     with applied(mutant):
         try:
             mutant.killer()

@@ -15,7 +15,7 @@ import sys
 import threading as real_threading
 import time as real_time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures as real_futures
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -140,18 +140,25 @@ class Future(real_futures.Future):  # type: ignore[type-arg]
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__()
         self._scheduler = scheduler
-        self._tasks: list[Task] = []
-        self.add_done_callback(lambda _: scheduler.wake(self._tasks))
+        self.tasks: list[Task] = []
+        self.add_done_callback(lambda _: scheduler.wake(self.tasks))
 
     def result(self, timeout: float | None = None) -> Any:
-        if not self._scheduler.wait(self.done, self._tasks, timeout):
+        if not self._scheduler.wait(self.done, self.tasks, timeout):
             raise TimeoutError
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        if not self._scheduler.wait(self.done, self._tasks, timeout):
+        if not self._scheduler.wait(self.done, self.tasks, timeout):
             raise TimeoutError
         return super().exception(0)
+
+
+def wait(scheduler: Scheduler, awaited: Sequence[Future], timeout: float | None = None) -> Any:
+    """In place of `concurrent.futures.wait`, for one future: whether it is among those that are done."""
+    (future,) = awaited
+    done = scheduler.wait(future.done, future.tasks, timeout)
+    return SimpleNamespace(done={future} if done else set(), not_done=set() if done else {future})
 
 
 class Pool:
@@ -232,6 +239,7 @@ def substitutes(scheduler: Scheduler) -> Mapping[int, Any]:
         id(real_secrets): SimpleNamespace(
             token_hex=lambda size: f"{scheduler.random.getrandbits(8 * size):0{2 * size}x}"
         ),
+        id(real_futures.wait): lambda awaited, timeout=None: wait(scheduler, awaited, timeout),
         id(real_futures.Future): lambda: Future(scheduler),
         id(real_futures.ThreadPoolExecutor): lambda *a, **given: Pool(scheduler, *a, **given),
     }
