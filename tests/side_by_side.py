@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PORTIONS = {
     # So much that two processes end with Spark at about the same time.
-    "some of spark": ("tests/spark_jobs/test_landing_verify.py",),
+    "some of spark": ("tests/spark_jobs/test_landing_verify.py", "tests/spark_jobs/test_landing_backfill.py"),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
 }
