@@ -58,6 +58,7 @@ def output_options(converter: ConverterConfig, format_: str = "legacy", preimage
         names=Names("bench"),
         key_converter=converter,
         value_converter=converter,
+        header_converter=ConverterConfig("simple"),
         transforms=(),
     )
 
