@@ -14,5 +14,8 @@ def is_gone(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except ProcessLookupError:
+        # It ended between the opening and the reading.
+        return True
     except FileNotFoundError:
         return os.path.isdir("/proc/self")
