@@ -126,14 +126,15 @@ def test_a_follower_that_was_away_for_long_begins_anew(world: World) -> None:
         seen.extend((entry.slot, entry.value["read_to"]) for entry in follower.poll() if entry.value)
 
     until(lambda: len(follower.caught_up) == SLOTS, step=step)
-    assert seen == [(0, 2), (1, 2)], "of each key the newest, once the slot was read to its end"
+    # Which slot's answer comes first is the broker's business.
+    assert sorted(seen) == [(0, 2), (1, 2)], "of each key the newest, once the slot was read to its end"
     now += 20
     step()
     assert len(follower.caught_up) == SLOTS
     now += 31
     assert follower.poll() == [] and not follower.caught_up & {0, 1}, "what is known may have holes"
     until(lambda: len(follower.caught_up) == SLOTS, step=step)
-    assert seen == [(0, 2), (1, 2)] * 2
+    assert sorted(seen) == sorted([(0, 2), (1, 2)] * 2)
     follower.start_anew()
     assert not follower.caught_up
     until(lambda: len(follower.caught_up) == SLOTS, step=step)
