@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from connector.errors import CdcError, ConfigurationError
 from connector.secrets import filtered, scrub
 from spark_jobs.config import Settings, described_tables, load_settings
-from spark_jobs.session import needing_spark, require_class, start_session
+from spark_jobs.session import needing_spark, require_class, require_spark, start_session
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
 from spark_jobs.tables import job_lease, open_sink
 
@@ -86,8 +86,8 @@ def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress
         landing.retry_at = None
         landing.stream.start(once)
     except Exception as error:
-        with needing_spark(landing.stream.session):
-            pass
+        # A table that fails is tried again; without Spark no table can be.
+        require_spark(landing.stream.session)
         _failed(landing, str(error) if isinstance(error, CdcError) else one_line(error), once, settings, progress)
 
 

@@ -205,8 +205,13 @@ def needing_spark(session: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        if (why := why_ended(session)) is not None:
-            raise LandingError(f"{why}; start it again: landing goes on where it stood")
+        require_spark(session)
+
+
+def require_spark(session: SparkSession) -> None:
+    """Raises the error that says why Spark has ended, if it has."""
+    if (why := why_ended(session)) is not None:
+        raise LandingError(f"{why}; start it again: landing goes on where it stood")
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
