@@ -30,10 +30,10 @@ class TokenBucket:
             self._tokens -= 1.0
             return True
 
-    def charge(self, now: float) -> None:
-        """Take a token that may not be there yet."""
+    def charge(self) -> None:
+        """Take a token that may not be there yet. Only the owner fills the bucket: a driver's thread that was paused
+        would bring a time that has passed, and what was filled since would be filled again."""
         with self._lock:
-            self._fill(now)
             self._tokens -= 1.0
 
     def wait(self, now: float) -> float:

@@ -238,7 +238,7 @@ class LogReader:
             event = PageRead(running.request, page, running.number, last=running.ended)
         self._sink(event)
         if ask:
-            self._bucket.charge(self._clock())
+            self._bucket.charge()
             self._ask(running)
 
     def _failed(self, running: _Running, error: SourceError) -> None:

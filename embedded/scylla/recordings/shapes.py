@@ -15,6 +15,8 @@ from embedded.scylla.recordings.comparison import paired
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 # "2026/11/22 13:46:02.928270000": the digits differ, how many there are does not.
 _MOMENT = re.compile(r"current server time: [0-9/]+ [0-9:.]+")
+# What is left of a waiting time depends on how long the statements before took.
+_LEFT_TO_WAIT = re.compile(r"(?<=Please retry after )\d+(?= seconds)")
 _HOST_ERROR = re.compile(r"<Host: [^>]*>: (.*?)(?=, <Host: |\}\)\Z)", re.DOTALL)
 # Columns whose values are times or made anew for each answer.
 _MADE_ANEW = re.compile(r"(?:writetime|ttl|system\.(?:now|uuid|current\w+)|totimestamp|todate|tounixtimestamp)\(", re.I)
@@ -72,7 +74,7 @@ def message_shape(message: str) -> str:
         # One node or several: what they say is the answer, how many were asked is not.
         message = "; ".join(sorted(set(_HOST_ERROR.findall(message)))) or message
     message = _MOMENT.sub(lambda match: re.sub(r"\d", "0", match[0]), message)
-    return _UUID.sub("<uuid>", message)
+    return _UUID.sub("<uuid>", _LEFT_TO_WAIT.sub("#", message))
 
 
 def value_shape(value: Any) -> Any:

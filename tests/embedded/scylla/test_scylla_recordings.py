@@ -276,6 +276,10 @@ def test_the_machine_is_no_difference() -> None:
     left = shaped("127.0.0.1:9542", "43dd79b2-e67b-11f1-a425-94349d6f459b")
     assert left == shaped("10.0.0.1:9042", "00000000-e67b-11f1-a425-94349d6f459b")
     assert left["message"] == '<Error from server: code=0000 message="for table <uuid>.">'
+    waits = [
+        answer_shape({"error": "InvalidRequest", "message": f"Please retry after {left} seconds"}) for left in (4, 5)
+    ]
+    assert waits[0] == waits[1] != answer_shape({"error": "InvalidRequest", "message": "Please retry after it"})
     columns = ["pk", "writetime(v)"]
     same = [answer_shape({"columns": columns, "rows": [[1, at]]}) for at in (1795355162945683, 1795355256429292)]
     assert same[0] == same[1] != answer_shape({"columns": columns, "rows": [[2, 1795355162945683]]})
