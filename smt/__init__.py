@@ -4,12 +4,14 @@ transform = build_transform("extract-new-state", {"add.fields": "op,source.ts_us
 row = transform(Record("shop.orders", key={"id": 1}, value=envelope))    # None where the record is dropped
 """
 
+from smt.chain import build_chain
 from smt.connect.java_regex import java_pattern
 from smt.connect.name_adjustment import name_adjuster
 from smt.connect.numbers import java_text
 from smt.connect.predicates import PREDICATES, build_predicate, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
+from smt.json_text import json_text, unwrap, wrap
 from smt.record import Header, Place, Record, Schema
 from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_type
 
@@ -26,12 +28,16 @@ __all__ = [
     "SmtOptionError",
     "SmtRecordError",
     "Transform",
+    "build_chain",
     "build_predicate",
     "build_transform",
     "chosen",
     "java_pattern",
     "java_text",
+    "json_text",
     "name_adjuster",
     "simple_text",
     "transform_type",
+    "unwrap",
+    "wrap",
 ]

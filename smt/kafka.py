@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smt.avro_schema import connect_schema
 from smt.errors import SmtError, SmtRecordError
+from smt.json_text import header_value
 from smt.record import Record, Schema
 from smt.transform import Transform
 
@@ -125,7 +126,7 @@ class FlatteningConsumer:
         try:
             key_schema, key = self._key(message.key())
             value_schema, value = self._value(message.value())
-            headers = [(name, _header(part)) for name, part in message.headers() or ()]
+            headers = [(name, header_value(part)) for name, part in message.headers() or ()]
             return self._apply(Record(message.topic(), key, value, headers, key_schema, value_schema))
         except DecodeError as error:
             raise DecodeError(f"{place}: {error}") from None
@@ -146,19 +147,6 @@ def _caching(decode: Decode) -> Decode:
         return schemas.setdefault(json.dumps(schema), schema), payload
 
     return decoded
-
-
-def _header(data: bytes | None) -> Any:
-    """A header as Connect's SimpleHeaderConverter writes it: a list of names, or a text."""
-    if data is None:
-        return None
-    text = data.decode("utf-8", "replace")
-    if text.startswith("["):
-        try:
-            return json.loads(text)
-        except (RecursionError, ValueError):
-            return [item.strip().strip('"') for item in text.strip("[]").split(",") if item.strip()]
-    return text
 
 
 def _raise_unless_end(error: Any) -> None:

@@ -1,11 +1,10 @@
-"""The same flattening as Spark Column expressions, without Python code per row.
+"""The transforms in Spark: the flattening as Column expressions, without Python code per row, and any chain over JSON.
 
     flat = extract_new_state(decoded, {"delete.tombstone.handling.mode": "rewrite"})
+    renamed = transform_records(of_kafka, {"transforms": "r", "transforms.r.type": "ReplaceField$Value", …})
 
-In: a DataFrame with the columns ``value`` (the envelope as a struct, of ``from_json`` or ``from_avro``), ``key`` (a
-struct), and ``topic`` and ``headers`` as Spark's Kafka source gives them, where they matter. Out: the rows that
-``build_transform`` gives for the same records: ``value`` is the row, null for a tombstone; dropped records are gone,
-and so are records of other kinds (heartbeats), for which the result's schema has no place.
+In: DataFrames with the columns of Spark's Kafka source. Out: the rows that ``build_transform`` and ``build_chain`` give
+for the same records.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from smt.envelope import DELETED, REMEDY
 from smt.errors import OptionProblem, SmtOptionError
 from smt.options import ExtractOptions, FieldReference, parse_extract_options
+from smt.record import Place
+from smt.rows import RowTransform
 from smt.transform import FLATTEN, SAFE_EXTRACT, transform_type
 
 if TYPE_CHECKING:
@@ -33,13 +34,16 @@ def extract_new_state(
     type_name: str = "ScyllaExtractNewRecordState",
     as_json: bool = False,
 ) -> DataFrame:
-    """``df`` with its envelopes flattened.
+    """``df`` with its envelopes flattened: ``value`` is the row, null for a tombstone; dropped records are gone.
 
+    ``value`` is the envelope as a struct, of ``from_json`` or ``from_avro``, ``key`` a struct; ``topic`` and
+    ``headers`` count where there are any. Records of other kinds (heartbeats) are dropped: the result's schema has no
+    place for them.
     ``as_json``: ``value`` becomes a JSON text, in which fields may be left out.
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
-        raise SmtOptionError([OptionProblem("", f"{FLATTEN} keeps the envelope", "flatten_columns")])
+        raise SmtOptionError([OptionProblem("", f"{FLATTEN} keeps the envelope", "transform_records")])
     parsed = parse_extract_options(options or {}, safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and not as_json:
         raise SmtOptionError([OptionProblem("untouched.fields", _NO_OMIT, "null")])
@@ -48,6 +52,54 @@ def extract_new_state(
 
 #: Headers as Spark's Kafka source and sink have them.
 _HEADERS = "array<struct<key:string,value:binary>>"
+_TRANSFORMED = "transformed_record"
+
+
+def transform_records(df: DataFrame, properties: Mapping[str, str]) -> DataFrame:
+    """``df`` after the chain that these lines of a connector's file name: ``transforms…``, ``predicates…``.
+
+    ``key`` and ``value`` are JSON, with schemas or without, as bytes or texts; structs are taken as the JSON that
+    ``to_json`` makes of them. ``headers``, ``topic``, ``partition``, ``offset`` and ``timestamp`` count where there are
+    any. The result has the same columns, and ``key`` and ``headers``: dropped records are gone, structs are texts,
+    bytes stay bytes. Python works on each row; a record that cannot be transformed fails the query.
+    """
+    from pyspark.sql import functions as f
+
+    apply = RowTransform(properties)
+    kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    for name in ("key", "value"):
+        if kinds.get(name, "string") not in ("binary", "string") and not kinds[name].startswith("struct"):
+            raise SmtOptionError(
+                [OptionProblem("", f"the column {name} is a {kinds[name]}", "JSON, as bytes or a text")]
+            )
+    if "value" not in kinds:
+        raise SmtOptionError([OptionProblem("", "the DataFrame has no column value", "those of Spark's Kafka source")])
+
+    def given(name: str, kind: str) -> Column:
+        if name not in kinds:
+            return f.lit(None).cast(kind)
+        if kinds[name].startswith("struct"):
+            return f.to_json(name, {"ignoreNullFields": "false"})
+        if kinds[name] == "timestamp":
+            return f.unix_millis(name)
+        return f.col(name).cast(kind)
+
+    def row(topic: Any, key: Any, value: Any, headers: Any, partition: Any, offset: Any, timestamp: Any) -> Any:
+        return apply(topic or "", key, value, headers, Place(partition, timestamp, offset))
+
+    # Not deterministic for Spark, which else works once for the filter and once for each column.
+    work = f.udf(row, f"struct<topic:string,key:string,value:string,headers:{_HEADERS}>").asNondeterministic()
+    kept = {"topic": "string", "key": "string", "value": "string", "headers": _HEADERS}
+    rest = {"partition": "int", "offset": "bigint", "timestamp": "bigint"}
+    done = df.withColumn(_TRANSFORMED, work(*(given(name, kind) for name, kind in (kept | rest).items())))
+
+    def result(name: str) -> Column:
+        part = f.col(_TRANSFORMED)[name]
+        return (part.cast("binary") if kinds.get(name) == "binary" else part).alias(name)
+
+    chosen = [result(name) if name in kept else f.col(name) for name in kinds]
+    chosen += [result(name) for name in ("headers", "key") if name not in kinds]
+    return done.filter(f.col(_TRANSFORMED).isNotNull()).select(*chosen)
 
 
 class _Extraction:

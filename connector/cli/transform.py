@@ -112,7 +112,7 @@ def _problems(error: SmtOptionError, place: str) -> list[Problem]:
 
 def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tuple[bool, bool]]:
     """The record of a line, and whether its key and its value came with their schemas around them."""
-    from smt import Place, Record
+    from smt import Place, Record, unwrap
 
     def fail(reason: str) -> CdcError:
         return CdcError(f"line {number} of stdin {reason}")
@@ -137,8 +137,8 @@ def _read(line: str, number: int, schemas: dict[str, Any]) -> tuple[Record, tupl
     topic = given.get("topic") or ""
     if not isinstance(headers, dict) or not isinstance(topic, str):
         raise fail("is no record: topic is a text and headers are an object")
-    key_schema, key, key_wrapped = _unwrap(given.get("key"), schemas)
-    value_schema, value, value_wrapped = _unwrap(given.get("value"), schemas)
+    key_schema, key, key_wrapped = unwrap(given.get("key"), schemas)
+    value_schema, value, value_wrapped = unwrap(given.get("value"), schemas)
     place = Place(*(given.get(name) for name in _PLACE))
     if any(part is not None and type(part) is not int for part in place):
         raise fail("is no record: partition, timestamp and offset are whole numbers")
@@ -151,39 +151,18 @@ def _known(place: Place) -> list[bool]:
     return [part is not None for part in place]
 
 
-def _unwrap(part: Any, schemas: dict[str, Any]) -> tuple[Any, Any, bool]:
-    """Schema, payload, and whether there was a wrapping. Equal schemas become one object: plans are kept for each."""
-    if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:
-        return None, part, False
-    schema = part["schema"]
-    if schema is None:
-        return None, part["payload"], True
-    if not isinstance(schema, dict):
-        return None, part, False
-    return schemas.setdefault(json.dumps(schema), schema), part["payload"], True
-
-
 def _line(record: Record, wrapped: tuple[bool, bool]) -> str:
-    def wrap(schema: Any, payload: Any, was_wrapped: bool) -> Any:
-        if schema is None and (payload is None or not was_wrapped):
-            return payload
-        return {"schema": schema, "payload": payload}
+    from smt import json_text, wrap
 
     place = record.place._asdict() if record.place is not None else {}
-    return (
-        json.dumps(
-            {
-                "topic": record.topic,
-                "key": wrap(record.key_schema, record.key, wrapped[0]),
-                "value": wrap(record.value_schema, record.value, wrapped[1]),
-                "headers": dict(record.headers),
-                **{name: part for name, part in place.items() if part is not None},
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        + "\n"
-    )
+    line = {
+        "topic": record.topic,
+        "key": wrap(record.key_schema, record.key, wrapped[0]),
+        "value": wrap(record.value_schema, record.value, wrapped[1]),
+        "headers": dict(record.headers),
+        **{name: part for name, part in place.items() if part is not None},
+    }
+    return json_text(line) + "\n"
 
 
 COMMAND = TransformCommand()

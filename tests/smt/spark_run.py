@@ -1,8 +1,10 @@
 """Runs the Spark expressions over records given on stdin, in a process of its own: a session cannot be shared with
 tests that need other settings.
 
-In: JSON `{"records": [[topic, key, value, headers]…], "cases": [[type, options, as_json]…]}`. Out: JSON, one list of
-results for each case: `[number of the record, topic, value, headers]`.
+In: JSON `{"records": [[topic, key, value, headers]…], "cases": [[type, options, as_json]…], "chains": [[properties,
+records as texts]…]}`. Out: JSON `{"cases": …, "chains": …}`, one list of results for each case, `[number of the record,
+topic, value, headers]`, and the rows of all chains together, `[number of the chain, of the record, topic, key, value,
+headers]`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import reduce
 from typing import Any
 
 from spark_jobs.jvm.java import find_java
@@ -63,8 +66,36 @@ def main() -> None:
             headers = [[header["key"], header["value"] and header["value"].decode()] for header in row["headers"]]
             found.append([row["n"], row["topic"], value, headers])
         results.append(found)
-    json.dump(results, sys.stdout)
+    json.dump({"cases": results, "chains": _chains(spark, given["chains"])}, sys.stdout)
     spark.stop()
+
+
+def _chains(spark: Any, chains: list[Any]) -> list[Any]:
+    """All of them in one job. Times and offsets are what `InsertField` shows."""
+    from smt.spark import transform_records
+
+    schema = (
+        "chain int, n int, topic string, key binary, value binary, headers array<struct<key: string, value: binary>>, "
+        "partition int, millis bigint, offset bigint"
+    )
+    parts = []
+    for number, (properties, records) in enumerate(chains):
+        rows = [
+            (number, n, topic, *(part and part.encode() for part in (key, value)), _bytes(headers), *place)
+            for n, (topic, key, value, headers, place) in enumerate(records)
+        ]
+        df = spark.createDataFrame(rows, schema).coalesce(1).selectExpr("*", "timestamp_millis(millis) as timestamp")
+        parts.append(transform_records(df, properties).drop("millis", "timestamp"))
+    found = []
+    for row in reduce(lambda one, two: one.union(two), parts).collect():
+        key, value = (None if row[name] is None else row[name].decode() for name in ("key", "value"))
+        headers = [[header["key"], header["value"] and header["value"].decode()] for header in row["headers"]]
+        found.append([row["chain"], row["n"], row["topic"], key, value, headers])
+    return sorted(found, key=lambda each: each[:2])
+
+
+def _bytes(headers: list[Any]) -> list[Any]:
+    return [(name, None if text is None else text.encode()) for name, text in headers]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The Spark expressions give the rows of the pure function, for random records and every option they share."""
+"""Spark gives the rows of the pure functions: for random records and every option that the expressions share, and for
+chains over the records of which Java's answers are recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from smt import Record, SmtOptionError, build_transform
+from smt import Place, Record, SmtOptionError, build_transform
+from smt.rows import RowTransform
+from tests.smt.connect.recorded import read
+from tests.smt.connect.test_smt_chain import lines_of, row_of
 from tests.smt.records import JAVA
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +74,7 @@ def test_spark_gives_the_rows_of_the_pure_function() -> None:
     order = {
         "records": [[one.topic, one.key, one.value, one.headers] for one in records],
         "cases": CASES,
+        "chains": [[lines, [_plain(row) for row in rows]] for lines, rows in CHAINS],
     }
     done = subprocess.run(
         [sys.executable, "-m", "tests.smt.spark_run"],
@@ -80,7 +85,14 @@ def test_spark_gives_the_rows_of_the_pure_function() -> None:
         timeout=280,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    for (type_name, options, as_json), results in zip(CASES, json.loads(done.stdout), strict=True):
+    found = json.loads(done.stdout)
+    assert found["chains"] == [
+        [number, n, *_plain((*made, None))[:4]]
+        for number, (lines, rows) in enumerate(CHAINS)
+        for n, row in enumerate(rows)
+        if (made := RowTransform(lines)(*row)) is not None
+    ]
+    for (type_name, options, as_json), results in zip(CASES, found["cases"], strict=True):
         transform = build_transform(type_name, options)
         expected = [
             expectation(number, found, options, as_json)
@@ -94,6 +106,42 @@ def test_spark_gives_the_rows_of_the_pure_function() -> None:
         assert got == expected, (type_name, options)
 
 
+def chains() -> list[tuple[dict[str, str], list[Any]]]:
+    """Recorded cases in which Java answers each record, and what the place of a record gives."""
+    found: list[tuple[dict[str, str], list[Any]]] = []
+    for file in ("chains", "ReplaceField", "HeaderFrom", "ByLogicalTableRouter"):
+        answered = [
+            case
+            for case, java in read(file)
+            if isinstance(java, list) and all("error" not in one for one in java) and len(case["records"]) > 1
+        ]
+        longest = max(answered, key=lambda case: len(case["chain"]))
+        found.append((lines_of(longest), [row_of(given) for given in longest["records"]]))
+    dropping = {
+        "transforms": "at,stones",
+        "transforms.at.type": "InsertField$Value",
+        "transforms.at.timestamp.field": "when",
+        "transforms.at.offset.field": "offset",
+        "transforms.stones.type": "Filter",
+        "transforms.stones.predicate": "isStone",
+        "predicates": "isStone",
+        "predicates.isStone.type": "RecordIsTombstone",
+    }
+    place = Place(3, 1700000000123, 42)
+    rows: list[Any] = [("t", None, '{"a":"ä"}', [("h", b"x"), ("n", None)], place), ("t", "1", None, [], place)]
+    return [*found, (dropping, rows)]
+
+
+def _plain(row: Any) -> list[Any]:
+    """A row as JSON can hold it."""
+    topic, key, value, headers, place = row
+    texts = [[name, None if data is None else data.decode()] for name, data in headers]
+    return [topic, key, value, texts, place and list(place)]
+
+
+CHAINS = chains()
+
+
 def expectation(number: int, record: Record, options: dict[str, str], as_json: bool) -> list[Any]:
     value = record.value
     if value is not None and not as_json:
@@ -105,9 +153,11 @@ def expectation(number: int, record: Record, options: dict[str, str], as_json: b
 
 
 def test_what_spark_cannot_do_is_refused_before_it_starts() -> None:
-    from smt.spark import extract_new_state
+    from smt.spark import extract_new_state, transform_records
 
     with pytest.raises(SmtOptionError, match="as_json"):
         extract_new_state(None, type_name=SAFE)  # type: ignore[arg-type]
     with pytest.raises(SmtOptionError):
         extract_new_state(None, type_name="ScyllaFlattenColumns")  # type: ignore[arg-type]
+    with pytest.raises(SmtOptionError, match=r"transforms\.x\.type"):
+        transform_records(None, {"transforms": "x"})  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""A chain of transforms as a connector's file names it, for whoever reads its topics.
+
+    chain = build_chain({"transforms": "key,flat", "transforms.key.type": "ValueToKey", …})
+
+In: the lines ``transforms…`` and ``predicates…`` of a connector's file; its other lines do no harm. Out: one
+``Transform``, or ``SmtOptionError`` with all that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from smt.connect.options import MISSING
+from smt.connect.predicates import Predicate, build_predicate, chosen
+from smt.errors import OptionProblem, SmtOptionError, nearest
+from smt.record import Record
+from smt.transform import DEBEZIUM_EXTRACT, EXTRACT, FLATTEN, SAFE_EXTRACT, TYPES, Transform, build_transform
+
+#: What every step may have besides its own options.
+_OF_A_STEP: Final = ("type", "predicate", "negate", "plugin.version")
+_READ_IMAGES: Final = frozenset((EXTRACT, SAFE_EXTRACT, FLATTEN, DEBEZIUM_EXTRACT))
+
+
+def build_chain(properties: Mapping[str, str]) -> Transform:
+    """All steps, one after the other, as one transform."""
+    problems: list[OptionProblem] = []
+    predicates = _predicates(properties, problems)
+    steps = [
+        step
+        for alias in _aliases("transforms", properties, problems)
+        if (step := _step(alias, properties, predicates, problems)) is not None
+    ]
+    if problems:
+        raise SmtOptionError(problems)
+    losses = tuple(f"transform {step.type}: {loss}" for step in steps for loss in step.losses)
+    return Transform("chain", _one_after_the_other(tuple(step.apply for step in steps)), losses)
+
+
+def _one_after_the_other(steps: tuple[Callable[[Record], Record | None], ...]) -> Callable[[Record], Record | None]:
+    def apply(record: Record) -> Record | None:
+        current: Record | None = record
+        for step in steps:
+            if current is None:
+                return None
+            current = step(current)
+        return current
+
+    return apply
+
+
+def _aliases(what: str, properties: Mapping[str, str], problems: list[OptionProblem]) -> list[str]:
+    """The names that a list holds; options of one that it does not name would be ignored in silence."""
+    listed = [alias.strip() for alias in properties.get(what, "").split(",") if alias.strip()]
+    problems += [
+        OptionProblem(what, f"'{alias}' is named twice", None, properties[what])
+        for alias in sorted({alias for alias in listed if listed.count(alias) > 1})
+    ]
+    for name in properties:
+        if name.startswith(f"{what}.") and (alias := name.split(".")[1]) not in listed:
+            close = nearest(alias, listed)
+            hint = f"did you mean {close}?" if close else f"add {alias} to {what}"
+            problems.append(OptionProblem(name, f"`{what}` names no '{alias}'", hint))
+    return list(dict.fromkeys(listed))
+
+
+def _options(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """What a step or a predicate is given, without what every one may have."""
+    own = {name[len(prefix) :]: text for name, text in properties.items() if name.startswith(prefix)}
+    return {name: text for name, text in own.items() if name not in _OF_A_STEP}
+
+
+def _predicates(properties: Mapping[str, str], problems: list[OptionProblem]) -> dict[str, Predicate | None]:
+    """By their names; None for one that is wrong, which its problem says."""
+    found: dict[str, Predicate | None] = {}
+    for alias in _aliases("predicates", properties, problems):
+        prefix = f"predicates.{alias}."
+        found[alias] = None
+        try:
+            found[alias] = build_predicate(properties.get(f"{prefix}type", ""), _options(prefix, properties))
+        except SmtOptionError as error:
+            problems += _named(prefix, error)
+    return found
+
+
+def _step(
+    alias: str,
+    properties: Mapping[str, str],
+    predicates: Mapping[str, Predicate | None],
+    problems: list[OptionProblem],
+) -> Transform | None:
+    prefix = f"transforms.{alias}."
+    type_name = properties.get(f"{prefix}type", "").strip()
+    if not type_name:
+        problems.append(OptionProblem(f"{prefix}type", MISSING))
+        return None
+    named = properties.get(f"{prefix}predicate", "").strip()
+    if named and named not in predicates:
+        problems.append(OptionProblem(f"{prefix}predicate", "`predicates` names no such predicate", None, named))
+    negate = properties.get(f"{prefix}negate", "false").strip().lower()
+    if negate not in ("true", "false"):
+        problems.append(OptionProblem(f"{prefix}negate", "Must be true or false", None, negate))
+    options = _of_the_connector(TYPES.get(type_name), properties) | _options(prefix, properties)
+    try:
+        built = build_transform(type_name, options)
+    except SmtOptionError as error:
+        problems += _named(prefix, error)
+        return None
+    condition = predicates.get(named)
+    if condition is None:
+        return built
+    return Transform(built.type, chosen(built.apply, condition, negate == "true"), built.losses)
+
+
+def _of_the_connector(kind: str | None, properties: Mapping[str, str]) -> dict[str, str]:
+    """What transforms of images take from the connector's own lines, as in the connector."""
+    options = {}
+    if kind == SAFE_EXTRACT and "cdc.output.format" in properties:
+        options["cdc.output.format"] = properties["cdc.output.format"]
+    if kind in _READ_IMAGES and properties.get("scylla.compatibility", "").strip() == "strict":
+        options["compatibility"] = "strict"
+    return options
+
+
+def _named(prefix: str, error: SmtOptionError) -> list[OptionProblem]:
+    return [
+        OptionProblem(prefix + (one.option or "type"), one.problem, one.suggestion, one.value) for one in error.problems
+    ]

@@ -1,0 +1,56 @@
+"""Keys and values as JSON texts, with their schemas around them or without, and headers as bytes.
+
+In: what JSON gave, or a header's bytes. Out: schema, payload and whether there was a wrapping; and the way back.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from smt.record import Schema
+
+
+class Part(NamedTuple):
+    """A key or a value; ``wrapped``: it came as ``{"schema": …, "payload": …}``."""
+
+    schema: Schema | None
+    payload: Any
+    wrapped: bool
+
+
+def unwrap(part: Any, schemas: dict[str, Schema]) -> Part:
+    """What a JSON value holds. Equal schemas become one object of ``schemas``: transforms keep plans for each."""
+    if not isinstance(part, dict) or part.keys() != {"schema", "payload"}:
+        return Part(None, part, False)
+    schema = part["schema"]
+    if schema is None:
+        return Part(None, part["payload"], True)
+    if not isinstance(schema, dict):
+        return Part(None, part, False)
+    return Part(schemas.setdefault(json.dumps(schema), schema), part["payload"], True)
+
+
+def wrap(schema: Schema | None, payload: Any, was_wrapped: bool) -> Any:
+    """The JSON value of a key or value; one without a schema is wrapped if it was before."""
+    if schema is None and (payload is None or not was_wrapped):
+        return payload
+    return {"schema": schema, "payload": payload}
+
+
+def json_text(value: Any) -> str:
+    """Without blanks, characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def header_value(data: bytes | None) -> Any:
+    """A header as Connect's SimpleHeaderConverter writes it: a list of names, or a text."""
+    if data is None:
+        return None
+    text = data.decode("utf-8", "replace")
+    if text.startswith("["):
+        try:
+            return json.loads(text)
+        except (RecursionError, ValueError):
+            return [item.strip().strip('"') for item in text.strip("[]").split(",") if item.strip()]
+    return text
