@@ -24,8 +24,11 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "1500m",
-        # Plans are many and small here: compiling them well costs more than they do.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+        # Plans are many and small here: compiling them well costs more than they do. Without the compiler that does,
+        # Java keeps 48 MiB for what is compiled: less than a session of many tests needs, the rest runs interpreted.
+        "spark.driver.extraJavaOptions": (
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
+        ),
         "spark.jars": ",".join(map(str, [*resolve("spark"), *resolve("iceberg")])),
         "warehouse": str(tmp_path_factory.mktemp("session")),
     }
