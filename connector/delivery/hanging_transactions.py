@@ -9,14 +9,17 @@ after a crash does that to its own partitions. The last stable offset of such a 
 read_committed readers see nothing behind it, no slot in it can be restored, and the next marker of the same producer,
 be it a commit, would speak for the hanging transaction as well. Only the same producer id can end it, by another
 transaction that touches the partition.
+
+How it was to end is known for slots: the name that their last entry carries stands in the group's offsets, and in other
+slots, if the transaction was committed. Then it is committed again.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -24,10 +27,10 @@ from confluent_kafka.admin import AdminClient
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
 from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
-from connector.delivery.records import OutgoingRecord, decode_offsets_entry
+from connector.delivery.records import OutgoingRecord, commit_name, decode_offsets_entry, owner_of
 from connector.delivery.topic_reader import read_topic
 from connector.delivery.topics import topic_partitions
-from connector.errors import DeliveryError, RetriableDeliveryError, UnknownOutcome
+from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ PATIENCE_SECONDS = 3.0
 # Behind the hanging transaction of one owner there may be another one's.
 ROUNDS = 5
 PAUSE_SECONDS = 0.1
+GROUP_SECONDS = 10.0
 
 Place = tuple[str, int]
 
@@ -60,9 +64,10 @@ def end_hanging_transactions(
 ) -> None:
     """End what the coordinator forgot of the former owners of ``producers``, which have just been started.
 
-    What such an owner left is aborted, unless one of its later words in the offsets topic is committed: records that
-    stand before a committed position belong to a commit that lost its marker here, and aborting them would lose them.
-    That is told, and left to a human.
+    What such an owner left in a slot is committed if another slot or the group's offsets say that this transaction was,
+    else aborted. What it left in a data topic is aborted, unless one of its later words in the offsets topic is
+    committed: records that stand before a committed position belong to a commit that lost its marker here, and aborting
+    them would lose them. To commit them takes another record: that is told, and left to a human.
     """
     try:
         _end_hanging(clients, where, producers, deadline, cancelled)
@@ -70,6 +75,17 @@ def end_hanging_transactions(
         raise translated(caught.args[0], "looking for transactions left open") from None
     except TimeoutError:
         raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
+
+
+@dataclass
+class _Words:
+    """What is committed: each owner's newest entry in any slot, as its timestamp, and names of transactions."""
+
+    newest: dict[str, int] = field(default_factory=dict)
+    commits: set[str] = field(default_factory=set)
+
+    def heard(self, owner: str, timestamp: int) -> None:
+        self.newest[owner] = max(self.newest.get(owner, 0), timestamp)
 
 
 def _end_hanging(
@@ -84,31 +100,52 @@ def _end_hanging(
         standing = _standing(admin, where, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
         if not standing:
             return
-        last_words = _last_words(clients, admin, where)
-        open_records = _first_open_records(clients, where.group, standing, deadline)
+        words = _words(clients, admin, where)
+        left_open = _open_records(clients, where, standing, deadline)
+        # Where a commit lost its marker in a slot: all that it left there, by its owner.
+        lost_commits: dict[str, list[Message]] = {}
+        for (topic, _number), messages in left_open.items():
+            name = commit_name(messages[-1].headers())
+            if topic == where.offsets_topic and name in words.commits:
+                owner = owner_of(name)
+                lost_commits.setdefault(owner, []).extend(messages)
+                # Its records in data topics belong to that commit.
+                words.heard(owner, messages[-1].timestamp()[1])
+        places = {_place(message) for messages in lost_commits.values() for message in messages}
         ended = False
         for producer in producers:
-            word = last_words.get(producer.transactional_id, 0)
-            records = [
-                OutgoingRecord(topic, message.key(), message.value(), partition=partition)
-                for (topic, partition), message in open_records.items()
-                if topic == where.offsets_topic or message.timestamp()[1] > word
-            ]
-            if records:
-                _abort_again(clients, producer, where, records, deadline)
+            owner = producer.transactional_id
+            if owner in lost_commits:
+                _commit_again(clients, producer, where, lost_commits[owner], deadline)
                 ended = True
+                log.warning("committed a hanging transaction again in %s", _listed(standing, places))
+            aborted = [
+                messages[0]
+                for (topic, number), messages in left_open.items()
+                if (topic, number) not in places
+                if topic == where.offsets_topic or messages[0].timestamp()[1] > words.newest.get(owner, 0)
+            ]
+            if aborted:
+                _abort_again(clients, producer, where, aborted, deadline)
+                ended = True
+                log.warning(
+                    "aborted possible hanging transactions again in %s", _listed(standing, map(_place, aborted))
+                )
         if not ended:
             break
-        log.warning("aborted possible hanging transactions again in %s", _listed(standing))
     log.warning(
         "read_committed consumers of %s are blocked by an open transaction; if this persists, "
         "see kafka-transactions.sh find-hanging",
-        _listed(standing),
+        _listed(standing, standing),
     )
 
 
-def _listed(standing: Mapping[Place, int]) -> str:
-    return ", ".join(f"{topic} [{partition}] at {offset}" for (topic, partition), offset in sorted(standing.items()))
+def _place(message: Message) -> Place:
+    return message.topic() or "", message.partition() or 0
+
+
+def _listed(standing: Mapping[Place, int], places: Iterable[Place]) -> str:
+    return ", ".join(f"{topic} [{number}] at {standing[topic, number]}" for topic, number in sorted(set(places)))
 
 
 def _standing(admin: AdminClient, where: Field, deadline: float, cancelled: Callable[[], bool]) -> dict[Place, int]:
@@ -128,11 +165,11 @@ def _standing(admin: AdminClient, where: Field, deadline: float, cancelled: Call
         time.sleep(PAUSE_SECONDS)
 
 
-def _last_words(clients: KafkaClients, admin: AdminClient, where: Field) -> dict[str, int]:
-    """Each owner's newest committed record in any slot, as its timestamp. Positions are their slot's owner's."""
+def _words(clients: KafkaClients, admin: AdminClient, where: Field) -> _Words:
+    """Positions are their slot's owner's."""
     slots = topic_partitions(admin)[where.offsets_topic]
     owners: dict[int, str] = {}
-    words: dict[str, int] = {}
+    words = _Words()
     for record in read_topic(clients, where.offsets_topic, slots, where.group, READ_COMMITTED):
         entry = decode_offsets_entry(
             where.connector, record.partition, record.key, record.value, where.offsets_topic, record.offset
@@ -143,16 +180,26 @@ def _last_words(clients: KafkaClients, admin: AdminClient, where: Field) -> dict
             owners[entry.slot] = entry.owner
         owner = owners.get(entry.slot)
         if owner is not None:
-            words[owner] = max(words.get(owner, 0), record.timestamp)
+            words.heard(owner, record.timestamp)
+        if name := commit_name(record.headers):
+            words.commits.add(name)
+    # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
+    asking = clients.consumer(where.group, READ_UNCOMMITTED)
+    try:
+        places = [TopicPartition(where.offsets_topic, slot) for slot in range(slots)]
+        told = asking.committed(places, timeout=GROUP_SECONDS)
+        words.commits.update(place.metadata for place in told if place.error is None and place.metadata)
+    finally:
+        asking.close()
     return words
 
 
-def _first_open_records(
-    clients: KafkaClients, group: str, standing: Mapping[Place, int], deadline: float
-) -> dict[Place, Message]:
-    """The record at which each partition stands."""
-    found: dict[Place, Message] = {}
-    reader = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
+def _open_records(
+    clients: KafkaClients, where: Field, standing: Mapping[Place, int], deadline: float
+) -> dict[Place, list[Message]]:
+    """The record at which each partition stands; of a slot all that one transaction left there, up to its name."""
+    found: dict[Place, list[Message]] = {}
+    reader = clients.consumer(where.group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
     try:
         reader.assign([TopicPartition(topic, number, offset) for (topic, number), offset in standing.items()])
         waiting = set(standing)
@@ -162,40 +209,69 @@ def _first_open_records(
             message = reader.poll(PAUSE_SECONDS)
             if message is None:
                 continue
-            error, place = message.error(), (message.topic() or "", message.partition())
+            error, place = message.error(), _place(message)
             if error is not None and isinstance(translated(error, ""), RetriableDeliveryError):
                 continue
-            if error is None:
-                found.setdefault(place, message)
-            waiting.discard(place)
+            if place in waiting and error is None:
+                found.setdefault(place, []).append(message)
+            if error is not None or place[0] != where.offsets_topic or commit_name(message.headers()):
+                waiting.discard(place)
     finally:
         reader.close()
     return found
 
 
-def _abort_again(
-    clients: KafkaClients,
-    producer: TransactionalProducer,
-    where: Field,
-    records: Collection[OutgoingRecord],
-    deadline: float,
-) -> None:
-    """A transaction of the same producer in the same partitions, and its abort: the marker speaks for both.
+def _repeated(messages: Iterable[Message]) -> list[OutgoingRecord]:
+    """The same once more: who reads uncommitted data sees nothing that was not there before."""
+    return [
+        OutgoingRecord(
+            *(message.topic() or "", message.key(), message.value()),
+            headers=message.headers() or (),
+            partition=message.partition(),
+        )
+        for message in messages
+    ]
 
-    Its records are those that are open already: who reads uncommitted data sees nothing that was not there before.
-    """
-    # Of no member: the broker takes that for somebody who does not know the group's rounds, as old producers do not.
-    stranger = clients.consumer(where.group, READ_COMMITTED)
+
+def _commit_again(
+    clients: KafkaClients, producer: TransactionalProducer, where: Field, entries: Sequence[Message], deadline: float
+) -> None:
+    """A transaction of the same producer with the same entries: its marker speaks for both. Who reads them twice reads
+    the same positions twice."""
+    producer.begin()
+    producer.produce_all(_repeated(entries))
+    producer.flush(deadline)
+    try:
+        _tell_group(clients, producer, where, commit_name(entries[-1].headers()) or "")
+    except (ProducerFenced, UnknownOutcome):
+        raise
+    except DeliveryError as error:
+        log.debug("committing a hanging transaction of %s: %s", producer.transactional_id, error)
+    producer.commit()
+
+
+def _abort_again(
+    clients: KafkaClients, producer: TransactionalProducer, where: Field, records: Sequence[Message], deadline: float
+) -> None:
+    """A transaction of the same producer in the same partitions, and its abort: the marker speaks for both."""
     producer.begin()
     try:
-        producer.produce_all(list(records))
+        producer.produce_all(_repeated(records))
         producer.flush(deadline)
-        # What the owner told the group in that transaction is pending for ever as well.
-        producer.send_offsets([TopicPartition(where.offsets_topic, 0, 0)], stranger.consumer_group_metadata())
+        _tell_group(clients, producer, where, "")
     except UnknownOutcome:
         raise
     except DeliveryError as error:
         log.debug("ending a hanging transaction of %s: %s", producer.transactional_id, error)
+    producer.abort()
+
+
+def _tell_group(clients: KafkaClients, producer: TransactionalProducer, where: Field, name: str) -> None:
+    """What the owner told the group in that transaction is pending for ever as well."""
+    # Of no member: the broker takes that for somebody who does not know the group's rounds, as old producers do not.
+    stranger = clients.consumer(where.group, READ_COMMITTED)
+    try:
+        offsets = [TopicPartition(where.offsets_topic, 0, 0, metadata=name)]
+        producer.send_offsets(offsets, stranger.consumer_group_metadata())
     finally:
         stranger.close()
-    producer.abort()

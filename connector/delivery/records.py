@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,9 @@ _OTHER = re.compile(rb'\["[^"\\\x00-\x1f]*",')
 _ODD = re.compile(rb"[\s\\]")
 #: So many other connectors of a shared topic are told by their first bytes alone.
 _REMEMBERED = 100
+
+#: The header that names the transaction of an offsets entry, at the last entry of each slot in it.
+COMMIT_HEADER = "commit"
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
 
@@ -77,6 +81,23 @@ def record_size(record: KafkaRecord) -> int:
     if headers:
         size += sum(len(name) + len(text or b"") + 10 for name, text in headers)
     return size
+
+
+def commit_name(headers: Headers | None) -> str | None:
+    """The transaction that an entry of the offsets topic says it belongs to."""
+    for name, value in headers or ():
+        if name == COMMIT_HEADER and value is not None:
+            return value.decode(errors="replace")
+    return None
+
+
+def name_of_commit(owner: str) -> str:
+    """A new one. Of the owner's transactional id and what no other transaction has."""
+    return f"{uuid.uuid4().hex} {owner}"
+
+
+def owner_of(commit: str) -> str:
+    return commit.partition(" ")[2]
 
 
 def compact_json(value: object) -> bytes:

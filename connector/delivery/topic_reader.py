@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
+from connector.delivery.records import Headers
 from connector.errors import RetriableDeliveryError
 
 POLL_SECONDS = 0.2
@@ -25,6 +26,7 @@ class StoredRecord(NamedTuple):
     value: bytes | None
     timestamp: int
     offset: int
+    headers: Headers = ()
 
 
 def read_topic(
@@ -47,7 +49,12 @@ def read_topic(
                 continue
             if message.error() is None:
                 yield StoredRecord(
-                    message.partition(), message.key(), message.value(), message.timestamp()[1], message.offset()
+                    message.partition(),
+                    message.key(),
+                    message.value(),
+                    message.timestamp()[1],
+                    message.offset(),
+                    message.headers() or (),
                 )
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 waiting.discard(message.partition())

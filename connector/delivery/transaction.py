@@ -19,7 +19,15 @@ from confluent_kafka import TopicPartition
 from connector.delivery.clients import KafkaClients
 from connector.delivery.hanging_transactions import Field, end_hanging_transactions
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
-from connector.delivery.records import KafkaRecord, compact_json, encode_offsets_key, record_size
+from connector.delivery.records import (
+    COMMIT_HEADER,
+    KafkaRecord,
+    OutgoingRecord,
+    compact_json,
+    encode_offsets_key,
+    name_of_commit,
+    record_size,
+)
 from connector.errors import (
     DeliveryError,
     LostClaim,
@@ -79,6 +87,7 @@ class Delivery:
         self._plain: ReportingProducer | None = None
         self._opened_at: float | None = None
         self._member_at_begin = ""
+        self._name = ""
         self._touched: set[int] = set()
         self.bytes = 0
         self.records = 0
@@ -183,6 +192,9 @@ class Delivery:
            from a member that was replaced, and a slot that is not named is not protected;
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
 
+        The last entry of each slot and the group's offsets carry one name: where the end of the transaction is missing
+        in a slot and stands in one of the other places, it is known what the end was (`hanging_transactions`).
+
         ``slots``: further slots that have something in this transaction. ``by``: when the brokers must have all of it,
         on this object's clock; otherwise TooLate, and it is to be aborted.
         """
@@ -193,18 +205,13 @@ class Delivery:
         try:
             if self._plain is not None:
                 self._plain.flush(deadline)
-            for entry in entries:
-                producer.produce_to(
-                    self.settings.offsets_topic,
-                    entry.slot,
-                    encode_offsets_key(self.settings.connector, entry.key),
-                    None if entry.value is None else compact_json(entry.value),
-                )
+            producer.produce_all(self._records(entries))
             producer.flush(deadline)
             if by is not None and self._clock() >= by:
                 raise TooLate("the brokers had it too late to be in front of what other workers deliver")
             if named:
-                offsets = [TopicPartition(self.settings.offsets_topic, slot, 0) for slot in sorted(named)]
+                topic, name = self.settings.offsets_topic, self._name
+                offsets = [TopicPartition(topic, slot, 0, metadata=name) for slot in sorted(named)]
                 # Taken before the last look at it: of a worker that was thrown out during the flush they name no
                 # member at all, and a broker believes those.
                 membership = self._membership.metadata()
@@ -241,6 +248,20 @@ class Delivery:
             # Thrown out, and perhaps back in: others may have read, and moved, our slots meanwhile.
             raise LostClaim("membership changed since the transaction began")
 
+    def _records(self, entries: Sequence[OffsetsEntry]) -> list[OutgoingRecord]:
+        last = {entry.slot: at for at, entry in enumerate(entries)}
+        named = ((COMMIT_HEADER, self._name.encode()),)
+        return [
+            OutgoingRecord(
+                self.settings.offsets_topic,
+                encode_offsets_key(self.settings.connector, entry.key),
+                None if entry.value is None else compact_json(entry.value),
+                headers=named if last[entry.slot] == at else (),
+                partition=entry.slot,
+            )
+            for at, entry in enumerate(entries)
+        ]
+
     def _own(self) -> dict[str, Any]:
         # A batch of records must fit the smallest topic's limit, or all of its records are refused together.
         return {"batch_size": self.settings.batch_size} if self.settings.batch_size else {}
@@ -250,6 +271,7 @@ class Delivery:
         if self._opened_at is None:
             self._member_at_begin = self._membership.member_id
             self._producer.begin()
+            self._name = name_of_commit(self.settings.transactional_id)
             self._opened_at = self._clock()
         return self._producer
 
@@ -267,6 +289,6 @@ class Delivery:
 
     def _forget(self) -> None:
         self._opened_at = None
-        self._member_at_begin = ""
+        self._member_at_begin = self._name = ""
         self._touched.clear()
         self.bytes = self.records = 0

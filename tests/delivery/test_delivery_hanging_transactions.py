@@ -53,6 +53,10 @@ def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
     broker.restart()
 
 
+def position(slot: int, read_to: int) -> OffsetsEntry:
+    return OffsetsEntry(slot, {"keyspace_name": "ks", "table_name": "t", "slot": slot, "group": 1}, {"read_to": read_to})
+
+
 def transactions(world: World) -> set[int]:
     """The states of all transactions, as the coordinator's own log has them."""
     newest = dict(world.read("__transaction_state", READ_UNCOMMITTED))
@@ -142,3 +146,36 @@ def test_a_commit_that_was_forgotten_is_never_aborted(
     assert [entry.owner for entry in slots[0].entries] == ["dead"]
     assert "kafka-transactions.sh" in caplog.text
     assert world.read(world.data, READ_UNCOMMITTED) == [(b"a", b"data")]
+
+
+def test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
+    """Its records are committed: without their position they would be delivered again."""
+    world, broker = crashed
+    membership, _ = world.member("w", session_timeout_ms=10_000)
+    delivery = world.delivery(membership, "w")
+    delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
+    delivery.commit([position(0, 5), position(0, 7), mark(0, "w"), position(1, 9), mark(1, "w")])
+    membership.close()
+    forget_markers(world, broker, world.offsets)
+    slots = restored(world)
+    assert [entry.value for entry in slots[0].entries] == [position(0, 7).value, mark(0, "w").value]
+    assert [entry.value for entry in slots[1].entries] == [position(1, 9).value, mark(1, "w").value]
+    assert world.read(world.data) == [(b"a", b"data")]
+
+
+def test_an_abort_that_was_forgotten_in_a_slot_stays_one(crashed: tuple[World, EmbeddedKafka]) -> None:
+    """Not even a later commit of the same worker says that this one was committed, too."""
+    world, broker = crashed
+    membership, _ = world.member("w", session_timeout_ms=10_000)
+    delivery = world.delivery(membership, "w")
+    delivery.commit([mark(1, "w")])
+    delivery.add(0, [])
+    delivery.add(0, delivery._records([position(0, 5), mark(0, "w")]))
+    assert delivery._producer is not None
+    delivery._producer.flush(time.monotonic() + 60)
+    delivery.abort()
+    membership.close()
+    forget_markers(world, broker, world.offsets)
+    transaction(world, "w", b"b", mark(2, "w")).commit()
+    slots = restored(world)
+    assert [slot for slot, found in slots.items() if found.entries] == [1, 2]

@@ -41,6 +41,7 @@ class Chaos:
             "orderly stop": self._stop,
             "broker away": self._broker_away,
             "broker crash": self._broker_crash,
+            "power loss": self._power_loss,
             "leader moves": self._leader_moves,
             "coordinator moves": self._coordinator_moves,
             "lost answers": self._lost_answers,
@@ -141,6 +142,12 @@ class Chaos:
 
     def _broker_crash(self) -> None:
         self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True)
+
+    def _power_loss(self) -> None:
+        """The brokers and every worker at once: commits are decided, and some slots never hear of it."""
+        for worker in list(self._service.living):
+            self._service.kill(worker)
+        self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True, with_producers=True)
 
     def _leader_moves(self) -> None:
         broker = self._service.broker

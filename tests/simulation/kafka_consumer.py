@@ -168,7 +168,13 @@ class Consumer(Handle):
             left = max(0.0, deadline - self.scheduler.now)
             unstable = self.broker.ask(lambda: self.broker.groups.unstable(self._group, slots), left, coordinator=True)
             if not unstable or not self._committed:
-                return [TopicPartition(each.topic, each.partition, -1001) for each in partitions]
+                stored = self.broker.groups.group(self._group).committed
+                return [
+                    TopicPartition(each.topic, each.partition, 0, metadata=stored[each.partition])
+                    if each.partition in stored
+                    else TopicPartition(each.topic, each.partition, -1001)
+                    for each in partitions
+                ]
             if self.scheduler.now >= deadline:
                 raise failure(KafkaError._TIMED_OUT, "unstable offsets", retriable=True)
             self.scheduler.pass_time(0.05)

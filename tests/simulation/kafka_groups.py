@@ -37,14 +37,16 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
-    """``pending``: offsets of transactions that are not decided, by producer."""
+    """``pending``: offsets of transactions that are not decided, by producer; of each slot, and of the committed ones,
+    the metadata."""
 
     name: str
     partitions: int = 0
     generation: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     preparing: bool = False
-    pending: dict[int, set[int]] = field(default_factory=dict)
+    pending: dict[int, dict[int, str]] = field(default_factory=dict)
+    committed: dict[int, str] = field(default_factory=dict)
     round: int = 0
 
 
@@ -120,7 +122,7 @@ class Groups:
 
     # -- offsets in transactions -------------------------------------------------------------------------------
 
-    def offsets(self, name: str, member_id: str, generation: int, producer: int, slots: set[int]) -> int | None:
+    def offsets(self, name: str, member_id: str, generation: int, producer: int, slots: dict[int, str]) -> int | None:
         """TxnOffsetCommit. An empty member id is that of a client that knows no generations."""
         group = self.group(name)
         if member_id or generation >= 0:
@@ -128,14 +130,16 @@ class Groups:
                 return int(KafkaError.UNKNOWN_MEMBER_ID)
             if generation != group.generation:
                 return int(KafkaError.ILLEGAL_GENERATION)
-        group.pending.setdefault(producer, set()).update(slots)
+        group.pending.setdefault(producer, {}).update(slots)
         return None
 
     def settle(self, name: str, producer: int, commit: bool) -> None:
-        self.group(name).pending.pop(producer, None)
+        decided = self.group(name).pending.pop(producer, {})
+        if commit:
+            self.group(name).committed.update(decided)
 
     def unstable(self, name: str, slots: set[int]) -> bool:
-        return any(pending & slots for pending in self.group(name).pending.values())
+        return any(pending.keys() & slots for pending in self.group(name).pending.values())
 
     def away(self, until: float) -> None:
         """Nobody is thrown out for the coordinator's own absence."""

@@ -133,7 +133,7 @@ class Producer(Handle):
     ) -> None:
         self._check()
         deadline = self.scheduler.now + timeout
-        slots = {each.partition for each in offsets}
+        slots = {each.partition: each.metadata or "" for each in offsets}
         name = self._id
         assert name is not None
 

@@ -48,8 +48,11 @@ class Transactions:
         self.ids: dict[str, Registered] = {}
         self._producers = 0
         self.marker_seconds = 0.02
-        # A crash in which markers are lost: those of aborts that are due meanwhile are left out.
+        # A crash in which markers are lost: those of aborts that are due meanwhile are left out. Where producers crashed
+        # with it, those of commits in ``positions_topic``, too, once the group has been told.
         self.forgetting: Callable[[], bool] = lambda: False
+        self.forgetting_commits = False
+        self.positions_topic = ""
         self.forgotten = 0
         self.commits = 0
         self.timeouts = 0
@@ -139,7 +142,7 @@ class Transactions:
         place = (partition.topic, partition.number)
 
         def write() -> None:
-            if self._forgets(found):
+            if self._forgets(found, partition):
                 self.forgotten += 1
             elif partition.available_at > self._scheduler.now:
                 self._scheduler.later(partition.available_at - self._scheduler.now + self._delay(), write)
@@ -162,9 +165,12 @@ class Transactions:
 
         self._scheduler.later(self._delay(), write)
 
-    def _forgets(self, found: Registered) -> bool:
-        # A commit that lost a part of its markers is beyond repair by a client: it is told, and left to a human.
-        return not found.commit and self.forgetting()
+    def _forgets(self, found: Registered, partition: Partition | None = None) -> bool:
+        if found.commit:
+            slot = partition is not None and partition.topic == self.positions_topic
+            # A commit that lost another marker is beyond repair by a client: it is told, and left to a human.
+            return self.forgetting() and self.forgetting_commits and slot and not found.groups
+        return self.forgetting()
 
     def _finish(self, found: Registered) -> None:
         if found.phase is Phase.ENDING and not found.partitions and not found.groups:

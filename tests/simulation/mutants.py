@@ -209,9 +209,30 @@ DELIVERY = [
     Mutant(
         "what was left open is aborted again",
         HANGING,
-        "            if records:\n",
-        "            if not records:\n",
+        "            if aborted:\n",
+        "            if not aborted:\n",
         again(hanging.test_an_abort_that_was_forgotten_is_made_up_for),
+    ),
+    Mutant(
+        "a commit that was forgotten in a slot is committed again",
+        HANGING,
+        "            if owner in lost_commits:\n",
+        "            if owner not in lost_commits and False:\n",
+        again(hanging.test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for),
+    ),
+    Mutant(
+        "only what is known to be committed is committed again",
+        HANGING,
+        "            if topic == where.offsets_topic and name in words.commits:\n",
+        "            if topic == where.offsets_topic and name:\n",
+        again(hanging.test_an_abort_that_was_forgotten_in_a_slot_stays_one),
+    ),
+    Mutant(
+        "the group is told the transaction's name",
+        TRANSACTION,
+        "offsets = [TopicPartition(topic, slot, 0, metadata=name) for slot in sorted(named)]",
+        "offsets = [TopicPartition(topic, slot, 0) for slot in sorted(named)]",
+        again(hanging.test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for),
     ),
     Mutant(
         "a follower believes no prefix",
