@@ -54,7 +54,9 @@ def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
 
 
 def position(slot: int, read_to: int) -> OffsetsEntry:
-    return OffsetsEntry(slot, {"keyspace_name": "ks", "table_name": "t", "slot": slot, "group": 1}, {"read_to": read_to})
+    return OffsetsEntry(
+        slot, {"keyspace_name": "ks", "table_name": "t", "slot": slot, "group": 1}, {"read_to": read_to}
+    )
 
 
 def transactions(world: World) -> set[int]:

@@ -48,8 +48,8 @@ class Transactions:
         self.ids: dict[str, Registered] = {}
         self._producers = 0
         self.marker_seconds = 0.02
-        # A crash in which markers are lost: those of aborts that are due meanwhile are left out. Where producers crashed
-        # with it, those of commits in ``positions_topic``, too, once the group has been told.
+        # A crash in which markers are lost: those of aborts that are due meanwhile are left out. Where producers
+        # crashed with it, those of commits in ``positions_topic``, too, once the group has been told.
         self.forgetting: Callable[[], bool] = lambda: False
         self.forgetting_commits = False
         self.positions_topic = ""
