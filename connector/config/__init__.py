@@ -16,7 +16,7 @@ from connector.config.connector_config import (
     OutputConfig,
     ReadingConfig,
 )
-from connector.config.converters import URLS, ConverterConfig, RegistryConfig, without_logins
+from connector.config.converters import ConverterConfig, NameMode
 from connector.config.document import Document, Source, read_documents
 from connector.config.files import read_json
 from connector.config.findings import Findings
@@ -64,6 +64,7 @@ from connector.config.properties import (
     parse_table_names,
 )
 from connector.config.references import provider_names, resolve_references
+from connector.config.registry import URLS, OauthLogin, RegistryConfig, without_logins
 from connector.config.rules import check_connection
 from connector.config.secret import Secret, is_secret_name, learn
 from connector.config.source_config import SourceConfig
@@ -101,7 +102,9 @@ __all__ = [
     "Kind",
     "Line",
     "Migrated",
+    "NameMode",
     "Names",
+    "OauthLogin",
     "OutputConfig",
     "OutputFormat",
     "Part",

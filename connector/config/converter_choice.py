@@ -5,6 +5,8 @@ In: both documents. Out: the three converters in force and the worker's two, Non
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from connector.config.converters import (
@@ -21,6 +23,7 @@ from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.misspelt import misspelt
 from connector.config.properties import Effect, Invalid
+from connector.config.registry import objections
 from connector.config.secret import learn
 from connector.suggestions import nearest
 
@@ -45,12 +48,12 @@ def choose_converters(
     for which in ("key", "value", "header"):
         named = f"{which}.converter"
         if named in connector.texts:
-            chosen = _read(which, connector, findings)
+            chosen = _read(which, connector, worker.texts, findings)
             in_force.append(chosen)
             # The worker's is not used: what is wrong with it does not matter, as in Kafka Connect.
-            of_worker.append(_read(which, worker, Findings()) or chosen)
+            of_worker.append(_read(which, worker, worker.texts, Findings()) or chosen)
             continue
-        own = _read(which, worker, findings)
+        own = _read(which, worker, worker.texts, findings)
         of_worker.append(own)
         in_force.append(own)
         for name in connector.texts:
@@ -63,7 +66,18 @@ def choose_converters(
     return in_force[0], in_force[1], in_force[2], of_worker[0], of_worker[1]
 
 
-def _read(which: str, document: Document, findings: Findings) -> Chosen:
+def with_name_modes(chosen: Chosen, values: Mapping[str, Any]) -> Chosen:
+    """With the connector's modes of adjusting names, which Java's connector does not look at."""
+    if chosen is None or chosen.kind != "avro" or values["scylla.compatibility"] == "strict":
+        return chosen
+    return replace(
+        chosen,
+        field_names=values["field.name.adjustment.mode"],
+        schema_names=values["schema.name.adjustment.mode"],
+    )
+
+
+def _read(which: str, document: Document, inherited: Mapping[str, str], findings: Findings) -> Chosen:
     named = f"{which}.converter"
     before = len(findings.problems)
     if named in document.broken:
@@ -89,7 +103,7 @@ def _read(which: str, document: Document, findings: Findings) -> Chosen:
             continue
         try:
             values[one.name] = one.kind.parse(text)
-            if one.name.endswith("subject.name.strategy"):
+            if one.name in ("key.subject.name.strategy", "value.subject.name.strategy"):
                 subject_strategy(text)
         except Invalid as invalid:
             findings.problem(document, name, invalid.problem, invalid.suggestion, secret=one.secret)
@@ -99,9 +113,11 @@ def _read(which: str, document: Document, findings: Findings) -> Chosen:
     for one in set(declared.values()):
         if one.required and not given.get(one.name, "").strip():
             findings.problem(document, f"{named}.{one.name}", one.required, "http://127.0.0.1:8081")
-    _check_login(named, given, document, findings)
+    if kind == "avro":
+        for wrong in objections(given, inherited):
+            findings.problem(document, f"{named}.{wrong.option}", wrong.problem, wrong.suggestion, secret=wrong.secret)
     broken = any(f"{named}.{option}" in document.broken for option in given)
-    return build_converter(kind, which, values) if len(findings.problems) == before and not broken else None
+    return build_converter(kind, which, values, inherited) if len(findings.problems) == before and not broken else None
 
 
 def _kind(which: str, text: str | None) -> ConverterKind:
@@ -124,33 +140,3 @@ def _unknown_option(document: Document, name: str, option: str, kind: str, known
     if secret:
         learn(name, document.texts[name], secret=True)
     findings.problem(document, name, "Unknown option of the converter", hint, secret=secret, known=False)
-
-
-def _check_login(named: str, given: dict[str, str], document: Document, findings: Findings) -> None:
-    source = given.get("basic.auth.credentials.source", "").strip().upper()
-    info = given.get("basic.auth.user.info", given.get("schema.registry.basic.auth.user.info"))
-    if source == "USER_INFO" and not info:
-        findings.problem(
-            document,
-            f"{named}.basic.auth.user.info",
-            "Is needed by basic.auth.credentials.source=USER_INFO",
-            "user:password",
-        )
-    elif source == "SASL_INHERIT":
-        findings.problem(
-            document,
-            f"{named}.basic.auth.credentials.source",
-            "SASL_INHERIT is not supported",
-            "USER_INFO with basic.auth.user.info",
-        )
-    elif info and ":" not in info:
-        findings.problem(document, f"{named}.basic.auth.user.info", "Must hold a colon", "user:password", secret=True)
-    token = given.get("bearer.auth.token", "").strip()
-    if any(not "!" <= character <= "~" for character in token):
-        text = "Holds a line break, a blank or another character that no HTTP header can carry"
-        findings.problem(document, f"{named}.bearer.auth.token", text, secret=True)
-    token_source = given.get("bearer.auth.credentials.source", "").strip().upper()
-    if token_source == "STATIC_TOKEN" and not given.get("bearer.auth.token"):
-        findings.problem(
-            document, f"{named}.bearer.auth.token", "Is needed by bearer.auth.credentials.source=STATIC_TOKEN"
-        )

@@ -5,13 +5,12 @@ In: the properties ``<which>.converter`` and ``<which>.converter.*`` as text. Ou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
 from connector.config.properties import (
     BOOLEAN,
-    PASSWORD,
     STRING,
     Effect,
     Invalid,
@@ -22,13 +21,13 @@ from connector.config.properties import (
     one_of,
     without_effect,
 )
-from connector.config.secret import Secret
-from connector.config.tls import TlsConfig
+from connector.config.registry import REGISTRY_OPTIONS, RegistryConfig, registry_of
 from connector.suggestions import did_you_mean
 
 JSON_CLASS = "org.apache.kafka.connect.json.JsonConverter"
 AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
 
+NameMode = Literal["none", "avro", "avro_unicode"]
 ConverterKind = Literal[
     "json", "avro", "string", "integer", "long", "short", "double", "float", "boolean", "bytes", "simple"
 ]
@@ -71,29 +70,6 @@ _HEADER_NAMES: dict[str, ConverterKind] = {
     "simple": "simple",
     **{name: kind for name, kind in _NAMES.items() if kind != "avro"},
 }
-
-
-def _urls(text: str) -> tuple[str, ...]:
-    urls = tuple(item.strip().rstrip("/") for item in text.split(",") if item.strip())
-    if not urls and text.strip():
-        raise Invalid("Names no address", "http://127.0.0.1:8081")
-    for url in urls:
-        if "@" in url.rpartition("//")[2].partition("/")[2].partition("?")[0]:
-            raise Invalid("Has an @ after a slash", "in a password write / as %2F, ? as %3F, # as %23 and @ as %40")
-        if not _is_address(url):
-            raise Invalid("Must be a list of http or https addresses", "http://127.0.0.1:8081")
-    return urls
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # no number, or brackets that do not close
-        return False
-
-
-URLS = Kind("list of URLs", _urls)
 
 
 def _short(class_name: str) -> str:
@@ -155,45 +131,7 @@ AVRO_OPTIONS = Section(
     "AvroConverter",
     f"`{AVRO_CLASS}`, `AvroConverter` or `avro`. The options follow `key.converter.` or `value.converter.`.",
     (
-        Property(
-            "schema.registry.url",
-            URLS,
-            "Schema Registry; several addresses are tried in turn.",
-            required='Missing required configuration "schema.registry.url" which has no default value',
-        ),
-        Property(
-            "basic.auth.credentials.source",
-            one_of("URL", "USER_INFO", "SASL_INHERIT"),
-            "Where to find user and password: in the URL or in `basic.auth.user.info`.",
-            default="URL",
-        ),
-        Property(
-            "basic.auth.user.info",
-            PASSWORD,
-            "`user:password`.",
-            aliases=("schema.registry.basic.auth.user.info",),
-        ),
-        Property(
-            "bearer.auth.credentials.source",
-            one_of("STATIC_TOKEN", "USER_INFO"),
-            "`STATIC_TOKEN` takes `bearer.auth.token`.",
-        ),
-        Property("bearer.auth.token", PASSWORD, "Token sent with each request."),
-        Property("schema.registry.ssl.truststore.location", STRING, "Trusted certificates: JKS, PKCS12 or PEM."),
-        Property("schema.registry.ssl.truststore.password", PASSWORD, "Its password."),
-        Property("schema.registry.ssl.keystore.location", STRING, "Client certificate and key: JKS, PKCS12 or PEM."),
-        Property("schema.registry.ssl.keystore.password", PASSWORD, "Its password."),
-        Property("schema.registry.ssl.key.password", PASSWORD, "Password of the key, if it has its own."),
-        Property(
-            "schema.registry.ssl.endpoint.identification.algorithm",
-            STRING,
-            "`https` checks the host name, empty does not.",
-            default="https",
-        ),
-        *without_effect(
-            "the type of a store is detected by its content",
-            ("schema.registry.ssl.truststore.type", "schema.registry.ssl.keystore.type"),
-        ),
+        *REGISTRY_OPTIONS,
         Property("auto.register.schemas", BOOLEAN, "Whether new schemas are registered.", default=True),
         Property(
             "use.latest.version",
@@ -240,11 +178,29 @@ AVRO_OPTIONS = Section(
             ),
             BOOLEAN,
         ),
-        *without_effect("schemas are compared by the registry", ("latest.compatibility.strict",), BOOLEAN),
-        *without_effect("connections are kept open", ("max.schemas.per.subject",), integer(0)),
+        *without_effect(
+            "schemas are compared by the registry",
+            ("latest.compatibility.strict", "id.compatibility.strict"),
+            BOOLEAN,
+        ),
+        *without_effect(
+            "no class of Java's stands behind a record",
+            ("avro.reflection.allow.null", "avro.use.logical.type.converters", "avro.remove.java.properties"),
+            BOOLEAN,
+        ),
+        *without_effect(
+            "schemas of records refer to no other subject", ("reference.subject.name.strategy", "reference.lookup.only")
+        ),
         *without_effect(
             "schemas are built once for each version of a table",
-            ("latest.cache.size", "latest.cache.ttl.sec"),
+            (
+                "latest.cache.size",
+                "latest.cache.ttl.sec",
+                "missing.cache.size",
+                "missing.id.cache.ttl.sec",
+                "missing.schema.cache.ttl.sec",
+                "max.schemas.per.subject",
+            ),
             integer(-1),
         ),
     ),
@@ -255,19 +211,6 @@ _STRATEGIES: dict[str, Literal["topic", "record", "topic-record"]] = {
     "RecordNameStrategy": "record",
     "TopicRecordNameStrategy": "topic-record",
 }
-
-
-_CHECKED = TlsConfig(enabled=True, check_host=True)
-
-
-@dataclass(frozen=True, slots=True)
-class RegistryConfig:
-    """How a Schema Registry is reached; ``tls`` counts for its https URLs."""
-
-    urls: tuple[str, ...]
-    user_info: Secret | None = None
-    token: Secret | None = None
-    tls: TlsConfig = _CHECKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +228,9 @@ class ConverterConfig:
     subject_strategy: Literal["topic", "record", "topic-record"] = "topic"
     encoding: str = "utf-8"
     scrub_names: bool = False
+    #: How names are made Avro's where a schema has one that is not: modes of Debezium's adjustment.
+    field_names: NameMode = "none"
+    schema_names: NameMode = "none"
 
 
 def converter_kind(class_name: str) -> ConverterKind:
@@ -308,23 +254,6 @@ def header_converter_kind(class_name: str) -> ConverterKind:
     return kind
 
 
-def without_logins(urls: tuple[str, ...]) -> tuple[tuple[str, ...], Secret | None]:
-    """Addresses without ``user:password@``, and the first such login."""
-    bare, login = [], None
-    for url in urls:
-        parts = urlsplit(url)
-        user, found, host = parts.netloc.rpartition("@")
-        bare.append(parts._replace(netloc=host).geturl())
-        if found and login is None:
-            login = Secret(unquote(user))
-    return tuple(bare), login
-
-
-def _in_header(secret: Secret | None) -> Secret | None:
-    """Files of secrets end with a line break, which is no part of them and which no HTTP header can carry."""
-    return Secret(secret.reveal().strip()) if secret else None
-
-
 def options_of(kind: ConverterKind) -> dict[str, Property]:
     """The options of a converter, by the name that follows the prefix."""
     section = {"json": JSON_OPTIONS, "avro": AVRO_OPTIONS, "string": STRING_OPTIONS}.get(kind, PLAIN_OPTIONS)
@@ -343,8 +272,10 @@ def subject_strategy(text: str) -> Literal["topic", "record", "topic-record"]:
     return found
 
 
-def build_converter(kind: ConverterKind, which: str, options: dict[str, Any]) -> ConverterConfig:
-    """The converter of already parsed options; ``which`` is ``key`` or ``value``."""
+def build_converter(
+    kind: ConverterKind, which: str, options: dict[str, Any], inherited: Mapping[str, str] | None = None
+) -> ConverterConfig:
+    """The converter of already parsed options; ``which`` is ``key`` or ``value``, ``inherited`` the worker's login."""
     if kind == "json":
         return ConverterConfig(
             kind="json",
@@ -353,25 +284,9 @@ def build_converter(kind: ConverterKind, which: str, options: dict[str, Any]) ->
         )
     if kind != "avro":
         return ConverterConfig(kind=kind, encoding=options.get("converter.encoding", "utf-8"))
-    urls, login = without_logins(options["schema.registry.url"])
-    registry = RegistryConfig(
-        urls=urls,
-        # Connect's default source of a login is the URL; one that is given beside it is meant all the same.
-        user_info=_in_header(options["basic.auth.user.info"]) or login,
-        token=_in_header(options["bearer.auth.token"]),
-        tls=TlsConfig(
-            enabled=True,
-            truststore=options["schema.registry.ssl.truststore.location"],
-            truststore_password=options["schema.registry.ssl.truststore.password"],
-            keystore=options["schema.registry.ssl.keystore.location"],
-            keystore_password=options["schema.registry.ssl.keystore.password"],
-            key_password=options["schema.registry.ssl.key.password"],
-            check_host=options["schema.registry.ssl.endpoint.identification.algorithm"].lower() == "https",
-        ),
-    )
     return ConverterConfig(
         kind="avro",
-        registry=registry,
+        registry=registry_of(options, inherited),
         auto_register=options["auto.register.schemas"],
         use_latest_version=options["use.latest.version"],
         normalize=options["normalize.schemas"],

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connector.config import rules
+from connector.config.avro_names import check_avro_names
 from connector.config.connector_config import (
     ConnectionConfig,
     ConnectorConfig,
@@ -19,7 +20,7 @@ from connector.config.connector_config import (
     ReadingConfig,
     names_of,
 )
-from connector.config.converter_choice import choose_converters
+from connector.config.converter_choice import choose_converters, with_name_modes
 from connector.config.document import Document, Source, read_document
 from connector.config.environment import environment_properties
 from connector.config.findings import Findings
@@ -84,6 +85,7 @@ def load(
     unknown_worker_names(worker_document, unknown_variables, findings, unknown)
 
     key, value, header, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
+    key, value = (with_name_modes(one, connector_values) for one in (key, value))
     transforms, transform_problems = read_transforms(
         connector_values.get("transforms", ()),
         connector_values.get("predicates", ()),
@@ -105,6 +107,7 @@ def load(
     check_http(worker_document, worker_values, findings)
     if key is not None and value is not None:
         check_single_values(connector_document, key, value, transforms, findings)
+        check_avro_names(connector_document, connector_values, (key, value), transforms, findings)
     if findings.problems or any(one is None for one in (key, value, header, worker_key, worker_value)):
         raise ConfigurationError(findings.problems)
 

@@ -6,22 +6,18 @@ registry or network refuses becomes an error of ``connector.errors`` that says i
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import ssl
 import threading
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from connector.config import ConverterConfig, KeystoreError, RegistryConfig, configured_context
+from connector.config import ConverterConfig, RegistryConfig
+from connector.delivery.registry_access import TRANSIENT, RegistryAccess
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
-_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
-_TIMEOUT_SECONDS = 10.0
 _MOST_BYTES = 16 * 2**20
-#: What a proxy or a registry that is starting answers: worth another try.
-_TRANSIENT = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 class SchemaRegistry:
@@ -44,13 +40,7 @@ class SchemaRegistry:
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
         self._turn = 0
-        self._context: ssl.SSLContext | None = None
-        self._headers = {"Accept": _CONTENT_TYPE, "Content-Type": _CONTENT_TYPE}
-        if registry.token:
-            self._headers["Authorization"] = f"Bearer {registry.token.reveal()}"
-        elif registry.user_info:
-            encoded = base64.b64encode(registry.user_info.reveal().encode()).decode()
-            self._headers["Authorization"] = f"Basic {encoded}"
+        self._access = RegistryAccess(registry)
 
     @classmethod
     def of(cls, converter: ConverterConfig) -> SchemaRegistry:
@@ -123,6 +113,7 @@ class SchemaRegistry:
     def _call(self, method: str, path: str, body: str | None, about: str) -> Any:
         """One request; every address gets its turn, and a connection that was closed meanwhile a second try."""
         failure: RetriableDeliveryError | None = None
+        renewed = False
         for _ in range(len(self._registry.urls) + 1):
             reused = self._connection is not None
             try:
@@ -143,10 +134,14 @@ class SchemaRegistry:
                 if not reused:
                     self._turn += 1
                 continue
-            if status in _TRANSIENT:
+            if status in TRANSIENT:
                 failure = RetriableDeliveryError(f"{self._address()}: {about}: {_reason(status, content)}")
                 self._drop()
                 self._turn += 1
+                continue
+            if status == 401 and not renewed and self._access.forget_token():
+                renewed = True
+                failure = RetriableDeliveryError(f"{self._address()}: {about}: the token was refused")
                 continue
             if status >= 300:
                 raise self._refusal(status, content, about)
@@ -160,33 +155,23 @@ class SchemaRegistry:
         raise failure
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-        prefix = urlsplit(self._url()).path.rstrip("/")
+        headers = self._access.headers()
         if self._connection is None:
-            self._connection = self._connect()
-        self._connection.request(method, prefix + path, body, self._headers)
+            self._connection = self._access.connect(self._url())
+        self._connection.request(method, self._access.target(self._url(), path), body, headers)
         answer = self._connection.getresponse()
         content = answer.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise http.client.HTTPException(f"its answer has more than {_MOST_BYTES // 2**20} MiB")
         return answer.status, content
 
-    def _connect(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self._url())
-        host, port = parts.hostname or "", parts.port
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
-        if self._context is None:
-            try:
-                self._context = configured_context(self._registry.tls)
-            except KeystoreError as error:
-                raise ConfigurationError([Problem("schema.registry.ssl", str(error), None, error.remedy)]) from None
-        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_SECONDS, context=self._context)
-
     def _url(self) -> str:
         return self._registry.urls[self._turn % len(self._registry.urls)]
 
     def _address(self) -> str:
-        return f"Schema Registry {self._url()}"
+        proxy = self._registry.proxy
+        way = f" through the proxy {proxy[0]}:{proxy[1]}" if proxy else ""
+        return f"Schema Registry {self._url()}{way}"
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -196,7 +181,7 @@ class SchemaRegistry:
     def _refusal(self, status: int, content: bytes, about: str) -> FatalDeliveryError:
         reason = _reason(status, content)
         remedies = {
-            401: "the login was refused: check basic.auth.user.info or bearer.auth.token",
+            401: "the login was refused: check basic.auth.user.info or bearer.auth.*",
             403: "the user may not do this: grant read and write on the subject",
             409: "the schema is incompatible with the one registered before; change the subject's compatibility, "
             "or write to another topic",

@@ -11,6 +11,7 @@ from connector.formats.encoder import Encoder
 from connector.formats.readable import batch_document
 from connector.formats.record import Record
 from connector.formats.routing import routed_topics
+from connector.formats.schema_checks import refused_schemas
 from connector.formats.transforms import build_transforms, check_transform
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "batch_document",
     "build_transforms",
     "check_transform",
+    "refused_schemas",
     "routed_topics",
 ]

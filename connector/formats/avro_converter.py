@@ -14,7 +14,8 @@ from struct import Struct
 from typing import Any, Final
 
 from connector.config import ConverterConfig
-from connector.formats.avro_schema import avro_schema, scrubbed
+from connector.formats.avro_names import AvroNames
+from connector.formats.avro_schema import avro_schema
 from connector.formats.converter import SchemaIds, Serialize, Side
 from connector.formats.record import Schema
 
@@ -30,6 +31,7 @@ class AvroConverter:
 
     def __init__(self, config: ConverterConfig, side: Side, ids: SchemaIds) -> None:
         self._config = config
+        self._names = AvroNames.of(config)
         self._side = side
         self._ids = ids
 
@@ -48,16 +50,12 @@ class AvroConverter:
 
     def head(self, topic: str, schema: Schema) -> Callable[[], bytes]:
         """A callable for what stands before each value of a schema; the first call asks for the schema's id."""
-        text = json.dumps(
-            avro_schema(schema, self._config.connect_meta_data, self._config.scrub_names), separators=(",", ":")
-        )
+        text = json.dumps(avro_schema(schema, self._config.connect_meta_data, self._names), separators=(",", ":"))
         subject = self._subject(topic, schema)
         return lru_cache(maxsize=1)(lambda: b"\0" + self._ids.id_for(subject, text).to_bytes(4, "big"))
 
     def _subject(self, topic: str, schema: Schema) -> str:
-        name = schema.get("name", "")
-        if self._config.scrub_names:
-            name = scrubbed(name)
+        name = self._names.schema(schema.get("name", ""))
         if self._config.subject_strategy == "record":
             return str(name)
         if self._config.subject_strategy == "topic-record":

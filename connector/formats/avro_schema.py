@@ -7,10 +7,9 @@ Avro's own ``toString`` has them, so that the text, too, is the one that a Java 
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
-from urllib.parse import quote_plus
 
+from connector.formats.avro_names import REMEDY, AvroNames, is_avro_name
 from connector.formats.record import Schema
 from connector.formats.schemas import DATE, TIMESTAMP
 
@@ -26,37 +25,20 @@ _AVRO_TYPES: Final = {
     "bytes": "bytes",
 }
 _LOGICAL: Final = {DATE: "date", TIMESTAMP: "timestamp-millis"}
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+AS_THEY_ARE: Final = AvroNames()
 _DEFAULT_NAMESPACE: Final = "io.confluent.connect.avro"
 _DEFAULT_NAME: Final = "ConnectDefault"
 
 
-def avro_schema(schema: Schema, connect_meta_data: bool = True, scrub: bool = False) -> Any:
-    """The Avro schema of a Connect schema; ``ValueError`` where a name is none of Avro's and not scrubbed."""
-    return _Mapping(connect_meta_data, scrub).schema(schema)
-
-
-def scrubbed(name: str) -> str:
-    """A name of a struct or field as ``scrub.invalid.names`` makes it valid, each part between dots by itself.
-
-    >>> scrubbed("eu.3pl.größe")
-    'eu.x3pl.gr_C3_B6_C3_9Fe'
-    """
-    return ".".join(_scrubbed(part) for part in name.split("."))
-
-
-def _scrubbed(name: str) -> str:
-    if not name or _NAME.match(name):
-        return name
-    # As Java encodes parts of URLs, then with underscores.
-    encoded = quote_plus(name, safe="*").replace("~", "%7E")
-    return re.sub("[^A-Za-z0-9_]", "_", encoded if re.match("[A-Za-z_]", encoded) else f"x{encoded}")
+def avro_schema(schema: Schema, connect_meta_data: bool = True, names: AvroNames = AS_THEY_ARE) -> Any:
+    """The Avro schema of a Connect schema; ``ValueError`` where a name is none of Avro's and ``names`` leave it."""
+    return _Mapping(connect_meta_data, names).schema(schema)
 
 
 class _Mapping:
-    def __init__(self, connect_meta_data: bool, scrub: bool) -> None:
+    def __init__(self, connect_meta_data: bool, names: AvroNames) -> None:
         self.meta_data = connect_meta_data
-        self.scrub = scrub
+        self.names = names
         #: The fields of each named struct.
         self.defined: dict[str, list[Schema]] = {}
         self.namespace = ""
@@ -83,8 +65,7 @@ class _Mapping:
 
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
         full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
-        if self.scrub:
-            full_name = scrubbed(full_name)
+        full_name = self.names.schema(full_name)
         namespace, _, name = full_name.rpartition(".")
         known = self.defined.get(full_name)
         if known is not None and known != schema["fields"]:
@@ -102,11 +83,12 @@ class _Mapping:
         if namespace != around:
             record["namespace"] = namespace
         record["fields"] = [self.field(field) for field in schema["fields"]]
+        _check_twins(schema["fields"], record["fields"])
         self.namespace = around
         return record | properties
 
     def field(self, field: Schema) -> dict[str, Any]:
-        name = _scrubbed(field["field"]) if self.scrub else field["field"]
+        name = self.names.field(field["field"])
         _check_name(name, "a field")
         made = {"name": name, "type": self.schema(field)}
         if "default" in field:
@@ -115,8 +97,7 @@ class _Mapping:
             made["default"] = None
         return made
 
-    @staticmethod
-    def properties(schema: Schema) -> dict[str, Any]:
+    def properties(self, schema: Schema) -> dict[str, Any]:
         properties: dict[str, Any] = {}
         if "version" in schema:
             properties["connect.version"] = schema["version"]
@@ -125,13 +106,25 @@ class _Mapping:
         if "default" in schema:
             properties["connect.default"] = schema["default"]
         if "name" in schema:
-            properties["connect.name"] = schema["name"]
+            is_struct = schema["type"] == "struct"
+            properties["connect.name"] = self.names.adjusted(schema["name"]) if is_struct else schema["name"]
         if schema["type"] in ("int8", "int16"):
             properties["connect.type"] = schema["type"]
         return properties
 
 
 def _check_name(name: str, where: str) -> None:
-    if not _NAME.match(name):
-        remedy = "set scrub.invalid.names=true, or use the JSON converter for this table"
-        raise ValueError(f"Avro does not allow the name {name!r} (of {where}): {remedy}")
+    if not is_avro_name(name):
+        raise ValueError(f"Avro does not allow the name {name!r} (of {where}): {REMEDY}")
+
+
+def _check_twins(given: list[Schema], made: list[dict[str, Any]]) -> None:
+    """Names that differed before may be one name afterwards."""
+    seen: dict[str, str] = {}
+    for field, record in zip(given, made, strict=True):
+        twin = seen.setdefault(record["name"], field["field"])
+        if twin != field["field"]:
+            raise ValueError(
+                f"the columns {twin!r} and {field['field']!r} would both be called {record['name']!r} in Avro: use the "
+                "JSON converter for this table"
+            )

@@ -28,6 +28,7 @@ from connector.errors import (
     SourceError,
     UnsupportedServer,
 )
+from connector.formats import refused_schemas
 from connector.source import (
     Connection,
     DescribedTable,
@@ -113,6 +114,7 @@ def check(configuration: Configuration) -> Findings:
     found = Findings()
     tables = _check_scylla(configuration, found)
     _check_images(configuration, tables, found)
+    _check_names(configuration, tables, found)
     _check_kafka(configuration, found)
     _check_registries(configuration, found)
     return found
@@ -201,6 +203,13 @@ def _check_images(configuration: Configuration, tables: Iterable[DescribedTable]
                     f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true, {options}}}",
                 )
             )
+
+
+def _check_names(configuration: Configuration, tables: Iterable[DescribedTable], found: Findings) -> None:
+    """Names of columns that a converter will refuse in every record."""
+    for table in tables:
+        for side, problem in refused_schemas(table.description, table.log_columns, configuration.connector.output):
+            found.problems.append(Problem(f"{side}.converter", f"table {table.table}: {problem}"))
 
 
 # -- Kafka and the Schema Registry -----------------------------------------------------------------------------

@@ -81,3 +81,21 @@ def test_registry_mistakes() -> None:
 def test_options_of_the_other_converter_are_only_mentioned() -> None:
     notices = loaded({"value.converter": "json", "value.converter.schema.registry.url": "http://h"}).notices
     assert "no option of the JsonConverter" in notices[0]
+
+
+def test_names_of_schemas_that_avro_refuses_are_found_in_the_files() -> None:
+    given = {**AVRO, "topic.prefix": "eu.3pl", "scylla.table.names": "ks.1st,ks.t"}
+    found = problems(given)
+    assert [(one.property, "'3pl'" in one.problem, "'1st'" in one.problem) for one in found] == [
+        ("topic.prefix", True, False),
+        ("scylla.table.names", False, True),
+    ]
+    assert "scrub.invalid.names=true" in str(found[0].suggestion)
+    for remedy in (
+        {"value.converter.scrub.invalid.names": "true"},
+        {"schema.name.adjustment.mode": "avro_unicode"},
+        {"value.converter": "JsonConverter"},
+    ):
+        assert not problems({**given, **remedy}), remedy
+    strict = {"schema.name.adjustment.mode": "avro", "scylla.compatibility": "strict"}
+    assert len(problems({**given, **strict})) == 2

@@ -1,4 +1,7 @@
-"""A small Schema Registry that speaks the HTTP interface: subjects, ids, and what it was asked."""
+"""A small Schema Registry that speaks the HTTP interface: subjects, ids, and what it was asked.
+
+It also gives out tokens at ``/api/token``, and answers what a proxy is asked, where the whole address is the path.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class Registry:
@@ -20,6 +23,11 @@ class Registry:
         self.requests: list[tuple[str, str, str | None]] = []
         self.answers: list[tuple[int, Any]] = []
         self.close_next = False
+        #: What the last request had in its header.
+        self.header: dict[str, str] = {}
+        #: Forms that asked for tokens, and what they get, the last one again and again.
+        self.forms: list[dict[str, list[str]]] = []
+        self.tokens: list[Any] = []
         # Instead of an answer, for paths that contain the text.
         self.refused: dict[str, tuple[int, Any]] = {}
 
@@ -55,7 +63,10 @@ def served(registry: Registry) -> Iterator[str]:
 
         def respond(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
-            body = json.loads(self.rfile.read(length)) if length else None
+            content = self.rfile.read(length)
+            is_form = self.headers.get("Content-Type") == "application/x-www-form-urlencoded"
+            body = json.loads(content) if length and not is_form else None
+            registry.header = dict(self.headers)
             registry.requests.append((self.command, self.path, self.headers.get("Authorization")))
             if registry.close_next:
                 registry.close_next = False
@@ -64,6 +75,10 @@ def served(registry: Registry) -> Iterator[str]:
             refused = next((said for text, said in registry.refused.items() if text in unquote(self.path)), None)
             if refused is not None:
                 status, answer = refused
+            elif is_form:
+                registry.forms.append(parse_qs(content.decode()))
+                status, answer = 200, registry.tokens[0]
+                del registry.tokens[: len(registry.tokens) > 1]
             elif registry.answers:
                 status, answer = registry.answers.pop(0)
             else:

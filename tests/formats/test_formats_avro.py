@@ -13,17 +13,19 @@ from hypothesis import given, settings
 from connector.config import ConverterConfig, OutputConfig
 from connector.errors import FatalDeliveryError, PoisonRow
 from connector.formats.avro_converter import AvroConverter
+from connector.formats.avro_names import AvroNames
 from connector.formats.avro_schema import avro_schema
 from connector.formats.encoder import Encoder
 from connector.formats.heartbeat import KEY_SCHEMA
 from connector.formats.record import Record
+from connector.formats.schema_checks import refused_schemas
 from connector.formats.schemas import STRING, schema, schema_of, source_schema, struct
 from connector.values.binary import encode
 from connector.values.rendering import renderer
 from connector.values.types import CqlType, UserType, native
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
-from tests.formats.rows import Log, table
+from tests.formats.rows import Log, log_columns, table
 from tests.values.strategies import typed_values
 
 AVRO = {
@@ -258,9 +260,56 @@ def test_names_that_avro_does_not_allow_are_scrubbed_as_by_javas_converter() -> 
     named = struct("eu.3pl.ks.t-1.Key", [("b-c", STRING), ("1st", STRING), ("größe", STRING), ("a b~", STRING)])
     with pytest.raises(ValueError, match=r"scrub\.invalid\.names=true"):
         avro_schema(named)
-    _, record = avro_schema(named, scrub=True)
+    _, record = avro_schema(named, names=AvroNames(scrub=True))
     assert (record["namespace"], record["name"]) == ("eu.x3pl.ks.t_1", "Key")
     assert [field["name"] for field in record["fields"]] == ["b_c", "x1st", "gr_C3_B6_C3_9Fe", "a_b_7E"]
     # Connect consumers get the original name of the struct back.
     assert record["connect.name"] == "eu.3pl.ks.t-1.Key"
-    assert avro_schema(named | {"name": "a.b"}, scrub=True)[1]["namespace"] == "a"
+    assert avro_schema(named | {"name": "a.b"}, names=AvroNames(scrub=True))[1]["namespace"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [("avro", ["b_c", "_1st", "gr__e", "a_b"]), ("avro_unicode", ["b_u002dc", "_u0031st", "gr_u00f6_u00dfe", "a_b"])],
+)
+def test_names_that_avro_does_not_allow_are_adjusted_as_by_debezium_and_others_are_kept(mode: Any, names: Any) -> None:
+    named = struct("eu.3pl.k_s.t-1.Key", [("b-c", STRING), ("1st", STRING), ("größe", STRING), ("a_b", STRING)])
+    _, record = avro_schema(named, names=AvroNames(fields=mode, schemas=mode))
+    assert [field["name"] for field in record["fields"]] == names
+    full = {"avro": "eu._3pl.k_s.t_1.Key", "avro_unicode": "eu._u0033pl.k_s.t_u002d1.Key"}[mode]
+    assert f"{record['namespace']}.{record['name']}" == full
+    assert record["connect.name"] == full
+
+
+def test_records_of_columns_with_adjusted_names_are_read_back() -> None:
+    ids, log = Ids(), Log(table({"p-k": "int", "b-c": "int"}, partition=("p-k",)))
+    modes = {"field.name.adjustment.mode": "avro", "schema.name.adjustment.mode": "avro"}
+    options = avro_options(**modes, **{"key.converter.key.subject.name.strategy": "RecordNameStrategy"})
+    encoder = Encoder(options, ids, ids, clock=lambda: NOW_NS)
+    (change,) = log.changes(log.row(2, 0, True, **{"p-k": 1, "b-c": 2}))
+    (record,) = encoder.encode(change)
+    assert ids.read(record.key) == {"p_k": 1}
+    assert ids.read(record.value)["after"] == {"b_c": {"value": 2}, "p_k": 1}
+    assert "cases.ks.t.Key" in ids.subjects.values()
+
+
+def test_two_columns_that_would_get_one_name_are_refused() -> None:
+    named = struct("a.b", [("b-c", STRING), ("b_c", STRING)])
+    with pytest.raises(ValueError, match="'b-c' and 'b_c' would both be called 'b_c'"):
+        avro_schema(named, names=AvroNames(fields="avro"))
+
+
+def test_all_names_that_avro_will_refuse_are_found_before_there_is_a_record() -> None:
+    log = Log(table({"p-k": "int", "b-c": "int", "v": "int"}, partition=("p-k",)))
+    found = refused_schemas(log.description, log_columns(log.description), avro_options())
+    assert [side for side, _ in found] == ["key", "value"]
+    assert "the name 'p-k':" in found[0][1] and "the names 'b-c', 'p-k':" in found[1][1]
+    for remedy in (
+        {"key.converter.scrub.invalid.names": "true", "value.converter.scrub.invalid.names": "true"},
+        {"field.name.adjustment.mode": "avro", "schema.name.adjustment.mode": "avro_unicode"},
+        {"transforms": "x", "transforms.x.type": "ExtractField$Key", "transforms.x.field": "p-k"},
+    ):
+        assert refused_schemas(log.description, log_columns(log.description), avro_options(**remedy)) == []
+    strict = {"field.name.adjustment.mode": "avro", "scylla.compatibility": "strict"}
+    assert len(refused_schemas(log.description, log_columns(log.description), avro_options(**strict))) == 2
+    assert refused_schemas(log.description, log_columns(log.description), output_options()) == []

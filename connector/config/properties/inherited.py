@@ -9,6 +9,7 @@ _BOUNDED = "memory is bounded by pages read ahead and by the size of a transacti
 _NO_SNAPSHOT = "there is no snapshot, as in the Java connector"
 _NO_SIGNALS = "there are no signals"
 _NO_NOTIFICATIONS = "see `status`, metrics and logs for progress"
+_NAME_MODES = one_of("none", "avro", "avro_unicode")
 _AS_JAVA = "record schemas do not depend on it, as in the Java connector"
 _TRANSIENT = "transient errors are retried without limit, visibly"
 
@@ -67,11 +68,23 @@ INHERITED = Section(
             ("heartbeat.topics.prefix",),
         ),
         *without_effect("there is no database to query", ("heartbeat.action.query",)),
+        Property(
+            "field.name.adjustment.mode",
+            _NAME_MODES,
+            "How the AvroConverter makes names of columns valid: `avro` writes `_` for what Avro does not allow, "
+            "`avro_unicode` writes `_uXXXX`. Names that Avro allows stay as they are, and so do names in JSON, as in "
+            "the Java connector, which does not look at this property (nor does `scylla.compatibility=strict`).",
+            default="none",
+        ),
+        Property(
+            "schema.name.adjustment.mode",
+            _NAME_MODES,
+            "The same for names of schemas, each part between dots by itself.",
+            default="none",
+        ),
         *without_effect(
             _AS_JAVA,
             (
-                "schema.name.adjustment.mode",
-                "field.name.adjustment.mode",
                 "binary.handling.mode",
                 "decimal.handling.mode",
                 "time.precision.mode",
