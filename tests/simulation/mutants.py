@@ -15,6 +15,7 @@ from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation import scenarios
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutation import Mutant
+from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
@@ -385,4 +386,4 @@ PROCESS = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *SOURCE, *PROCESS]
+MUTANTS = [*DELIVERY, *SOURCE, *PROCESS, *PURE]

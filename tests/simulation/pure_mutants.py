@@ -1,0 +1,224 @@
+"""Rules of the rooms that need no server: what a table is, whose changes rows are, what records are made of them.
+
+In: nothing. Out: `PURE`. As in `mutants.py`, each rule with the change that breaks it, and what notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tests.changes import test_changes_matching as matching
+from tests.formats import test_formats_encoder as encoding
+from tests.simulation.mutation import Mutant
+from tests.source import test_source_limits as limits
+from tests.source import test_source_tables as tables
+from tests.topology import test_topology_followers as following
+from tests.topology import test_topology_offsets as offsets
+from tests.topology import test_topology_tenure as tenures
+from tests.worker import test_worker_pipeline as pipelines
+
+MATCHING = "connector/changes/matching.py"
+ENCODER = "connector/formats/encoder.py"
+TABLES = "connector/source/tables.py"
+LIMITS = "connector/source/limits.py"
+PIPELINE = "connector/worker/pipeline.py"
+BOOK = "connector/topology/book.py"
+CLAIMS = "connector/topology/claims.py"
+COMMITS = "connector/topology/commits.py"
+TENURE = "connector/topology/tenure.py"
+
+
+def of(test: Callable[..., None], *given: Any) -> Callable[[], None]:
+    """A test with one of its cases."""
+    killer: Any = partial(test, *given)
+    killer.__name__ = test.__name__
+    return killer  # type: ignore[no-any-return]
+
+
+CHANGES = [
+    Mutant(
+        "images belong to the row with their key",
+        MATCHING,
+        "                change.before = before.get(key)\n",
+        "                change.before = next(iter(before.values()), None)\n",
+        matching.test_images_belong_to_the_row_with_their_key_not_to_their_neighbour,
+    ),
+    Mutant(
+        "a delete shows no row after it",
+        MATCHING,
+        '                if change.kind != "d":\n',
+        "                if True:\n",
+        matching.test_a_delete_shows_no_row_after_it,
+    ),
+    Mutant(
+        "half a range delete is poison",
+        MATCHING,
+        "    if start is not None:\n        raise poison",
+        "    if not rows:\n        raise poison",
+        of(matching.test_half_range_deletes_are_poison, (5,)),
+    ),
+    Mutant(
+        "an operation that nobody knows is poison",
+        MATCHING,
+        '            raise poison(batch, row, f"unknown cdc$operation {_code(operation)}")\n',
+        "            continue\n",
+        of(matching.test_an_unknown_operation_is_poison_that_names_the_code, 10, "10"),
+    ),
+]
+
+TABLE = [
+    Mutant(
+        "a row is not read with a description that is older than its columns",
+        TABLES,
+        "        known.stopped, known.answered = True, False\n",
+        "        known.stopped, known.answered = False, False\n",
+        tables.test_a_changed_column_goes_its_one_way,
+    ),
+    Mutant(
+        "a description is in force when its schema record is committed",
+        TABLES,
+        "            known.found = described\n",
+        "            known.in_force = described\n",
+        tables.test_a_changed_column_goes_its_one_way,
+    ),
+    Mutant(
+        "a schema record of an aborted transaction is written again",
+        TABLES,
+        "                known.writing = known.compared = None\n",
+        "                known.compared = None\n",
+        tables.test_a_record_of_an_aborted_transaction_is_written_again,
+    ),
+    Mutant(
+        "what others wrote of a table is looked at before a claim",
+        TABLES,
+        "            known.version, known.compared = versions.get(str(table)), None\n",
+        "            known.compared = None\n",
+        tables.test_what_others_have_written_is_not_written_again,
+    ),
+    Mutant(
+        "an answer from before the question is none",
+        TABLES,
+        "                known.stopped = known.stopped and not known.answered\n",
+        "                known.stopped = False\n",
+        tables.test_what_was_read_without_being_asked_is_no_answer,
+    ),
+    Mutant(
+        "what was not asked is not saved up",
+        LIMITS,
+        "        self._tokens = min(self._capacity, self._tokens + elapsed * self._rate)\n",
+        "        self._tokens += elapsed * self._rate\n",
+        limits.test_what_was_not_asked_is_not_saved_up,
+    ),
+    Mutant(
+        "pages of a running read are paid for",
+        LIMITS,
+        "        with self._lock:\n            self._tokens -= 1.0\n",
+        "        pass\n",
+        limits.test_pages_of_a_running_read_are_paid_for_later,
+    ),
+]
+
+RECORDS = [
+    Mutant(
+        "a cell that cannot be decoded is poison",
+        ENCODER,
+        '            records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))\n'
+        "            return records\n"
+        "        except (CdcError, MemoryError):\n",
+        '            records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))\n'
+        "            return records\n"
+        "        except Exception:\n",
+        of(encoding.test_a_cell_that_cannot_be_decoded_is_poison_that_names_the_column, "v"),
+    ),
+    Mutant(
+        "a record has the plan of its row's layout",
+        ENCODER,
+        "        bound = self._plans.get(change.batch.layout)\n",
+        "        bound = next(iter(self._plans.values()), None)\n",
+        encoding.test_a_changed_table_gets_a_new_plan,
+    ),
+    Mutant(
+        "what is left out is counted",
+        ENCODER,
+        '            self.skipped[change.table.full_name, f"operation_{kind}"] += 1\n',
+        "            pass\n",
+        encoding.test_skipped_operations_get_no_record_nor_tombstone_and_are_counted,
+    ),
+    Mutant(
+        "poison leaves what stands before it to be delivered",
+        PIPELINE,
+        "                if done.ends and not self._tolerates_poison:\n",
+        "                if not done.ends and self._tolerates_poison:\n",
+        pipelines.test_poison_stops_the_batches_before_it_from_nothing,
+    ),
+    Mutant(
+        "a record that is too large for its topic is found out before it is sent",
+        PIPELINE,
+        "            if size > (self._limit(record.topic) if limit is None else limit):\n",
+        "            if limit is not None and size > limit:\n",
+        pipelines.test_a_record_that_its_topic_does_not_take_is_poison,
+    ),
+    Mutant(
+        "a batch that was refused once is not tried for ever",
+        PIPELINE,
+        "            if remembered is not None:\n",
+        "            if remembered is not None and not records:\n",
+        pipelines.test_a_batch_that_was_found_out_once_is_poison_again,
+    ),
+]
+
+STREAMS = [
+    Mutant(
+        "what was followed late counts for nothing until it is followed again",
+        BOOK,
+        "        self._pending.clear()\n        self._caught_up.clear()\n",
+        "        self._pending.clear()\n",
+        following.test_what_was_followed_late_counts_for_nothing_until_it_is_followed_again,
+    ),
+    Mutant(
+        "one slot decides where a table starts",
+        CLAIMS,
+        "    if slot == plan.home:\n",
+        "    if slot >= 0:\n",
+        offsets.test_only_the_home_slot_decides_where_a_table_starts,
+    ),
+    Mutant(
+        "a table that was started before keeps its start",
+        CLAIMS,
+        "    if starts:\n",
+        "    if not starts:\n",
+        offsets.test_a_table_that_was_started_before_keeps_its_start,
+    ),
+    Mutant(
+        "a mark of silence is worth a record when much of it has passed",
+        COMMITS,
+        "    if moved != old and not (silence and moved.read_to - old.read_to < idle_ms):\n",
+        "    if moved != old:\n",
+        offsets.test_a_mark_that_would_only_say_that_time_has_passed_is_written_rarely,
+    ),
+    Mutant(
+        "a mark of a slot without streams moves with the time",
+        COMMITS,
+        "        return max(old.read_to, limit)\n",
+        "        return old.read_to\n",
+        offsets.test_marks_of_a_worker_without_a_stream_move_with_the_time,
+    ),
+    Mutant(
+        "of two groups one runs",
+        TENURE,
+        "        if members:\n            return InTheWay(group, tuple(members))\n",
+        "        if members is None:\n            return InTheWay(group, tuple(members))\n",
+        tenures.test_two_groups_never_run_at_a_time,
+    ),
+    Mutant(
+        "who writes a tenure looks again",
+        TENURE,
+        "    way = yield from _in_the_way(mine, tenures)\n",
+        "    way = None\n",
+        tenures.test_two_groups_never_run_at_a_time,
+    ),
+]
+
+PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS]
