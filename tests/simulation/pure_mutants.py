@@ -173,6 +173,7 @@ STREAMS = [
     Mutant(
         "what was followed late counts for nothing until it is followed again",
         BOOK,
+        "        self._followed = [SlotLedger(self.slots) for _ in range(self.slots)]\n"
         "        self._pending.clear()\n        self._caught_up.clear()\n",
         "        self._pending.clear()\n",
         following.test_what_was_followed_late_counts_for_nothing_until_it_is_followed_again,
