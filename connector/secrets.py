@@ -80,12 +80,6 @@ def adopt(secrets: Mapping[str, str]) -> None:
         register(text, shown)
 
 
-def forget() -> None:
-    """Knows nothing, as in a process that has just begun."""
-    with _known.lock:
-        _known.shown, _known.spellings = {}, {}
-
-
 def scrub(text: str) -> str:
     """The text without the secrets that are known."""
     spellings = _known.spellings

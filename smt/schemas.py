@@ -66,10 +66,10 @@ def _ordered(basics: Schema, *, optional: bool) -> Schema:
     }
 
 
-def with_fields(row: Schema, fields: Iterable[Schema], *, optional: bool = False) -> Schema:
+def with_fields(row: Schema, fields: Iterable[Schema]) -> Schema:
     """A row's schema with other fields: name, version, doc and parameters are kept, as Connect copies them."""
     kept: Schema = {part: row[part] for part in ("name", "version", "doc", "parameters") if part in row}
-    return {"type": "struct", "fields": list(fields), "optional": optional, **kept}
+    return {"type": "struct", "fields": list(fields), "optional": False, **kept}
 
 
 STRING: Schema = {"type": "string", "optional": True}

@@ -27,11 +27,6 @@ class BatchAssembler:
     def __init__(self) -> None:
         self._open: dict[bytes, Batch] = {}
 
-    @property
-    def open_rows(self) -> int:
-        """Rows held back because their batch is not complete yet."""
-        return sum(len(batch.rows) for batch in self._open.values())
-
     def feed(self, layout: LogLayout, rows: Iterable[Row]) -> list[Batch]:
         """The batches that these rows complete, in the order in which they became complete."""
         complete: list[Batch] = []

@@ -98,12 +98,6 @@ class Change:
         return int.from_bytes(raw, "big", signed=True) if raw else None
 
     @property
-    def is_static(self) -> bool:
-        """Whether it is about the static row: a clustered table, and no clustering value."""
-        clustering = self.batch.layout.clustering_key
-        return self.kind in ("c", "u", "d") and bool(clustering) and all(_cell(self.row, p) is None for p in clustering)
-
-    @property
     def key(self) -> dict[str, Any]:
         """The primary key in its own order; clustering columns are None for static rows and whole partitions."""
         return {place.name: self._value(place, self.row) for place in self.batch.layout.keys}

@@ -35,7 +35,7 @@ class Output(ABC):
         """The command's result: `text` for people, `value` for machines. The last thing on stdout."""
 
     @abstractmethod
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """A result of many rows; for machines a list of objects."""
 
     @abstractmethod
@@ -72,13 +72,10 @@ class ConsoleOutput(Output):
     def result(self, value: Mapping[str, Any], text: str) -> None:
         _write_line(self.stdout, scrub(text))
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         cells = [[scrub(_cell(value)) for value in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-        lines = [title] if title else []
-        heading = _padded(columns, widths)
-        lines.append(_styled(heading, "1", self.stdout))
-        lines += [_padded(row, widths) for row in cells]
+        lines = [_styled(_padded(columns, widths), "1", self.stdout), *(_padded(row, widths) for row in cells)]
         _write_line(self.stdout, "\n".join(lines))
 
     def problems(self, problems: Sequence[Problem]) -> None:
@@ -104,7 +101,7 @@ class JsonOutput(Output):
     def result(self, value: Mapping[str, Any], text: str) -> None:
         _write_line(self.stdout, to_json(scrubbed(value)))
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         _write_line(self.stdout, to_json(scrubbed([dict(zip(columns, row, strict=True)) for row in rows])))
 
     def problems(self, problems: Sequence[Problem]) -> None:

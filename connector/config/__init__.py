@@ -28,7 +28,6 @@ from connector.config.loading import (
     load,
     load_connector,
     of_another_connector,
-    validate,
 )
 from connector.config.migration import (
     Line,
@@ -148,6 +147,5 @@ __all__ = [
     "read_json",
     "resolve_references",
     "tls_material",
-    "validate",
     "without_logins",
 ]

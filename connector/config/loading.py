@@ -232,21 +232,6 @@ def _with_hint(problem: Problem) -> Problem:
     return Problem(problem.property, problem.problem, problem.value, hint, problem.file)
 
 
-def validate(
-    connector: Source,
-    worker: Source | None = None,
-    environ: Mapping[str, str] | None = None,
-    *,
-    transform_check: TransformCheck | None = None,
-) -> list[Problem]:
-    """The problems that ``load`` would raise; none if there are none."""
-    try:
-        load(connector, worker, environ, transform_check=transform_check)
-    except ConfigurationError as error:
-        return list(error.problems)
-    return []
-
-
 def connection_config(values: Mapping[str, Any]) -> ConnectionConfig:
     """The connection's part of the parsed values."""
     return ConnectionConfig.made_of(values, tls=TlsConfig.made_of(values))

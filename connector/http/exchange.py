@@ -85,8 +85,8 @@ def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None
     return Answer(status, JSON, json.dumps(scrubbed(value)).encode(), headers or {})
 
 
-def answer_text(text: str, kind: str = "text/plain; charset=utf-8", status: int = 200) -> Answer:
-    return Answer(status, kind, scrub(text).encode(errors="replace"))
+def answer_text(text: str) -> Answer:
+    return Answer(200, "text/plain; charset=utf-8", scrub(text).encode(errors="replace"))
 
 
 def _phrase(status: int) -> str:

@@ -19,12 +19,13 @@ from connector.cql_names import qualified, quote_identifier
 from connector.errors import RetriableSourceError
 from connector.source.connection import Connection
 from connector.source.pages import RawPage
+from connector.topology import MAX_TOKEN, MIN_TOKEN
 from connector.values import is_multi_cell
 
-FIRST_TOKEN, LAST_TOKEN = -(2**63), 2**63 - 1
-"""No key has the first: a range begins behind its first token and ends with its last."""
+# No key has the first token: a range begins behind its first token and ends with its last.
 
 ATTEMPTS = 9
+KEYS_TOGETHER = 32
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 
 TokenRange = tuple[int, int]
@@ -94,16 +95,16 @@ def token_ranges(tokens: Iterable[int], least: int) -> list[TokenRange]:
     >>> token_ranges([0], 1)
     [(-9223372036854775808, 0), (0, 9223372036854775807)]
     """
-    even = {FIRST_TOKEN + (2**64 * at) // least for at in range(1, least)}
-    cuts = sorted({token for token in (*tokens, *even) if FIRST_TOKEN < token < LAST_TOKEN})
-    return list(zip([FIRST_TOKEN, *cuts], [*cuts, LAST_TOKEN], strict=True))
+    even = {MIN_TOKEN + (2**64 * at) // least for at in range(1, least)}
+    cuts = sorted({token for token in (*tokens, *even) if MIN_TOKEN < token < MAX_TOKEN})
+    return list(zip([MIN_TOKEN, *cuts], [*cuts, MAX_TOKEN], strict=True))
 
 
 def dealt(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
     """The ranges in ``hands`` runs of neighbours, about equally wide."""
     runs: list[list[TokenRange]] = [[] for _ in range(hands)]
     for low, high in ranges:
-        runs[min((high - 1 - FIRST_TOKEN) * hands >> 64, hands - 1)].append((low, high))
+        runs[min((high - 1 - MIN_TOKEN) * hands >> 64, hands - 1)].append((low, high))
     return [run for run in runs if run]
 
 
@@ -112,14 +113,12 @@ def read_pages(connection: Connection, bind: Callable[[], object]) -> Iterator[R
     yield from _pages(connection, bind, _ask(connection, bind, None))
 
 
-def read_keys(
-    connection: Connection, query: str, keys: Iterable[Sequence[bytes]], together: int = 32
-) -> Iterator[RawPage]:
+def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]]) -> Iterator[RawPage]:
     """The pages of one query per key, some of them asked at once."""
     waiting: deque[tuple[Callable[[], object], Future[Answer]]] = deque()
     left = iter(keys)
     while True:
-        while len(waiting) < together and (key := next(left, None)) is not None:
+        while len(waiting) < KEYS_TOGETHER and (key := next(left, None)) is not None:
             bind = partial(connection.raw_statement, query, key)
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:

@@ -43,6 +43,7 @@ CLOCK_SECONDS = 5.0
 
 # A node that says nothing for so long to the cheapest of all questions is not there.
 PING_SECONDS = 2.0
+CONNECT_SECONDS = 10.0
 _KEY = "SELECT key FROM system.local WHERE key = 'local'"
 
 
@@ -161,13 +162,13 @@ class Connection:
     ) -> Any:
         """``query`` prepared (once per process) and bound. ``fetch_size`` 0 asks for everything in one page."""
         bound = self._prepare(query, consistency).bind(list(values))
-        return self._sized(bound, fetch_size)
+        return self._sized(bound, self.settings.fetch_size if fetch_size is None else fetch_size)
 
-    def raw_statement(self, query: str, cells: Sequence[bytes], fetch_size: int | None = None) -> Any:
+    def raw_statement(self, query: str, cells: Sequence[bytes]) -> Any:
         """As `statement`, with values that are serialised already."""
         bound = BoundStatement(self._prepare(query, None))
         bound.values = list(cells)
-        return self._sized(bound, fetch_size)
+        return self._sized(bound, self.settings.fetch_size)
 
     def _prepare(self, query: str, consistency: str | None) -> Any:
         level = consistency or self.settings.consistency
@@ -183,16 +184,11 @@ class Connection:
                 self._prepared[key] = prepared
         return prepared
 
-    def _sized(self, bound: Any, fetch_size: int | None) -> Any:
-        size = self.settings.fetch_size if fetch_size is None else fetch_size
-        bound.fetch_size = size or None
+    @staticmethod
+    def _sized(bound: Any, fetch_size: int) -> Any:
+        bound.fetch_size = fetch_size or None
         bound.is_idempotent = True
         return bound
-
-    def forget_statements(self, containing: str) -> None:
-        """Prepare anew what names a table that was changed or re-created."""
-        with self._lock:
-            self._prepared = {key: value for key, value in self._prepared.items() if containing not in key[0]}
 
     def page_async(
         self,
@@ -321,8 +317,8 @@ def _cluster(settings: ConnectionSettings) -> Cluster:
         ssl_options=None,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         protocol_version=4,
-        connect_timeout=settings.connect_timeout,
-        control_connection_timeout=settings.connect_timeout,
+        connect_timeout=CONNECT_SECONDS,
+        control_connection_timeout=CONNECT_SECONDS,
         reconnection_policy=ExponentialReconnectionPolicy(0.2, 5.0),
         # Descriptions are read by ourselves, with the log's; the driver's copy of the whole schema would cost seconds
         # on big clusters at every change of it. Who owns which token is what streams are routed by.

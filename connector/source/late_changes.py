@@ -11,7 +11,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
@@ -79,7 +79,6 @@ class LateChanges:
         tables: Tables,
         reading: Reading,
         consumer: LateConsumer,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
         self._connection = connection
@@ -88,7 +87,6 @@ class LateChanges:
         self._reading = reading
         self._consumer = consumer
         self._under_way = 0
-        self._monotonic = monotonic
         self._described: Counter[TableName] = Counter()
         self._tries: Counter[tuple[TableName, bytes]] = Counter()
         self.found: Counter[tuple[TableName, str]] = Counter()
@@ -128,7 +126,7 @@ class LateChanges:
         if held.within_ms is not None and not (self._consumer.takes_back and self._tries[_place(read)] < TRIES):
             self._hand_on(read, batches, None, None)
             return
-        by = None if held.within_ms is None else self._monotonic() + held.within_ms / 1000
+        by = None if held.within_ms is None else time.monotonic() + held.within_ms / 1000
         table = self._tables[read.table].log
         keys = {key for batch in batches for key in _partitions(batch)}
         columns = [place.name for place in batches[0].layout.partition_key]
@@ -146,7 +144,7 @@ class LateChanges:
     ) -> None:
         if not self._goes_on(read, error):
             return
-        if by is not None and self._monotonic() >= by:
+        if by is not None and time.monotonic() >= by:
             self._tries[_place(read)] += 1
             self._later(read)
             return

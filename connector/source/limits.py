@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 
+BURST_SECONDS = 0.2
+
 
 class TokenBucket:
     """Queries per second with a short burst. Further pages of a running read are let through and paid for later.
@@ -14,9 +16,9 @@ class TokenBucket:
     Taken from by the owner thread, charged by the driver's threads.
     """
 
-    def __init__(self, per_second: float, now: float, burst_seconds: float = 0.2) -> None:
+    def __init__(self, per_second: float, now: float) -> None:
         self._rate = per_second
-        self._capacity = max(1.0, per_second * burst_seconds)
+        self._capacity = max(1.0, per_second * BURST_SECONDS)
         # Starts with one token rather than a full bucket: a restart of many workers must not hit the cluster at once.
         self._tokens = 1.0
         self._filled_at = now

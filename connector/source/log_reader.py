@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import threading
 import time
 import uuid
@@ -26,8 +25,6 @@ from connector.source.routing import aim, release
 from connector.source.settings import ReadingSettings
 from connector.timeuuid import lowest_uuid
 from connector.topology import token_of
-
-log = logging.getLogger(__name__)
 
 PAGES_AHEAD = 2
 

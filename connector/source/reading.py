@@ -104,7 +104,6 @@ class Reading:
         consumer: Consumer,
         tables: Tables,
         background: Background,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
         background.expect(READING)
@@ -112,8 +111,7 @@ class Reading:
         self._settings = settings
         self._consumer = consumer
         self._tables = tables
-        self._monotonic = monotonic
-        self.log = LogReader(connection, settings, sink, monotonic)
+        self.log = LogReader(connection, settings, sink)
         self.retries = Retries(settings)
         self.counters = ReadingCounters()
         self._voids = planner.voids
@@ -130,7 +128,7 @@ class Reading:
     def pump(self, now_ms: int) -> float:
         """Ask the planner for work and start it; seconds until it is worth calling again."""
         self.forget_void()
-        now = self._monotonic()
+        now = time.monotonic()
         for table in [table for table in self._troubled if self._planner.tables[table].failure is not None]:
             for state in list(self._troubled[table]):
                 self._out_of_trouble(table, state, worked=False)
@@ -159,7 +157,7 @@ class Reading:
     @property
     def _groups(self) -> int:
         """Those that are read over and over, counted every so often; closed ones stay for a while, to be looked at."""
-        now = self._monotonic()
+        now = time.monotonic()
         if not self._counted[0] <= now < self._counted[0] + COUNTING_SECONDS:
             plans = self._planner.tables.values()
             states = (state for plan in plans for slot in plan.active for state in plan.lineage.groups(slot))
@@ -281,12 +279,12 @@ class Reading:
         read = active.read
         log.info("the columns of %s changed", read.table)
         self._drop(active)
-        self.retries.failed(read.state, RetriableSourceError("the table's columns changed"), self._monotonic())
+        self.retries.failed(read.state, RetriableSourceError("the table's columns changed"), time.monotonic())
         self._planner.interrupt(read)
 
     def _failed(self, active: _Active, error: SourceError) -> None:
         read = active.read
-        retrying = self.retries.failed(read.state, error, self._monotonic())
+        retrying = self.retries.failed(read.state, error, time.monotonic())
         if isinstance(error, ReadTimedOut):
             width = self._widths.setdefault(read.state, WindowWidth(self._settings.window_ms))
             width.timed_out(active.upper_ms - read.read_to)
@@ -341,7 +339,7 @@ class Reading:
 
     def postpone(self, read: Read, error: CdcError) -> None:
         """Nothing of a read can be delivered at present: break it off, and begin it anew after a pause."""
-        self.retries.failed(read.state, error, self._monotonic())
+        self.retries.failed(read.state, error, time.monotonic())
         self.interrupt(read)
 
     def interrupt(self, read: Read) -> None:

@@ -31,9 +31,9 @@ class Retrying:
 class Retries:
     """Of one worker. Times are the caller's monotonic seconds."""
 
-    def __init__(self, settings: ReadingSettings, jitter: random.Random | None = None) -> None:
+    def __init__(self, settings: ReadingSettings) -> None:
         self._settings = settings
-        self._random = jitter or random.Random()
+        self._random = random.Random()
         self.groups: dict[Hashable, Retrying] = {}
         self.total = 0
 

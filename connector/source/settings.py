@@ -18,7 +18,6 @@ class ConnectionSettings:
     local_dc: str | None = None
     consistency: str = "QUORUM"
     fetch_size: int = 5_000
-    connect_timeout: float = 10.0
     request_timeout: float = 30.0
 
     def __repr__(self) -> str:  # a password has no business in a log

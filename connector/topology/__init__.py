@@ -34,11 +34,9 @@ A worker's life with it::
 
 from __future__ import annotations
 
-from connector.topology.commits import Commit
-from connector.topology.groups import Gate, GroupState, Read
-from connector.topology.ledger import Ledger, SlotLedger, start_of
+from connector.topology.groups import GroupState, Read
 from connector.topology.lineage import Observed, View
-from connector.topology.looks import Held, Relative, beyond
+from connector.topology.looks import Held, beyond
 from connector.topology.offsets import (
     Mark,
     MarkKey,
@@ -54,18 +52,16 @@ from connector.topology.offsets import (
 )
 from connector.topology.planner import Planner
 from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan
-from connector.topology.sets import StreamGroup, StreamSet, tablet_set, vnode_set
-from connector.topology.slots import home_slot, slot_of
-from connector.topology.standing import nothing_left, older_than, visible_to
-from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, make_stream, token_of
-from connector.topology.table_reader import TableReader
+from connector.topology.sets import StreamSet, tablet_set, vnode_set
+from connector.topology.slots import slot_of
+from connector.topology.standing import visible_to
+from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
 from connector.topology.tenure import (
     TENURE_SLOT,
     InTheWay,
     Look,
     Members,
-    Steps,
     Tenure,
     Unrecorded,
     Write,
@@ -74,20 +70,16 @@ from connector.topology.tenure import (
     take,
     tenure_entry,
 )
-from connector.topology.transitions import Transition, transition
 from connector.topology.waiting import Reason, Waiting
 
 __all__ = [
     "MAX_TOKEN",
     "MIN_TOKEN",
     "TENURE_SLOT",
-    "Commit",
     "CommitsPlan",
-    "Gate",
     "GroupState",
     "Held",
     "InTheWay",
-    "Ledger",
     "Look",
     "LooksPlan",
     "Mark",
@@ -100,18 +92,12 @@ __all__ = [
     "Read",
     "ReadsPlan",
     "Reason",
-    "Relative",
     "SetsPlan",
-    "SlotLedger",
     "SlotsPlan",
-    "Steps",
-    "StreamGroup",
     "StreamId",
     "StreamSet",
-    "TableReader",
     "TableState",
     "Tenure",
-    "Transition",
     "Unrecorded",
     "View",
     "Waiting",
@@ -119,24 +105,18 @@ __all__ = [
     "beyond",
     "check_entry",
     "holder",
-    "home_slot",
-    "make_stream",
     "mark_entry",
     "noted_slots",
-    "nothing_left",
-    "older_than",
     "parse_key",
     "parse_mark",
     "parse_position",
     "parse_tenure",
     "position_entry",
     "slot_of",
-    "start_of",
     "tablet_set",
     "take",
     "tenure_entry",
     "token_of",
-    "transition",
     "visible_to",
     "vnode_set",
 ]

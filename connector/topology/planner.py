@@ -31,8 +31,6 @@ class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
     `noted_slots`). ``voids`` counts how often reads were taken back."""
 
-    plan_class = TableReader
-
     def __init__(
         self,
         tables: Iterable[TableName],
@@ -46,9 +44,7 @@ class Planner:
         self.book = SlotBook(slots, owner)
         self.voids = 0
         self._turn = 0
-        self._plans = {
-            table: self.plan_class(table, self.book, confidence_ms, lookback_ms, grace_ms) for table in tables
-        }
+        self._plans = {table: TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms) for table in tables}
 
     @property
     def tables(self) -> Mapping[TableName, TableState]:

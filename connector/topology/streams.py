@@ -40,9 +40,3 @@ class StreamId:
         if low & 0xF != _VERSION:
             return cls(token=token, index=None, version=None)
         return cls(token=token, index=(low >> 4) & 0x3FFFFF, version=_VERSION)
-
-
-def make_stream(token: int, random_bits: int, index: int = 0) -> bytes:
-    """A version-1 id with the given parts, as ScyllaDB builds them."""
-    low = (random_bits & ((1 << 38) - 1)) << 26 | (index & 0x3FFFFF) << 4 | _VERSION
-    return _WORDS.pack(token, low)

@@ -62,7 +62,6 @@ class Unrecorded:
 
 
 Step = Look | Write | Members | Unrecorded
-Answer = Sequence[Tenure] | Sequence[str] | InTheWay | None
 Steps = Generator[Step, Any, InTheWay | None]
 
 

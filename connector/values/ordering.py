@@ -28,8 +28,6 @@ from connector.values.types import (
 
 OrderKey = Callable[[bytes], Any]
 
-# XOR with 0x80 turns a comparison of signed bytes into one of unsigned bytes.
-_FLIP_SIGNS: Final = bytes(byte ^ 0x80 for byte in range(256))
 _EMPTY: Final = ()
 
 

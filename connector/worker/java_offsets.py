@@ -7,7 +7,6 @@ cannot tell how far inside it they are.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping
@@ -41,8 +40,6 @@ from connector.topology import (
 )
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients, offsets_spec
-
-log = logging.getLogger(__name__)
 
 # Newer versions of the Java library give each tablet's stream a task of its own, numbered behind all vnodes: by the
 # stream's place in the set, ids compared as Java compares byte buffers.

@@ -6,7 +6,6 @@ they would go on from what they remember and write over it.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -41,8 +40,6 @@ from connector.topology import (
 )
 from connector.worker.one_group import OneGroup
 from connector.worker.settings import kafka_clients, offsets_spec
-
-log = logging.getLogger(__name__)
 
 PATIENCE = 60.0
 

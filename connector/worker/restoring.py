@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
@@ -73,7 +73,6 @@ class Restoring:
         chores: Chores,
         background: Background,
         one_group: OneGroup,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._one_group = one_group
         self._session = configuration.worker.session_timeout_ms / 1000
@@ -87,7 +86,6 @@ class Restoring:
         self._tables = tables
         self._pipeline = pipeline
         self._chores = chores
-        self._monotonic = monotonic
         self._tickets: dict[int, int] = {}
         self._ticket = 0
         self._again: list[tuple[float, frozenset[int]]] = []
@@ -127,7 +125,7 @@ class Restoring:
         """Try again what failed. Raises ConfigurationError when another group runs the connector, and stays."""
         if self._refused is not None:
             raise self._refused
-        now = self._monotonic()
+        now = time.monotonic()
         due = [slots for at, slots in self._again if at <= now]
         self._again = [(at, slots) for at, slots in self._again if at > now]
         for slots in due:
@@ -164,7 +162,7 @@ class Restoring:
             if isinstance(error, ForeignGroup):
                 pause = min(pause, FOREIGN_PAUSE)
                 self._look_at_patience(error)
-            self._again.append((self._monotonic() + pause, still))
+            self._again.append((time.monotonic() + pause, still))
             return
         self._task.worked()
         self._foreign_since, self._breath = None, self._session * random.uniform(*LONG_BREATH)
@@ -180,7 +178,7 @@ class Restoring:
                 self._report_expired(gone)
 
     def _look_at_patience(self, error: ForeignGroup) -> None:
-        now = self._monotonic()
+        now = time.monotonic()
         if self._foreign_since is None:
             self._foreign_since = now
         if now - self._foreign_since >= self._breath:

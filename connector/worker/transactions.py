@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from connector.changes import Batch
 from connector.delivery import RECORD_ERRORS, TOPIC_ERRORS, Delivery, Membership, record_size
@@ -73,7 +73,6 @@ class Transactions:
         *,
         heartbeat_ms: int,
         background: Background,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.delivery = delivery
         self._planner = planner
@@ -84,13 +83,12 @@ class Transactions:
         self._claiming = restoring
         self._clock = clock
         self._chores = chores
-        self._monotonic = monotonic
         background.expect(RECORDS)
         self._background = background
         self._task = background.task(DELIVERY)
         self._heartbeat_seconds = heartbeat_ms / 1000
-        self._heartbeat_due = monotonic() + self._heartbeat_seconds
-        self._marks_due = monotonic() + MARKS_SECONDS
+        self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
+        self._marks_due = time.monotonic() + MARKS_SECONDS
         self._quiet_until = 0.0
         self._renewing = False
         self._outages = 0
@@ -103,7 +101,7 @@ class Transactions:
     @property
     def ready(self) -> bool:
         """There is a producer, and nothing speaks against filling a transaction."""
-        return self.delivery.ready and not self._renewing and self._monotonic() >= self._quiet_until
+        return self.delivery.ready and not self._renewing and time.monotonic() >= self._quiet_until
 
     @property
     def seconds_left(self) -> float | None:
@@ -203,7 +201,7 @@ class Transactions:
             return
         if self._task.error is not None and not self._membership.owned:
             self._task.dismiss()  # nothing to commit any more
-        marks = self._monotonic() >= self._marks_due
+        marks = time.monotonic() >= self._marks_due
         worth_it = self.delivery.should_commit or marks or self._beat_due
         if worth_it or (not self.delivery.is_open and self._worth_opening()):
             try:
@@ -215,7 +213,7 @@ class Transactions:
     def commit(self, move_marks: bool = False, by: float | None = None, idle_ms: int = 0) -> None:
         """Commit what was produced and what it implies; raises what `recover` deals with. ``by``: see `Delivery`."""
         if move_marks:
-            self._marks_due = self._monotonic() + MARKS_SECONDS
+            self._marks_due = time.monotonic() + MARKS_SECONDS
         commit = self._planner.commit_entries(self._clock.now_ms(), move_marks, idle_ms)
         if not commit.entries and not self.delivery.is_open:
             self._planner.committed()
@@ -243,11 +241,11 @@ class Transactions:
     def _beat_due(self) -> bool:
         # One worker beats for the whole connector: the one that has slot 0.
         beats = self._heartbeat_seconds > 0 and 0 in self._planner.owned
-        return beats and self._monotonic() >= self._heartbeat_due
+        return beats and time.monotonic() >= self._heartbeat_due
 
     def _beat(self) -> None:
         if self._beat_due:
-            self._heartbeat_due = self._monotonic() + self._heartbeat_seconds
+            self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
             with self._making("heartbeats"):
                 beat = self._encoder.heartbeat()
             self.delivery.add(0, beat)
@@ -282,7 +280,7 @@ class Transactions:
         self._tables.not_recorded()
         # Only now, after a confirmed abort, are the positions from before the transaction true again.
         self._planner.aborted()
-        self._quiet_until = self._monotonic() + pause
+        self._quiet_until = time.monotonic() + pause
 
     def _failed(self, error: CdcError) -> float:
         """Tell it; how long to wait before the next transaction."""

@@ -19,7 +19,7 @@ from embedded.scylla.errors import InvalidRequest, Unprepared
 from embedded.scylla.execute.apply import Step, Writer
 from embedded.scylla.execute.run import Ticker
 from embedded.scylla.execute.statements import Compiled, Compiler, refuse_counters
-from embedded.scylla.hooks import CdcHooks, NoCdc
+from embedded.scylla.hooks import CdcHooks
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec, RequestContext, Result
 from embedded.scylla.schema import Schema, SchemaEvent, Table, partition_key_bytes
 from embedded.scylla.store import TableStore
@@ -65,12 +65,10 @@ class VirtualTable:
 class Engine:
     """One per server: all nodes share it."""
 
-    def __init__(
-        self, schema: Schema, clock: Clock, cdc: CdcHooks | None = None, version: Version = VERSIONS[NEWEST]
-    ) -> None:
+    def __init__(self, schema: Schema, clock: Clock, cdc: CdcHooks, version: Version = VERSIONS[NEWEST]) -> None:
         self.schema = schema
         self.clock = clock
-        self.cdc: CdcHooks = cdc or NoCdc()
+        self.cdc = cdc
         self.stores: dict[uuid.UUID, TableStore] = {}
         self.catalog = Catalog(schema, clock, self.cdc, self.stores, version)
         self._ticker = Ticker(clock)

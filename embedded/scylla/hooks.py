@@ -1,7 +1,7 @@
 """Where change data capture joins the engine: before writes are applied, and at schema changes.
 
 In: what a statement is about to write or change. Out: what is to be written or changed instead (base and log
-together). The engine works without it (`NoCdc`).
+together).
 """
 
 from __future__ import annotations
@@ -76,39 +76,6 @@ class CdcHooks(Protocol):
     def open_store(self, table: Table) -> TableStore | None:
         """Called when a table has been added: its own store, or None for the ordinary one."""
         ...
-
-
-class NoCdc:
-    """An engine without change data capture."""
-
-    def augment(
-        self, mutations: list[PartitionMutation], context: RequestContext, reader: Reader
-    ) -> list[PartitionMutation]:
-        return mutations
-
-    def create_table(self, table: Table) -> Sequence[Table]:
-        return [table]
-
-    def alter_table(self, old: Table, new: Table, change: TableChange) -> Sequence[Table]:
-        return [new]
-
-    def refuse_columns(self, table: Table, *, renames: bool) -> None:
-        return None
-
-    def drop_table(self, table: Table) -> Sequence[Table]:
-        return [table]
-
-    def dropped_table(self, table: Table) -> None:
-        return None
-
-    def create_keyspace(self, keyspace: Keyspace) -> None:
-        return None
-
-    def drop_keyspace(self, keyspace: Keyspace) -> None:
-        return None
-
-    def open_store(self, table: Table) -> TableStore | None:
-        return None
 
 
 def new_table_id() -> uuid.UUID:

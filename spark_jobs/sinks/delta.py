@@ -68,9 +68,8 @@ class DeltaSink:
     def delete(self, table: str, condition: str) -> None:
         retried(lambda: self.session.sql(f"DELETE FROM {self.relation(table)} WHERE {condition}"), _is_conflict)
 
-    def compact(self, table: str, condition: str | None = None) -> None:
-        where = f" WHERE {condition}" if condition else ""
-        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{where}"), _is_conflict)
+    def compact(self, table: str) -> None:
+        retried(lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}"), _is_conflict)
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         hours = max(older_than_ms, 0) / 3_600_000

@@ -109,9 +109,8 @@ class IcebergSink:
     def delete(self, table: str, condition: str) -> None:
         self._sql(table, f"DELETE FROM {self.relation(table)} WHERE {condition}")
 
-    def compact(self, table: str, condition: str | None = None) -> None:
-        where = f", where => {literal(condition)}" if condition else ""
-        self._call(table, "rewrite_data_files", f", options => map('min-input-files', '2'){where}")
+    def compact(self, table: str) -> None:
+        self._call(table, "rewrite_data_files", ", options => map('min-input-files', '2')")
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._expire(table, older_than_ms)

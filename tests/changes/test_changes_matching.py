@@ -56,12 +56,11 @@ def test_static_images_belong_to_the_static_row() -> None:
         CLUSTERED.row(1, 2, pk=1, s="new"),
         CLUSTERED.row(1, 3, True, pk=1, ck=1, v="new"),
     )
-    assert [change.is_static for change in changes] == [True, False]
+    assert [change.key for change in changes] == [{"pk": 1, "ck": None}, {"pk": 1, "ck": 1}]
     assert [change.before_values for change in changes] == [
         {"pk": 1, "s": "old"},
         {"pk": 1, "ck": 1, "v": "old"},
     ]
-    assert changes[0].key == {"pk": 1, "ck": None}
 
 
 def test_each_delta_of_a_row_is_a_change_with_the_rows_images() -> None:

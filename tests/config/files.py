@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from connector.config import Configuration, load, validate
-from connector.errors import Problem
+from connector.config import Configuration, Source, load
+from connector.errors import ConfigurationError, Problem
 
 STORES = Path(__file__).parent / "stores"
 
@@ -21,6 +22,15 @@ WORKER: dict[str, Any] = {
     "group.id": "workers",
     "offset.storage.topic": "positions",
 }
+
+
+def validate(connector: Source, worker: Source | None, environ: Mapping[str, str]) -> list[Problem]:
+    """The problems for which the files are refused; none if they are taken."""
+    try:
+        load(connector, worker, environ)
+    except ConfigurationError as error:
+        return list(error.problems)
+    return []
 
 
 def loaded(

@@ -11,12 +11,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from connector.config import load, validate
+from connector.config import load
 from connector.config.properties.address import parse_brokers
 from connector.config.properties.kind import Invalid
 from connector.config.tls.keystores import KeystoreError, read_certificates, read_identity, read_pem_identity
 from connector.errors import ConfigurationError
-from tests.config.files import CONNECTOR, STORES, WORKER, problem, problems
+from tests.config.files import CONNECTOR, STORES, WORKER, problem, problems, validate
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from connector.config import load, validate
+from connector.config import load
 from connector.config.kafka.translation import client_names
 from connector.config.properties.catalogue import CONNECTOR, WORKER_BY_NAME
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR as PLAIN
-from tests.config.files import WORKER
+from tests.config.files import WORKER, validate
 
 NAMES = [
     *sorted(CONNECTOR),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.config import ContactPoint, Secret, load, validate
+from connector.config import ContactPoint, Secret, load
 from connector.errors import ConfigurationError
 from connector.table_name import TableName
-from tests.config.files import CONNECTOR, WORKER, loaded, problem, problems
+from tests.config.files import CONNECTOR, WORKER, loaded, problem, problems, validate
 
 
 def test_posted_and_flat_files_give_the_same() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from connector.config import validate
-from tests.config.files import CONNECTOR, loaded, problem, problems
+from tests.config.files import CONNECTOR, loaded, problem, problems, validate
 
 
 def test_everything_at_once() -> None:

@@ -37,7 +37,6 @@ class CdcServer:
             "CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
             f"AND tablets = {{'enabled': {'true' if tablets else 'false'}}}"
         )
-        self._connection.forget_statements("ks")
 
     def run(self, *statements: str) -> None:
         for statement in statements:
@@ -46,7 +45,8 @@ class CdcServer:
     def read_log(self, table: str) -> LogReading:
         """The table's description and its whole log, stream by stream."""
         description = describe_table(self._connection, TableName("ks", table)).description
-        statement = self._connection.statement(f'SELECT * FROM ks."{table}_scylla_cdc_log"', [], "ONE")
+        # Prepared anew: the same name may have been another table before.
+        statement = self._connection.session.prepare(f'SELECT * FROM ks."{table}_scylla_cdc_log"').bind([])
         pages, state = [], None
         while True:
             future = self._connection.session.execute_async(statement, paging_state=state)

@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from connector.cli.numbers import count, port, positive
-from connector.config import RegistryConfig, validate
+from connector.config import RegistryConfig
 from connector.config.tls.keystores import KeystoreError, read_certificates, read_identity
 from connector.delivery.records import decode_offsets_entry, encode_offsets_key
 from connector.delivery.registry import SchemaRegistry
@@ -33,7 +33,7 @@ from embedded.scylla.protocol.primitives import Malformed
 from embedded.scylla.protocol.requests import parse_request
 from smt import Record, SmtError, build_transform
 from smt.kafka import AvroDecoder, decode_json
-from tests.config.files import CONNECTOR, STORES, WORKER
+from tests.config.files import CONNECTOR, STORES, WORKER, validate
 from tests.config.test_config_junk import NAMES, VALUES, WORKER_NAMES
 
 Fuzzer = Callable[[random.Random], None]

@@ -137,9 +137,6 @@ class SimulatedConnection(Connection):
     def raise_blindness(self) -> None:
         self._raise_if_away()
 
-    def forget_statements(self, containing: str) -> None:
-        """Statements are not kept."""
-
     def statement(
         self, query: str, values: Sequence[Any], consistency: str | None = None, fetch_size: int | None = None
     ) -> Any:

@@ -13,18 +13,12 @@ from dataclasses import dataclass, field
 
 from connector.table_name import TableName
 from connector.timeuuid import time_key, time_uuid
-from connector.topology import MAX_TOKEN, MIN_TOKEN, StreamSet, make_stream, tablet_set, vnode_set
+from connector.topology import StreamSet, tablet_set, vnode_set
 from tests.simulation.scheduler import EPOCH
+from tests.topology.ring import PLACES, STEP, make_stream, token_at
 
-PLACES = 128
-STEP = 1 << 57
 BEGIN_MS = round(EPOCH * 1000)
 KEYSPACES = {True: "tablets", False: "vnodes"}
-
-
-def token_at(place: int) -> int:
-    """Place 1 .. 128 around the ring; the last one is the ring's end."""
-    return MAX_TOKEN if place == PLACES else MIN_TOKEN + place * STEP
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from cassandra.cluster import Session
 
 from connector.errors import SourceError, TableMissing
 from connector.source.base_rows import (
-    FIRST_TOKEN,
-    LAST_TOKEN,
     BaseQuery,
     base_query,
     dealt,
@@ -26,6 +24,7 @@ from connector.source.base_rows import (
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_base
 from connector.source.phantom_rows import SecondLooks, scan
+from connector.topology import MAX_TOKEN, MIN_TOKEN
 from tests.servers.scylla import Scylla
 
 Table = Callable[..., str]
@@ -34,11 +33,11 @@ Table = Callable[..., str]
 def test_ranges_hold_every_token_once() -> None:
     draw = random.Random(1)
     for _ in range(300):
-        tokens = [draw.randrange(FIRST_TOKEN, LAST_TOKEN + 1) for _ in range(draw.randrange(20))]
-        tokens += draw.sample([FIRST_TOKEN, FIRST_TOKEN + 1, -1, 0, 1, LAST_TOKEN - 1, LAST_TOKEN], 3)
+        tokens = [draw.randrange(MIN_TOKEN, MAX_TOKEN + 1) for _ in range(draw.randrange(20))]
+        tokens += draw.sample([MIN_TOKEN, MIN_TOKEN + 1, -1, 0, 1, MAX_TOKEN - 1, MAX_TOKEN], 3)
         least, hands = draw.randint(1, 9), draw.randint(1, 9)
         ranges = token_ranges(tokens, least)
-        assert ranges[0][0] == FIRST_TOKEN and ranges[-1][1] == LAST_TOKEN
+        assert ranges[0][0] == MIN_TOKEN and ranges[-1][1] == MAX_TOKEN
         assert all(before[1] == after[0] for before, after in pairwise(ranges))
         assert all(low < high for low, high in ranges) and len(ranges) >= least
         runs = dealt(ranges, hands)
@@ -98,7 +97,7 @@ def test_rows_that_never_were_are_not_read(
             named, value = (", v", ", 'x'") if "v text" in columns and pk % 2 else ("", "")
             session.execute(f"INSERT INTO {name} (pk, ck{named}) VALUES ({pk}, {ck}{value})")
         expected.update((pk, ck) for ck in ([None] if pk % 3 == 0 else range(pk % 3)))
-    whole = (FIRST_TOKEN, LAST_TOKEN)
+    whole = (MIN_TOKEN, MAX_TOKEN)
     for size in (1, 2, 3, 7, 1000):
         opened = Connection(scylla.settings(fetch_size=size))
         opened.open()

@@ -16,10 +16,12 @@ import connector.topology.lineage as lineage
 import connector.topology.looks as looks
 import connector.topology.table_reader as table_plan
 import connector.topology.table_state as table_state
-from connector.topology import Commit, Mark, Planner, Position, TableReader, transition
+from connector.topology import Mark, Planner, Position
+from connector.topology.commits import Commit
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
-from connector.topology.transitions import Transition
+from connector.topology.table_reader import TableReader
+from connector.topology.transitions import Transition, transition
 from tests.topology.simulation_worker import Rules
 
 Patch = tuple[Any, str, Any]

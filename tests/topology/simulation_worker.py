@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from connector.topology import Commit, Held, Observed, Planner, Read, TableReader, beyond
+from connector.topology import Held, Observed, Planner, Read, beyond
+from connector.topology.commits import Commit
 from tests.topology.simulation_kafka import Stored, Transaction
 from tests.topology.worlds import GRACE, Row
 
@@ -60,16 +61,13 @@ class ActiveLook:
     verdicts: list[tuple[Row, bool]] | None = None
 
 
-class HastyPlan(TableReader):
-    """The product's plan; only what counts as far behind is fitted to a log that is 100 ms long."""
-
-    laggard_ms = 15
-    search_ms = 1
-    last_look = 2
-
-
 class HastyPlanner(Planner):
-    plan_class = HastyPlan
+    """The product's planner; only what counts as far behind is fitted to a log that is 100 ms long."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for plan in self.tables.values():
+            plan.laggard_ms, plan.search_ms, plan.last_look = 15, 1, 2
 
 
 @dataclass

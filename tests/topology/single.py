@@ -7,18 +7,10 @@ from collections.abc import Iterable
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid
-from connector.topology import (
-    Commit,
-    Observed,
-    Planner,
-    Read,
-    StreamSet,
-    TableReader,
-    View,
-    make_stream,
-    tablet_set,
-)
-from tests.topology.worlds import token_at
+from connector.topology import Observed, Planner, Read, StreamSet, View, tablet_set
+from connector.topology.commits import Commit
+from connector.topology.table_reader import TableReader
+from tests.topology.ring import make_stream, token_at
 
 TABLE = TableName("ks", "t")
 CONFIDENCE = 40

@@ -8,14 +8,14 @@ from connector.topology import (
     MarkKey,
     Position,
     PositionKey,
-    home_slot,
-    make_stream,
     mark_entry,
     position_entry,
     slot_of,
     token_of,
     vnode_set,
 )
+from connector.topology.slots import home_slot
+from tests.topology.ring import make_stream
 from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)

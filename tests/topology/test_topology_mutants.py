@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from connector.topology import Mark, Observed, TableReader, View, claims, commits, looks
+from connector.topology import Mark, Observed, View, claims, commits, looks
 from connector.topology.groups import GroupState
 from connector.topology.ledger import Ledger, start_of
+from connector.topology.table_reader import TableReader
 from tests.topology import test_topology_followers as followers
 from tests.topology import test_topology_looks as looking
 from tests.topology import test_topology_offsets as offsets

@@ -11,14 +11,11 @@ from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid
 from connector.topology import (
-    Ledger,
     Mark,
     MarkKey,
     Position,
     PositionKey,
     Reason,
-    SlotLedger,
-    home_slot,
     mark_entry,
     noted_slots,
     parse_key,
@@ -26,9 +23,10 @@ from connector.topology import (
     parse_position,
     position_entry,
     slot_of,
-    start_of,
     token_of,
 )
+from connector.topology.ledger import Ledger, SlotLedger, start_of
+from connector.topology.slots import home_slot
 from tests.topology.single import TABLE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)

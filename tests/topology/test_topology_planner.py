@@ -6,7 +6,7 @@ import pytest
 
 from connector.table_name import TableName
 from connector.topology import Observed, Planner, Read, Reason, View, tablet_set, vnode_set
-from connector.topology import make_stream as made
+from tests.topology.ring import make_stream as made
 from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)

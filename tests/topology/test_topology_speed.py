@@ -11,7 +11,8 @@ import pytest
 
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid
-from connector.topology import Planner, StreamSet, View, make_stream, vnode_set
+from connector.topology import Planner, StreamSet, View, vnode_set
+from tests.topology.ring import make_stream
 
 GROUPS, SHARDS, TABLES = 1_024, 72, 4
 

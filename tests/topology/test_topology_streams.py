@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 
 from connector.errors import RetriableSourceError
 from connector.table_name import TableName
-from connector.topology import (
-    MAX_TOKEN,
-    MIN_TOKEN,
-    StreamId,
-    home_slot,
-    make_stream,
-    slot_of,
-    tablet_set,
-    token_of,
-    vnode_set,
-)
+from connector.topology import StreamId, slot_of, tablet_set, token_of, vnode_set
+from connector.topology.slots import home_slot
+from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
+from tests.topology.ring import make_stream
 
 TOKENS = st.integers(min_value=MIN_TOKEN, max_value=MAX_TOKEN)
 

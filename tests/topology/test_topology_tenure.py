@@ -13,7 +13,6 @@ from connector.topology import (
     InTheWay,
     Look,
     Members,
-    Steps,
     Tenure,
     Unrecorded,
     Write,
@@ -23,6 +22,7 @@ from connector.topology import (
     tenure,
     tenure_entry,
 )
+from connector.topology.tenure import Steps
 
 RUNS = 1_500
 MOVES = 120

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from connector.errors import UnsupportedServer
-from connector.topology import StreamSet, make_stream, transition, vnode_set
+from connector.topology import StreamSet, vnode_set
+from connector.topology.transitions import transition
+from tests.topology.ring import PLACES, make_stream, token_at
 from tests.topology.single import stream, tablets
-from tests.topology.worlds import PLACES, make_world, token_at
+from tests.topology.worlds import make_world
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 

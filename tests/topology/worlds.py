@@ -12,26 +12,12 @@ from dataclasses import dataclass, field
 
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid, time_key
-from connector.topology import (
-    MAX_TOKEN,
-    MIN_TOKEN,
-    StreamSet,
-    View,
-    make_stream,
-    tablet_set,
-    vnode_set,
-)
+from connector.topology import StreamSet, View, tablet_set, vnode_set
+from tests.topology.ring import PLACES, make_stream, token_at
 
-STEP = 1 << 57
-PLACES = 128
 EPOCH = 1_000_000
 GRACE = 15
 """A node that knows a set later than this is not waited for."""
-
-
-def token_at(place: int) -> int:
-    """Place 1 .. 128 around the ring; the last one is the ring's end."""
-    return MAX_TOKEN if place == PLACES else MIN_TOKEN + place * STEP
 
 
 @dataclass(frozen=True, slots=True)

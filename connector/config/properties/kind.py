@@ -125,15 +125,6 @@ def matching(pattern: str, problem: str, suggestion: str | None = None, *, empty
     return Kind("string", parse)
 
 
-def optional(kind: Kind, *words: str) -> Kind:
-    """``kind``, or one of the words (or nothing), which mean None."""
-
-    def parse(text: str) -> Any:
-        return None if text.strip().lower() in ("", *words) else kind.parse(text)
-
-    return Kind(kind.label, parse, kind.secret)
-
-
 def java_pattern(text: str) -> re.Pattern[str]:
     """A regular expression of Java's; it writes named groups in another way than Python. Raises ``Invalid``."""
     try:

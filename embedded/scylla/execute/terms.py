@@ -43,8 +43,6 @@ from embedded.scylla.execute.validation import Check, checker, in_list_checker, 
 from embedded.scylla.results import UNSET, BoundValue, ColumnSpec
 from embedded.scylla.schema import Table
 
-_KINDS: Final = {"hex": "HEX", "integer": "INTEGER", "float": "FLOAT", "string": "STRING"}
-
 
 class Scope:
     """What a statement's terms are compiled in: its table, the user types, and the bind markers met so far."""

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Final
 
 from embedded.scylla.recordings.files import Answers, Histories, Recording
 from embedded.scylla.recordings.random_writes import random_recording
 from embedded.scylla.recordings.scripted import play_answers, play_histories
 from embedded.scylla.recordings.seeded import play_seeded
 from embedded.scylla.recordings.server import Server
-
-KINDS: Final = ("seeded", "answers", "histories")
 
 
 def record(

@@ -23,11 +23,6 @@ def stream_id(token: int, index: int, random_bits: Callable[[int], int]) -> byte
     return _ID.pack(token, random_bits(38) << 26 | (index & 0x3FFFFF) << 4 | VERSION)
 
 
-def vnode_index(raw: bytes) -> int:
-    low: int = _ID.unpack(raw)[1]
-    return low >> 4 & 0x3FFFFF
-
-
 def stream_order(raw: bytes) -> tuple[int, bytes]:
     """Order of a full scan: signed token, then the bytes of the key."""
     return cdc_token(raw), raw

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from embedded.scylla.clock import Clock
-from embedded.scylla.streams.ring import Generation, RingNode, VnodeStreams
+from embedded.scylla.streams.ring import RingNode, VnodeStreams
 from embedded.scylla.streams.tablets import TabletStreams, tablet_count
 
 
@@ -60,10 +60,6 @@ class StreamService:
         self.vnodes.leave(number)
         if renew:
             self.vnodes.renew()
-
-    def check_and_repair(self) -> Generation:
-        """`cdc_streams_check_and_repair`: here a new generation each time it is asked."""
-        return self.vnodes.renew()
 
     def node_tokens(self, number: int) -> tuple[int, ...]:
         """`tokens` of `system.local` or `system.peers`; nothing for a node that is not on the ring."""

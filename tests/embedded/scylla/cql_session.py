@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from connector.values.binary import decode, encode
+from embedded.scylla.cdc.tables import Cdc
 from embedded.scylla.clock import Clock
 from embedded.scylla.engine import BatchEntry, Engine, Prepared
 from embedded.scylla.results import UNSET, BoundValue, RequestContext, Result, Rows
 from embedded.scylla.schema import Schema
+from embedded.scylla.streams.service import StreamService
 
 START_US = 1_700_000_000_000_000
 
@@ -22,7 +24,8 @@ class CqlSession:
     def __init__(self, keyspace: str = "ks") -> None:
         self.clock = Clock()
         self.clock.freeze(START_US)
-        self.engine = Engine(Schema(), self.clock)
+        schema, streams = Schema(), StreamService(self.clock, vnodes=4, shards=2, seed=1)
+        self.engine = Engine(schema, self.clock, Cdc(schema, self.clock, streams, seed=1))
         self.keyspace = keyspace
         self.execute(
             f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from connector.topology import StreamId
 from embedded.scylla.clock import Clock
 from embedded.scylla.errors import InvalidRequest, ServerError
-from embedded.scylla.streams.ids import first_token_of_shard, shard_of, stream_id, stream_order, vnode_index
+from embedded.scylla.streams.ids import first_token_of_shard, shard_of, stream_id, stream_order
 from embedded.scylla.streams.ring import VnodeStreams
 from embedded.scylla.streams.service import StreamService
 from embedded.scylla.tokens import MAX_TOKEN, MIN_TOKEN, cdc_token
@@ -35,7 +36,7 @@ def test_a_stream_id_holds_token_random_bits_index_and_version() -> None:
     raw = stream_id(-1, 90, lambda bits: (1 << bits) - 1)
 
     assert raw.hex() == "ffffffffffffffff" + "fffffffffc0005a1"
-    assert (cdc_token(raw), vnode_index(raw)) == (-1, 90)
+    assert (cdc_token(raw), StreamId.parse(raw).index) == (-1, 90)
 
 
 def test_streams_are_ordered_by_signed_token() -> None:
@@ -63,7 +64,7 @@ def test_a_generation_has_a_stream_for_every_range_and_shard(clock: Clock) -> No
     assert len(generation.range_ends) == 32
     assert len(set(generation.all_streams())) == 96
     for index, streams in enumerate(generation.streams):
-        assert {vnode_index(raw) for raw in streams} == {index}
+        assert {StreamId.parse(raw).index for raw in streams} == {index}
 
 
 def test_a_stream_lies_in_the_range_and_on_the_shard_of_the_keys_it_takes(clock: Clock) -> None:
@@ -78,7 +79,7 @@ def test_a_stream_lies_in_the_range_and_on_the_shard_of_the_keys_it_takes(clock:
         def range_of(place: int) -> int:
             return next((at for at, end in enumerate(ends) if place <= end), 0)
 
-        assert range_of(cdc_token(raw)) == range_of(token) == vnode_index(raw)
+        assert range_of(cdc_token(raw)) == range_of(token) == StreamId.parse(raw).index
 
 
 def test_the_first_generation_counts_at_once_and_later_ones_after_the_ring_delay(clock: Clock) -> None:
@@ -181,7 +182,7 @@ def test_a_node_that_joins_refines_the_ring_and_makes_a_generation(clock: Clock)
 def test_the_tables_show_the_newest_generation_first_and_streams_as_sets(clock: Clock) -> None:
     service = StreamService(clock, nodes=1, vnodes=4, shards=3, seed=1)
     clock.move(SECOND)
-    newest = service.check_and_repair()
+    newest = service.vnodes.renew()
 
     assert service.generation_timestamps() == [newest.timestamp, service.vnodes.generations[0].timestamp]
     rows = [row for row in service.generation_streams() if row[0] == newest.timestamp]
@@ -193,7 +194,7 @@ def test_a_lagging_node_shows_what_it_knew(clock: Clock) -> None:
     service = StreamService(clock, nodes=1, vnodes=2, shards=1, ring_delay=30, seed=1)
     before = clock.now_ms()
     clock.move(SECOND)
-    newest = service.check_and_repair()
+    newest = service.vnodes.renew()
 
     assert service.generation_timestamps(as_of=before) == [service.vnodes.generations[0].timestamp]
     assert not [row for row in service.generation_streams(as_of=before) if row[0] == newest.timestamp]
