@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import json
 import logging
 import os
 import pickle
 import signal
 import sys
 import threading
-from typing import Any
 
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
-from connector.secrets import adopt, scrubbed
+from connector.secrets import adopt
+from connector.worker.messages import EndMessage, Message, to_line
 from connector.worker.order import WorkerOrder
 
 FORCED = 137
@@ -60,7 +59,7 @@ def _run(order: WorkerOrder, stop: threading.Event) -> int:
     try:
         return run_worker(order.configuration, order.index, stop, _report, slots=order.slots)
     except Exception as error:
-        _report({"event": "end", "cause": type(error).__name__, "error": str(error)})
+        _report(EndMessage.of(error))
         logging.getLogger("connector.worker").exception("the worker failed")
         return 1
 
@@ -68,9 +67,9 @@ def _run(order: WorkerOrder, stop: threading.Event) -> int:
 _ONE_LINE_AT_A_TIME = threading.Lock()
 
 
-def _report(report: dict[str, Any]) -> None:
+def _report(message: Message) -> None:
     try:
-        line = json.dumps(scrubbed(report), separators=(",", ":")) + "\n"
+        line = to_line(message)
         with _ONE_LINE_AT_A_TIME:
             sys.stdout.write(line)
             sys.stdout.flush()

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 from connector.delivery import KafkaClients
+from connector.worker.messages import BlockedMessage, Report
 
 # A turn takes milliseconds; a commit on a broker that is busy takes longer.
 BLOCKED_SECONDS = 3.0
@@ -22,7 +21,7 @@ LOOK_SECONDS = 1.0
 class BlockedTurns:
     """Watches the thread that makes it. A context manager."""
 
-    def __init__(self, report: Callable[[dict[str, Any]], None], clients: KafkaClients) -> None:
+    def __init__(self, report: Report, clients: KafkaClients) -> None:
         self._report = report
         self._clients = clients
         self._thread = threading.get_ident()
@@ -43,7 +42,7 @@ class BlockedTurns:
         while not self._ended.wait(LOOK_SECONDS):
             seconds = time.monotonic() - self._turned
             if seconds >= BLOCKED_SECONDS:
-                self._report({"event": "blocked", "seconds": round(seconds, 1), "cause": self._cause()})
+                self._report(BlockedMessage(seconds=round(seconds, 1), cause=self._cause()))
 
     def _cause(self) -> str:
         place = sys._current_frames().get(self._thread)

@@ -1,6 +1,6 @@
 """One worker process: gets everything ready, with patience for servers that are away, then turns the worker.
 
-In: the configuration, the worker's number, where to report. Out: the exit status; reports are one dictionary each.
+In: the configuration, the worker's number, where to report. Out: the exit status; reports are `Message`s.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
@@ -30,6 +30,7 @@ from connector.source import Connection, DescribedTable, Tables, connection_sett
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.blocked import BlockedTurns
+from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
 from connector.worker.slots import check_partitions, slots_in_force
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
 LISTEN_SECONDS = 0.1
-
-Report = Callable[[dict[str, Any]], None]
 
 T = TypeVar("T")
 
@@ -64,7 +63,6 @@ def run_worker(
     except Stopped:
         return 0
     except ConfigurationError as error:
-        report({"event": "configuration", "problems": [str(problem) for problem in error.problems]})
         log.error("%s", error)
         return 2
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
@@ -72,11 +70,10 @@ def run_worker(
         _turn(worker, stop, report, status_topic)
         return 0
     except ConfigurationError as error:
-        report({"event": "configuration", "problems": [str(problem) for problem in error.problems]})
         log.error("%s", error)
         return 2
     except FatalDeliveryError as error:
-        report({"event": "end", "cause": type(error).__name__, "error": str(error)})
+        report(EndMessage.of(error))
         log.error("%s", error)
         return 1
     finally:
@@ -97,9 +94,9 @@ def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: S
             now = time.monotonic()
             if now >= due:
                 due = now + REPORT_SECONDS
-                status = snapshots.take().document()
-                report({"event": "status", "status": status})
-                status_topic.publish(status)
+                status = snapshots.take()
+                report(StatusMessage(status=status))
+                status_topic.publish(status.document())
 
 
 # -- getting ready ---------------------------------------------------------------------------------------------
@@ -126,7 +123,7 @@ def _prepare(
             report,
             clients,
         )
-        report({"event": "slots", "connector": configuration.connector.name, "slots": slots})
+        report(SlotsMessage(connector=configuration.connector.name, slots=slots))
     else:
         check_partitions(offsets, partitions, slots)
     encoder = Encoder(configuration.connector.output, *_registries(configuration))
@@ -193,9 +190,7 @@ def _patiently(
 
     def say(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        report(
-            {"event": "waiting", "doing": doing, "error": f"{error} (since {since})", "attempts": state.attempt_number}
-        )
+        report(WaitingMessage(doing=doing, error=f"{error} (since {since})"))
         log.warning("%s: %s; since %s, retrying in %.1f s", doing, error, since, state.upcoming_sleep)
 
     def pause(seconds: float) -> None:

@@ -6,7 +6,6 @@ In: how to start one, how many. Out: the exit status of `run`: 0 told to stop, 1
 
 from __future__ import annotations
 
-import json
 import logging
 import pickle
 import queue
@@ -15,10 +14,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, assert_never
 
 from connector.source import Background, Purpose
 from connector.worker.about import About
+from connector.worker.messages import (
+    BlockedMessage,
+    EndMessage,
+    Message,
+    SlotsMessage,
+    StatusMessage,
+    WaitingMessage,
+    from_line,
+)
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
 from connector.worker.status_document import Liveness, RunningWorker, ServiceStatus, WorkerStatus
@@ -60,7 +68,7 @@ class Child:
     #: Of its order: what ails one connector's workers says nothing of another's.
     group: str = ""
     status: WorkerStatus | None = None
-    waiting: dict[str, Any] | None = None
+    waiting: str | None = None
     blocked: str | None = None
     cause: str = ""
     started: float = 0.0
@@ -89,7 +97,7 @@ class Supervisor:
         self._orders = list(orders)
         self._connector = ",".join(dict.fromkeys(order.configuration.connector.name for order in self._orders))
         self._about = About()
-        self._reports: queue.SimpleQueue[tuple[Child, dict[str, Any]]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[Child, Message]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
         self._causes: dict[str, list[str]] = {}
@@ -171,22 +179,18 @@ class Supervisor:
     def _take_lines(self, child: Child, lines: IO[bytes]) -> None:
         for line in lines:
             try:
-                report = json.loads(line)
+                self._messages.put((child, from_line(line)))
             except ValueError:
-                report = None
-            if isinstance(report, dict):
-                self._reports.put((child, report))
-            else:
                 log.warning("worker %d printed an invalid report: %r", child.index, line[:200])
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
         while (left := until - time.monotonic()) > 0:
             try:
-                child, report = self._reports.get(timeout=left)
+                child, message = self._messages.get(timeout=left)
             except queue.Empty:
                 return
-            self._take(child, report)
+            self._take(child, message)
 
     def _look_after(self) -> None:
         """A worker that says nothing hangs, or sits in a call that does not come back."""
@@ -198,27 +202,26 @@ class Supervisor:
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
         self.background.tick()
 
-    def _take(self, child: Child, report: dict[str, Any]) -> None:
-        kind = report.get("event")
+    def _take(self, child: Child, message: Message) -> None:
         child.heard = self._monotonic()
         self.background.task(REPORTS, f"worker {child.index}").worked()
-        if kind == "status":
-            child.waiting = child.blocked = None
-            status = WorkerStatus.model_validate(report["status"])
-            if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
-                self._causes.pop(child.group, None)
-                self._last_end.pop(child.index, None)
-            child.status, child.status_at, child.own = _with_lags(status, child.status), child.heard, True
-        elif kind == "blocked":
-            child.blocked = f"for {report['seconds']:.0f} s: {report['cause']}"
-        elif kind == "waiting":
-            child.waiting = report
-        elif kind == "slots":
-            self.slots[report["connector"]] = report["slots"]
-        elif kind == "end":
-            child.cause = f"{report['cause']}: {report['error']}"
-        elif kind == "configuration":
-            child.cause = "configuration"
+        match message:
+            case StatusMessage(status=status):
+                child.waiting = child.blocked = None
+                if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
+                    self._causes.pop(child.group, None)
+                    self._last_end.pop(child.index, None)
+                child.status, child.status_at, child.own = _with_lags(status, child.status), child.heard, True
+            case WaitingMessage():
+                child.waiting = f"{message.doing}: {message.error}"
+            case BlockedMessage():
+                child.blocked = f"for {message.seconds:.0f} s: {message.cause}"
+            case SlotsMessage():
+                self.slots[message.connector] = message.slots
+            case EndMessage():
+                child.cause = message.cause
+            case _:
+                assert_never(message)
 
     def _ended(self, child: Child, code: int) -> int | None:
         """What an end means: another start (None), or the end of everything."""
@@ -255,10 +258,10 @@ class Supervisor:
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:
             try:
-                origin, report = self._reports.get(timeout=0.05)
+                origin, message = self._messages.get(timeout=0.05)
             except queue.Empty:
                 return
-            self._take(origin, report)
+            self._take(origin, message)
 
     def _nothing_left(self) -> bool:
         statuses = [child.status for child in self.children.values() if child.status and child.own]
@@ -340,7 +343,7 @@ class Supervisor:
     def _trouble(self, child: Child) -> str | None:
         """Why a worker's last status is not what it would say now."""
         if child.waiting is not None:
-            return f"{child.waiting['doing']}: {child.waiting['error']}{self._why(child.index)}"
+            return f"{child.waiting}{self._why(child.index)}"
         if child.blocked is not None:
             return f"worker {child.index} (pid {child.pid}) is blocked {child.blocked}"
         if not child.own:

@@ -11,9 +11,10 @@ import pytest
 
 from connector.cli.main import run
 from connector.worker import checks, supervisor
+from connector.worker.messages import StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
-from connector.worker.status_document import ServiceStatus
+from connector.worker.status_document import ServiceStatus, WorkerStatus
 from tests.config.files import CONNECTOR, WORKER
 
 
@@ -89,9 +90,10 @@ def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(statu
     process: Any = None
     ours, others = (supervisor.Child(index, process, group) for index, group in enumerate(("one", "two")))
     looked_after._causes = {"one": ["broken"] * 4}
-    looked_after._take(others, {"event": "status", "status": status})
+    reported = StatusMessage(status=WorkerStatus.model_validate(status))
+    looked_after._take(others, reported)
     assert looked_after._causes == {"one": ["broken"] * 4}
-    looked_after._take(ours, {"event": "status", "status": status})
+    looked_after._take(ours, reported)
     assert looked_after._causes == {}
 
 

@@ -16,6 +16,9 @@ from typing import Any
 from connector.config import Configuration, load
 from connector.source import Connection
 from connector.worker import process as worker_process
+from connector.worker.messages import Message, StatusMessage, WaitingMessage
+from connector.worker.state import State
+from connector.worker.status_document import WorkerStatus
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
 from tests.simulation.kafka_log import Stored
@@ -70,10 +73,10 @@ class Worker:
     index: int
     process: Process
     stop: Any
-    status: dict[str, Any] | None = None
+    status: WorkerStatus | None = None
     said_at: float = 0.0
     ended: int | None = None
-    waiting: dict[str, Any] | None = None
+    waiting: WaitingMessage | None = None
 
 
 @dataclass
@@ -98,11 +101,11 @@ class Service:
         worker = Worker(index, Process(f"worker {index}, {self.started}"), Event(self.scheduler))
         self.workers[index] = worker
 
-        def report(said: dict[str, Any]) -> None:
+        def report(said: Message) -> None:
             worker.said_at = self.scheduler.now
-            if said["event"] == "status":
-                worker.status, worker.waiting = said["status"], None
-            elif said["event"] == "waiting":
+            if isinstance(said, StatusMessage):
+                worker.status, worker.waiting = said.status, None
+            elif isinstance(said, WaitingMessage):
                 worker.waiting = said
 
         def run() -> None:
@@ -145,9 +148,9 @@ class Service:
                 found.append(f"worker {index} is not ready: {worker.waiting}")
             elif self.scheduler.now - worker.said_at > FRESH_SECONDS:
                 found.append(f"worker {index} has been silent since {worker.said_at:.1f}")
-            elif status["state"] != "RUNNING":
-                tables = [f"{name} {table['state']}" for name, table in status["tables"].items()]
-                found.append(f"worker {index} is {status['state']}: {status.get('waiting_for')}; {', '.join(tables)}")
+            elif status.state is not State.RUNNING:
+                tables = ", ".join(f"{name} {table.state}" for name, table in status.tables.items())
+                found.append(f"worker {index} is {status.state}: {status.waiting_for}; {tables}")
         return found
 
     def records(self, topic: str) -> list[tuple[int, Stored]]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from connector.worker.messages import BlockedMessage, StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
+from connector.worker.status_document import WorkerStatus
 from connector.worker.supervisor import Child, Supervisor
 from tests.worker.alert_rules import Page, firing, page
 
@@ -65,11 +67,10 @@ class Scene:
             **self.worker,
             "tables": {"ks.t": self.table},
         }
-        self.supervisor._take(self.child, {"event": "status", "status": status})
+        self.supervisor._take(self.child, StatusMessage(status=WorkerStatus.model_validate(status)))
 
     def blocked(self) -> None:
-        report = {"event": "blocked", "seconds": 5, "cause": "Kafka at h:9092: connection refused"}
-        self.supervisor._take(self.child, report)
+        self.supervisor._take(self.child, BlockedMessage(seconds=5, cause="Kafka at h:9092: connection refused"))
 
     def pass_by(self, minutes: float, says: Callable[[], object] | None) -> None:
         for _ in range(round(minutes * 60 / SCRAPE_SECONDS)):

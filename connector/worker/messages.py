@@ -1,0 +1,79 @@
+"""What a worker process tells its supervisor: one JSON object a line on its stdout, told apart by ``event``.
+
+In and out: messages, and the lines that hold them. Both ends are of one version: a line that is none of these is junk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from connector.secrets import scrubbed
+from connector.worker.status_document import WorkerStatus
+
+
+class StatusMessage(BaseModel):
+    """Every second: how the worker is."""
+
+    model_config = ConfigDict(frozen=True)
+    event: Literal["status"] = "status"
+    status: WorkerStatus
+
+
+class WaitingMessage(BaseModel):
+    """While it gets ready: what it does, and why that has to be tried again."""
+
+    model_config = ConfigDict(frozen=True)
+    event: Literal["waiting"] = "waiting"
+    doing: str
+    error: str
+
+
+class BlockedMessage(BaseModel):
+    """Its thread sits in a call that does not come back."""
+
+    model_config = ConfigDict(frozen=True)
+    event: Literal["blocked"] = "blocked"
+    seconds: float
+    cause: str
+
+
+class SlotsMessage(BaseModel):
+    """How many slots the connector has, which takes long to find out."""
+
+    model_config = ConfigDict(frozen=True)
+    event: Literal["slots"] = "slots"
+    connector: str
+    slots: int
+
+
+class EndMessage(BaseModel):
+    """Its last words."""
+
+    model_config = ConfigDict(frozen=True)
+    event: Literal["end"] = "end"
+    cause: str
+
+    @classmethod
+    def of(cls, error: Exception) -> EndMessage:
+        return cls(cause=f"{type(error).__name__}: {error}")
+
+
+Message = StatusMessage | WaitingMessage | BlockedMessage | SlotsMessage | EndMessage
+Report = Callable[[Message], None]
+
+_MESSAGES: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="event")])
+
+
+def to_line(message: Message) -> str:
+    """Without the secrets that are known."""
+    document = {**message.model_dump(mode="json", exclude_unset=True), "event": message.event}
+    return json.dumps(scrubbed(document), separators=(",", ":")) + "\n"
+
+
+def from_line(line: bytes) -> Message:
+    """Raises ``ValueError`` for what is no message."""
+    return _MESSAGES.validate_json(line)
