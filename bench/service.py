@@ -17,9 +17,9 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from bench._processor import cpu_seconds
+from connector.worker.status_document import ServiceStatus
 from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from embedded.scylla.process import EmbeddedScylla
@@ -57,13 +57,12 @@ class _Service:
         self.port = port
         self.started = started
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> ServiceStatus:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
-                status: dict[str, Any] = json.load(answer)
+                return ServiceStatus.model_validate_json(answer.read())
         except OSError:
-            return {"workers": []}
-        return status
+            return ServiceStatus()
 
     def workers(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
@@ -113,15 +112,15 @@ def _service(
             process.wait(30)
 
 
-def _records(status: dict[str, Any]) -> int:
-    return sum(worker["tables"].get(TABLE, {}).get("records", 0) for worker in status["workers"])
+def _records(status: ServiceStatus) -> int:
+    return sum(worker.tables[TABLE].records for worker in status.workers if TABLE in worker.tables)
 
 
-def _wait(service: _Service, condition: Callable[[dict[str, Any]], bool], seconds: float) -> dict[str, Any]:
+def _wait(service: _Service, condition: Callable[[ServiceStatus], bool], seconds: float) -> ServiceStatus:
     deadline = time.monotonic() + seconds
     while True:
         status = service.status()
-        if status["workers"] and condition(status):
+        if status.workers and condition(status):
             return status
         if time.monotonic() > deadline:
             sys.exit("the service did not get there in time")
@@ -162,20 +161,20 @@ def _take_over(service: _Service, scylla: EmbeddedScylla) -> dict[str, str]:
     killed = time.monotonic()
     for number in range(200):
         scylla.admin.cql(f"INSERT INTO {TABLE} (id, a) VALUES ({-number - 1}, 1)")
-    _wait(service, lambda status: _lag(status) < 2_000 and len(status["workers"]) == 2, 120)
+    _wait(service, lambda status: _lag(status) < 2_000 and len(status.workers) == 2, 120)
     return {"killed worker to everything read again, seconds": f"{time.monotonic() - killed:.1f}"}
 
 
-def _lag(status: dict[str, Any]) -> float:
-    lags = [worker["tables"].get(TABLE, {}).get("lag_ms") for worker in status["workers"] if worker["slots"]]
-    known = [lag for lag in lags if lag is not None]
-    owned = sum(len(worker["slots"]) for worker in status["workers"])
-    complete = status["workers"] and owned == status["workers"][0]["slot_count"]
+def _lag(status: ServiceStatus) -> float:
+    tables = [worker.tables[TABLE] for worker in status.workers if worker.slots and TABLE in worker.tables]
+    known = [table.lag_ms for table in tables if table.lag_ms is not None]
+    owned = sum(len(worker.slots) for worker in status.workers)
+    complete = status.workers and owned == status.workers[0].slot_count
     return max(known) if known and complete else float("inf")
 
 
 def _queries(service: _Service) -> int:
-    return sum(worker["reading"]["queries"] for worker in service.status()["workers"])
+    return sum(worker.reading.queries for worker in service.status().workers)
 
 
 def _cpu(pid: int) -> float:

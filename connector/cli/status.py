@@ -9,7 +9,7 @@ from connector.cli.configuration import add_configuration_arguments, load_config
 from connector.cli.output import Output
 
 if TYPE_CHECKING:
-    from connector.worker.status_document import HeldStatus, ReportedWorker, StatusReport
+    from connector.worker.status_document import ReportedWorker, StatusReport, WaitingStatus
 
 
 class StatusCommand:
@@ -48,7 +48,7 @@ def _text(report: StatusReport) -> str:
         if table.error:
             lines.append(f"    error: {table.error}")
         lines += [f"    fails: {text}" for text in table.failing]
-        lines += [f"    waits: {_held(held)}" for held in table.held[:5]]
+        lines += [f"    waits: {_waiting(each)}" for each in table.waiting[:5]]
     about_tables = {text for table in report.tables.values() for text in table.failing}
     for worker in report.workers:
         state = f"gone for {worker.age_ms / 1000:.0f} s" if worker.stale else worker.state.value
@@ -83,11 +83,11 @@ def _place(worker: ReportedWorker) -> str:
     return f", on {worker.host}, pid {worker.pid}, version {worker.version}, since {since}"
 
 
-def _held(held: HeldStatus) -> str:
-    place = f"slot {held.slot}: " if held.slot is not None else ""
-    whom = f", for stream 0x{held.waits_for[0]} in slot {held.waits_for_slot}" if held.waits_for else ""
-    note = f" ({held.note})" if held.note else ""
-    return f"{place}{held.reason}{whom}{note}"
+def _waiting(each: WaitingStatus) -> str:
+    place = f"slot {each.slot}: " if each.slot is not None else ""
+    whom = f", for stream 0x{each.waits_for[0]} in slot {each.waits_for_slot}" if each.waits_for else ""
+    note = f" ({each.note})" if each.note else ""
+    return f"{place}{each.reason}{whom}{note}"
 
 
 COMMAND = StatusCommand()

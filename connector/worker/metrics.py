@@ -29,7 +29,7 @@ TABLE_COUNTERS: tuple[Figure, ...] = (
 )
 TABLE_GAUGES: tuple[Figure, ...] = (
     ("failed_groups", "Groups of streams that have failed and are not read.", lambda table: table.failed_groups),
-    ("held_groups", "Groups and slots that wait for something.", lambda table: table.held_count),
+    ("waiting_groups", "Groups and slots that wait for something.", lambda table: table.waiting_count),
     ("expired", "Streams and slots of which changes may have expired unread.", lambda table: table.expired),
 )
 WORKER_COUNTERS: tuple[tuple[str, str, Callable[[WorkerStatus], int]], ...] = (

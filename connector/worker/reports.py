@@ -99,7 +99,7 @@ def _table(
         skipped=_summed(parts, lambda part: part.skipped),
         failed_groups=sum(part.failed_groups for part in parts),
         expired=sum(part.expired for part in parts),
-        held=tuple(held for part in parts for held in part.held),
+        waiting=tuple(each for part in parts for each in part.waiting),
         failing=tuple(dict.fromkeys(text for part in parts for text in part.failing)),
         error=next((part.error for part in parts if part.error), None),
         committed_ms=committed,

@@ -15,11 +15,11 @@ from connector.worker.state import State
 from connector.worker.status_document import (
     DeliveryStatus,
     FailingStatus,
-    HeldStatus,
     PollStatus,
     ReadingStatus,
     RetryStatus,
     TableStatus,
+    WaitingStatus,
     WorkerStatus,
 )
 from connector.worker.worker import Worker
@@ -90,27 +90,27 @@ class Snapshots:
         )
 
     def _tables(self, now: int) -> dict[str, TableStatus]:
-        held: defaultdict[str, list[Waiting]] = defaultdict(list)
+        waiting: defaultdict[str, list[Waiting]] = defaultdict(list)
         for each in self._worker.planner.waiting(now):
-            held[str(each.table)].append(each)
+            waiting[str(each.table)].append(each)
         tables = {
-            str(name): self._table(plan, held[str(name)], now) for name, plan in self._worker.planner.tables.items()
+            str(name): self._table(plan, waiting[str(name)], now) for name, plan in self._worker.planner.tables.items()
         }
         for name, reason in self._worker.tables.missing.items():
-            tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, held=())
+            tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, waiting=())
         return tables
 
-    def _table(self, plan: TableState, held: list[Waiting], now: int) -> TableStatus:
+    def _table(self, plan: TableState, waiting: list[Waiting], now: int) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         measures = worker.transactions.measures
-        failed = [each for each in held if each.reason is Reason.FAILED and each.range_end is not None]
+        failed = [each for each in waiting if each.reason is Reason.FAILED and each.range_end is not None]
         groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
         position = visible_to(plan)
         whole = plan.failure is not None
         failing = [each for each in worker.background.failing(lasting=True) if concerns(worker, each, plan)]
-        held_up = _held_up(held, position) or any(each.holds for each in failing)
+        waits = _waits(waiting, position) or any(each.holds for each in failing)
         return TableStatus(
-            state=State.FAILED if failed or whole else State.WAITING if held_up else State.RUNNING,
+            state=State.FAILED if failed or whole else State.WAITING if waits else State.RUNNING,
             all_failed=whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
             position_ms=position,
             lag_ms=self._lag(name, position, now),
@@ -124,8 +124,8 @@ class Snapshots:
             error=plan.failure or (failed[0].note if failed else None),
             failing=tuple(map(str, failing)),
             expired=sum(where[0] == table for where in worker.restoring.expired),
-            held=tuple(map(_held, held[:LISTED])),
-            held_count=len(held),
+            waiting=tuple(map(_waiting, waiting[:LISTED])),
+            waiting_count=len(waiting),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
         )
@@ -173,8 +173,8 @@ def concerns(worker: Worker, failing: Failing, plan: TableState) -> bool:
     )
 
 
-def _held_up(held: list[Waiting], position: int | None) -> bool:
-    waiting = [each for each in held if each.reason is not Reason.FAILED]
+def _waits(listed: list[Waiting], position: int | None) -> bool:
+    waiting = [each for each in listed if each.reason is not Reason.FAILED]
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
     unplaced = any(each.slot is not None and each.range_end is None for each in waiting)
     return unplaced or (bool(waiting) and position is None)
@@ -219,14 +219,14 @@ def _failing(failing: Failing) -> FailingStatus:
     )
 
 
-def _held(held: Waiting) -> HeldStatus:
-    return HeldStatus(
-        reason=held.reason.value,
-        slot=held.slot,
-        streams=tuple(stream.hex() for stream in held.streams[:4]),
-        read_to=held.read_to,
-        at=held.at,
-        waits_for=tuple(stream.hex() for stream in held.waits_for[:4]),
-        waits_for_slot=held.waits_for_slot,
-        note=held.note,
+def _waiting(each: Waiting) -> WaitingStatus:
+    return WaitingStatus(
+        reason=each.reason.value,
+        slot=each.slot,
+        streams=tuple(stream.hex() for stream in each.streams[:4]),
+        read_to=each.read_to,
+        at=each.at,
+        waits_for=tuple(stream.hex() for stream in each.waits_for[:4]),
+        waits_for_slot=each.waits_for_slot,
+        note=each.note,
     )

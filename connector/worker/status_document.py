@@ -27,7 +27,7 @@ class Document(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-class HeldStatus(Document):
+class WaitingStatus(Document):
     """Something that is not read, and what for: a table, a slot of it (``slot``), or a group of streams."""
 
     reason: str
@@ -65,8 +65,8 @@ class TableStatus(Document):
     error: str | None = None
     failing: tuple[str, ...] = ()
     expired: int = 0
-    held: tuple[HeldStatus, ...] = ()
-    held_count: int = 0
+    waiting: tuple[WaitingStatus, ...] = ()
+    waiting_count: int = 0
     latency_seconds: HistogramStatus | None = None
     batch_rows: HistogramStatus | None = None
 
@@ -237,7 +237,7 @@ class TableReport(Document):
     skipped: dict[str, int]
     failed_groups: int
     expired: int = 0
-    held: tuple[HeldStatus, ...]
+    waiting: tuple[WaitingStatus, ...]
     failing: tuple[str, ...]
     error: str | None
     committed_ms: int | None

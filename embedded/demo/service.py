@@ -108,7 +108,7 @@ def has_passed(status: ServiceStatus, ms: int) -> bool:
     tables = [table for worker in status.workers for table in worker.tables.values()]
     return is_up(status) and all(
         table.state is not State.FAILED
-        and table.held_count == 0
+        and table.waiting_count == 0
         and (table.position_ms is None or table.position_ms > ms)
         for table in tables
     )

@@ -101,11 +101,11 @@ def status(*tables: dict[str, object]) -> ServiceStatus:
 
 
 def test_a_slot_that_is_claimed_and_not_yet_read_has_not_passed() -> None:
-    read: dict[str, object] = {"position_ms": 11, "held_count": 0}
+    read: dict[str, object] = {"position_ms": 11, "waiting_count": 0}
     assert has_passed(status(read, read), 10)
-    assert has_passed(status(read, {"position_ms": None, "held_count": 0}), 10)
-    assert not has_passed(status(read, {"position_ms": 10, "held_count": 0}), 10)
-    assert not has_passed(status(read, {"position_ms": None, "held_count": 3}), 10)
+    assert has_passed(status(read, {"position_ms": None, "waiting_count": 0}), 10)
+    assert not has_passed(status(read, {"position_ms": 10, "waiting_count": 0}), 10)
+    assert not has_passed(status(read, {"position_ms": None, "waiting_count": 3}), 10)
     assert not has_passed(status(read, {"state": "FAILED"}), 10)
 
 

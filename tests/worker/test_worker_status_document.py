@@ -16,12 +16,12 @@ from connector.worker.state import State
 from connector.worker.status_document import (
     Document,
     FailingStatus,
-    HeldStatus,
     PollStatus,
     ReadingStatus,
     RetryStatus,
     ServiceStatus,
     TableStatus,
+    WaitingStatus,
     WorkerStatus,
 )
 
@@ -50,7 +50,7 @@ def test_members_are_the_recorded_ones() -> None:
     documents: list[tuple[type[Document], dict[str, Any]]] = [
         (ServiceStatus, RECORDED),
         (TableStatus, table),
-        (HeldStatus, table["held"][0]),
+        (WaitingStatus, table["waiting"][0]),
         (ReadingStatus, worker["reading"]),
         (RetryStatus, worker["retrying"][0]),
         (PollStatus, worker["polls"][0]),
@@ -75,7 +75,7 @@ def test_a_table_that_could_not_be_described_has_no_figures() -> None:
     assert {sample.labels["table"] for sample in samples if "table" in sample.labels} == {"ks.t"}
     figures = {sample.name: sample.value for sample in samples if sample.labels.get("table") == "ks.t"}
     assert figures["scylla_cdc_records_total"] == 12
-    assert figures["scylla_cdc_held_groups"] == 1
+    assert figures["scylla_cdc_waiting_groups"] == 1
     assert figures["scylla_cdc_lag_seconds"] == 1.5
 
 
