@@ -136,7 +136,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _write(self, data: bytes) -> None:
-        if self._transport is not None and not self._closing:
+        # A client may go while its requests are being answered; asyncio warns of what is written to it from then on.
+        if self._transport is not None and not self._closing and not self._transport.is_closing():
             self._cluster.counters.bytes_out += len(data)
             self._transport.write(data)
 

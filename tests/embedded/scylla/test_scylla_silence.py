@@ -1,10 +1,18 @@
-"""Clients that open a connection or begin a frame and then say no more are cut off; idle ones are kept."""
+"""Clients that open a connection or begin a frame and then say no more are cut off; idle ones are kept.
+
+Those that go before their answers come are no reason for a word.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
+
+import pytest
 
 from embedded.scylla.cluster import Cluster, Settings
+from embedded.scylla.connection import Connection
 from embedded.scylla.protocol import frame
 from embedded.scylla.protocol.primitives import encode_string
 from embedded.scylla.server import Server
@@ -53,3 +61,26 @@ async def scene() -> None:
 
 def test_who_owes_something_for_too_long_is_cut_off() -> None:
     asyncio.run(scene())
+
+
+async def gone_amid_its_requests() -> None:
+    """The client closes between the arrival of its requests and their answers: in one turn of the loop here."""
+    server = Server(Cluster(Settings(ring_delay=0)))
+    await server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, request(frame.OPTIONS))
+            await asyncio.wait_for(loop.sock_recv(client, 1), DEADLINE_SECONDS)
+            (connection,) = server.cluster.nodes[0].links
+        assert isinstance(connection, Connection)
+        connection.data_received(request(frame.OPTIONS) * 50)
+    finally:
+        await server.stop()
+
+
+def test_nothing_is_said_of_clients_that_went_before_their_answers_came(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(gone_amid_its_requests())
+    assert caplog.messages == []
