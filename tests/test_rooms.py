@@ -127,6 +127,8 @@ PACKAGES: dict[str, set[str]] = {
         "embedded",
         "smt.kafka",
     },
+    "hvac": {"connector.config.stores"},
+    "boto3": {"connector.config.stores"},
     "tornado": {"connector.http"},
     "pyspark": {"spark_jobs", "smt.spark"},
     "delta": {"spark_jobs"},

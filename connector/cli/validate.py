@@ -20,7 +20,11 @@ class ValidateCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_configurations_arguments(parser)
-        parser.add_argument("--offline", action="store_true", help="do not connect to any server")
+        parser.add_argument(
+            "--offline",
+            action="store_true",
+            help="do not connect to any server (but to stores of secrets that a file refers to)",
+        )
         parser.add_argument("--json", action="store_true", help="print the result as JSON: valid, problems")
 
     def run(self, args: argparse.Namespace, output: Output) -> int:

@@ -53,7 +53,36 @@ for misspelled names. `scylla-cdc migrate` makes the two JSON files of any of th
 - Properties marked **ours** are not known to the Java connector; all others have its names, defaults and meaning.
 - `${env:NAME}`, `${file:/path:key}` (a `.properties` file) and `${directory:/path:file}` are resolved at start. Other
   names for them can be set with `config.providers`. Resolved values never appear in a message.
+- Secrets of HashiCorp Vault and of AWS Secrets Manager are resolved at start too, with the providers and parameters
+  that Kafka Connect's users have; see *Secrets from Vault and AWS*, below.
 - Passwords and other secrets are always masked.
+"""
+
+_STORES_TEXT = """
+`config.providers=vault,aws` names providers in the worker's file; `config.providers.<name>.class` is one of the classes
+below (its package does not matter), and its parameters follow `config.providers.<name>.param.`. They may hold
+references to `env`, `file` and `directory`. Their clients are extras: `pip install 'scylla-cdc[vault]'`,
+`'scylla-cdc[aws]'`. A secret is asked for once at start, and as often as it is named.
+
+| provider | classes | parameters |
+|---|---|---|
+| HashiCorp Vault | `VaultSecretProvider` (Lenses), `VaultConfigProvider` (Confluent, others) | `vault.addr` or \
+`vault.address` (`VAULT_ADDR`, `http://localhost:8200`), `vault.namespace`, `vault.engine.version` or \
+`vault.secrets.version` (2), `vault.prefixpath`, `vault.pem`, `vault.ssl.truststore.location`, \
+`vault.ssl.truststore.password`, `vault.ssl.verify.enabled`, `vault.auth.method` (`token`), `vault.auth.mount`; for \
+`token`: `vault.token` or `vault.auth.token` (`VAULT_TOKEN`); `approle`: `app.role.id` or `vault.auth.role`, \
+`app.role.secret.id` or `vault.auth.secret`, `app.role.path`; `userpass`: `username`, `password` or \
+`vault.auth.username`, `vault.auth.password`; `ldap`: `ldap.username`, `ldap.password` or the same; `kubernetes`: \
+`kubernetes.role` or `vault.auth.role`, `kubernetes.token.path`; `jwt`: `jwt.role`, `jwt` |
+| AWS Secrets Manager | `AWSSecretProvider` (Lenses), `SecretsManagerConfigProvider` (Confluent, AWS, others) | \
+`aws.region` or `region`, `aws.access.key`, `aws.secret.key` (without them, or with `aws.auth.method=default`, what \
+AWS' tools use: variables, profiles, roles), `aws.endpoint.override` or `endpoint.override`, `secret.prefix`, \
+`use.json` |
+
+`${vault:secret/shop/scylla:password}` is the key `password` at that path of the key-value engine; with or without
+version 2's `data/` behind the mount. `${aws:prod/scylla:password}` is a member of a secret that is a JSON object; the
+text of another secret is its `value`. Providers of Kubernetes (`KubernetesSecretConfigProvider`) are refused: mount the
+secret, and name its file or variable.
 """
 
 _TRANSFORM_TEXT = """
@@ -122,6 +151,7 @@ def page() -> str:
     parts += ["\n### Prefixes\n\n", _families(WORKER_FAMILIES)]
     parts.append("\n## Converters\n\nIf the connector's file names a converter, all its options come from there too.\n")
     parts += [_section(section, 3) for section in (JSON_OPTIONS, AVRO_OPTIONS, STRING_OPTIONS, PLAIN_OPTIONS)]
+    parts += ["\n## Secrets from Vault and AWS\n", _STORES_TEXT]
     parts += ["\n## Transforms\n", _TRANSFORM_TEXT, "\n| type | also |\n|---|---|\n", _classes(TRANSFORMS)]
     parts += ["\n| predicate | also |\n|---|---|\n", _classes(PREDICATES)]
     parts += ["\n## Topic creation\n", _CREATION_TEXT]

@@ -66,7 +66,7 @@ def load(
     connector_document = read_document(connector, "connector")
     worker_document = read_document(worker, "worker")
     unknown_variables = _take_environment(worker_document, environ)
-    providers = provider_names(worker_document)
+    providers = provider_names(worker_document, environ)
     _told_apart(connector_document, worker_document)
     for document in (connector_document, worker_document):
         resolve_references(document, environ, providers)
@@ -174,7 +174,7 @@ def load_connector(
     environ = os.environ if environ is None else environ
     document, findings = read_document(connector, "connector"), Findings()
     worker_document = read_document(worker, "worker")
-    resolve_references(document, environ, provider_names(worker_document))
+    resolve_references(document, environ, provider_names(worker_document, environ))
     findings.problems += worker_document.problems
     for problem in document.problems:
         if problem.property not in document.broken:

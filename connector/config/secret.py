@@ -23,6 +23,8 @@ _SECRET_NAME = re.compile(
     r"|(private|api|access|auth|account|sas|shared|signing|encryption|master)[._-]?key|keystore\.key$|key\.pem$",
     re.IGNORECASE,
 )
+# What a user calls a provider of secrets says nothing about its parameters.
+_PROVIDER = re.compile(r"config\.providers\.[^.]+\.")
 # Up to the last @ before a blank or a comma: a password may hold a slash that should have been quoted.
 _URL_USER = re.compile(r"(?<=://)[^@\s,]*(?:@[^@\s,/]*)*(?=@)")
 _BARE_USER = re.compile(r"(?<![^\s,;=\"'])[^\s,;:/@\"']+:(?!//)[^\s,;\"']+(?=@)")
@@ -67,7 +69,7 @@ class Secret:
 
 def is_secret_name(name: str) -> bool:
     """Whether a property of this name is masked although it is not declared as a secret."""
-    return bool(_SECRET_NAME.search(name))
+    return bool(_SECRET_NAME.search(_PROVIDER.sub("", name)))
 
 
 def shown(name: str, text: str | None, *, secret: bool = False) -> str | None:

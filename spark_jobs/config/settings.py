@@ -160,7 +160,7 @@ def _document(content: Mapping[str, Any], file: str) -> Document:
             document.put(name, json.dumps(value))
         else:
             document.put(name, value)
-    resolve_references(document, os.environ, provider_names(document))
+    resolve_references(document, os.environ, provider_names(document, os.environ))
     return document
 
 

@@ -174,7 +174,7 @@ WORKER = Section(
         Property(
             "config.providers",
             STRING,
-            "Names of secret providers. `env`, `file` and `directory` are always available.",
+            "Names of secret providers, beside `env`, `file` and `directory`; see Secrets from Vault and AWS.",
             default="",
         ),
         *without_effect(

@@ -1,0 +1,97 @@
+"""Small doubles of HashiCorp Vault and AWS Secrets Manager: their HTTP interfaces, as far as a reader of secrets sees.
+
+In: what each has. Out: an address; what was asked, with headers and bodies.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+
+class Asked(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+Answer = tuple[int, dict[str, Any]]
+
+
+class Vault:
+    """``secrets`` by their whole path below `/v1`; logins give the token `t0ken-of-login`."""
+
+    def __init__(self, secrets: dict[str, Any], tokens: tuple[str, ...] = ("t0ken-of-login",)) -> None:
+        self.secrets, self.tokens = secrets, tokens
+        self.logins: dict[str, dict[str, Any]] = {}
+        self.asked: list[Asked] = []
+
+    def answer(self, asked: Asked) -> Answer:
+        path = asked.path.removeprefix("/v1/")
+        if path.startswith("auth/"):
+            if self.logins.get(path) != asked.body:
+                return 400, {"errors": ["invalid role or secret ID"]}
+            return 200, {"auth": {"client_token": "t0ken-of-login"}}
+        if asked.headers.get("X-Vault-Token") not in self.tokens:
+            return 403, {"errors": ["permission denied"]}
+        if path not in self.secrets:
+            return 404, {"errors": []}
+        return 200, {"data": self.secrets[path]}
+
+
+class SecretsManager:
+    """``secrets`` by their names."""
+
+    def __init__(self, secrets: dict[str, dict[str, Any]]) -> None:
+        self.secrets = secrets
+        self.asked: list[Asked] = []
+
+    def answer(self, asked: Asked) -> Answer:
+        assert asked.headers["X-Amz-Target"] == "secretsmanager.GetSecretValue"
+        found = self.secrets.get(asked.body["SecretId"])
+        if found is None:
+            return 400, {"__type": "ResourceNotFoundException", "Message": "can't find the specified secret."}
+        return 200, {"Name": asked.body["SecretId"], **found}
+
+
+@contextmanager
+def served(double: Vault | SecretsManager) -> Iterator[str]:
+    with _serving(double.answer, double.asked) as address:
+        yield address
+
+
+@contextmanager
+def _serving(answer: Callable[[Asked], Answer], asked: list[Asked]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def respond(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked.append(Asked(self.command, self.path, dict(self.headers), json.loads(content or b"{}")))
+            status, body = answer(asked[-1])
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        do_GET = do_POST = do_PUT = respond
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
