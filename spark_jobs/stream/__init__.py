@@ -8,7 +8,7 @@ from __future__ import annotations
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
-from spark_jobs.stream.table_stream import TableStream, one_line
+from spark_jobs.stream.table_stream import TableStream, one_line, told
 
 __all__ = [
     "Limit",
@@ -20,6 +20,7 @@ __all__ = [
     "one_line",
     "purge",
     "purge_limit",
+    "told",
     "tombstones",
     "unread",
 ]
