@@ -77,9 +77,12 @@ def run_worker(
         log.error("%s", error)
         return 1
     finally:
+        if stop.is_set():
+            # On its way while slots are given back: a busy broker may need longer for it than is left after that.
+            status_topic.take_away()
         with contextlib.suppress(CdcError):
             worker.stop()
-        status_topic.close(orderly=stop.is_set())
+        status_topic.close()
         log.info("worker %d ended", index)
 
 

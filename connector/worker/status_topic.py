@@ -39,6 +39,7 @@ class StatusTopic:
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
         self._producer = ReportingProducer(clients)
         self._due = 0.0
+        self._farewell = False
         self._clients = clients
         self._task = background.task(STATUS)
 
@@ -48,10 +49,13 @@ class StatusTopic:
             self._due = now + PUBLISH_SECONDS
             self._send(compact_json(scrubbed(status)))
 
-    def close(self, orderly: bool) -> None:
-        """An orderly end takes the record away; a crash leaves it, with the time at which it was true."""
-        if orderly:
-            self._send(None)
+    def take_away(self) -> None:
+        """An orderly end does so; a crash leaves the record, with the time at which it was true."""
+        self._farewell = True
+        self._send(None)
+
+    def close(self) -> None:
+        if self._farewell:
             try:
                 self._producer.flush(time.monotonic() + CLOSE_SECONDS)
             except DeliveryError as error:

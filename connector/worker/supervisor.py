@@ -277,7 +277,9 @@ class Supervisor:
         deadline = time.monotonic() + STOP_SECONDS
         for child in children:
             try:
-                child.process.wait(max(0.1, deadline - time.monotonic()))
+                if code := child.process.wait(max(0.1, deadline - time.monotonic())):
+                    # Mostly its own patience with a server: what it left open is ended by whoever takes its slots over.
+                    log.warning("worker %d did not stop in order: exit status %d", child.index, code)
             except subprocess.TimeoutExpired:
                 log.warning("worker %d did not stop in time", child.index)
                 child.process.kill()
