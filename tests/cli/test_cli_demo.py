@@ -19,7 +19,7 @@ from embedded.demo.report import Findings, text, value
 from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
 from tests.house import ROOT
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 
 def processes_with(marker: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
             raise AssertionError(f"ended before: {demo.communicate()[1]}")
         # As a terminal does it: to the whole group.
         os.killpg(demo.pid, signal.SIGINT)
-        _, errors = demo.communicate(timeout=180)
+        _, errors = demo.communicate(timeout=180 * patience())
         assert (demo.returncode, errors) == (130, "")
     finally:
         demo.kill()

@@ -15,7 +15,7 @@ import pytest
 from embedded import ports
 from tests.embedded.processes import is_gone
 from tests.house import ROOT
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 SCYLLA_CDC = [sys.executable, "-m", "connector"]
 
@@ -87,11 +87,16 @@ def test_kill_9_of_the_command_leaves_no_broker() -> None:
     until(lambda: all(is_gone(pid) for pid in below))
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_the_demo_shows_what_works_and_leaves_nothing(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [*SCYLLA_CDC, "demo", "--rows", "20"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900
+        [*SCYLLA_CDC, "demo", "--rows", "20"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600 * patience(),
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout[-3000:]
     assert "0 differences" in done.stdout and "\x1b" not in done.stdout

@@ -19,7 +19,7 @@ from tests.embedded.scylla.certificates import certificate
 from tests.house import ROOT
 from tests.servers import keyspaces
 from tests.servers.double import Double
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 pytestmark = [pytest.mark.scylla, pytest.mark.only_double("the check itself")]
 FEW = "test_scylla_cdc_cases and (01_insert_plain or test_conditional_writes or test_old_writes)"
@@ -40,7 +40,7 @@ def check(*arguments: str, folder: Path, **environment: str) -> subprocess.Compl
         env=os.environ | {"PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
-        timeout=CERTAIN_SECONDS,
+        timeout=CERTAIN_SECONDS * patience(),
     )
 
 
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_imported_differs_and_the_others_are_run(foreign: 
     arguments = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-k", "old_writes"]
     arguments += [f"--scylla={foreign.address}", f"--scylla-report={report}", str(fine), str(broken)]
     command = [sys.executable, "-m", "pytest", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=CERTAIN_SECONDS)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=CERTAIN_SECONDS * patience())
     assert done.returncode == 1, done.stdout[-3000:]
     found = [json.loads(line) for line in report.read_text().splitlines()]
     (collected,) = [each for each in found if each["outcome"] == "failed"]

@@ -20,6 +20,7 @@ from connector.cli.command import Parser, likely
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
 from connector.errors import ConfigurationError, DeliveryError, Problem, UsageError
 from tests.house import ROOT
+from tests.servers.patience import patience
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -29,7 +30,12 @@ def scylla_cdc() -> Run:
     def run(*arguments: str, module: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
         entry = [sys.executable, "-m", "connector"] if module else [str(Path(sys.executable).with_name("scylla-cdc"))]
         return subprocess.run(
-            [*entry, *arguments], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=180
+            [*entry, *arguments],
+            cwd=ROOT,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=180 * patience(),
         )
 
     return run

@@ -27,7 +27,6 @@ from connector.config import Configuration, Secret, load
 from connector.delivery import SchemaRegistry
 from connector.errors import CdcError, Problem
 from connector.worker.order import WorkerOrder
-from embedded.ports import free_port
 from tests.cli.secret_runs import CANARY, FORMS, JAAS, LANDING, OFFLINE, URL, Run
 from tests.config.files import CONNECTOR, STORES, WORKER
 from tests.delivery.registry_server import Registry, served
@@ -266,9 +265,10 @@ def command_lines() -> str:
 def test_processes_that_find_nobody(files: tuple[str, str], processes: list[Process]) -> None:
     connector, worker = files
     both = [connector, "--worker", worker, "--debug"]
-    port = free_port()
-    running = Process("connector", "run", *both, "--http-port", str(port))
+    running = Process("connector", "run", *both, "--http-port", "0")
     processes.append(running)
+    assert until(lambda: "waiting for servers" in running.said)
+    port = int(running.said.partition("on http://127.0.0.1:")[2].split()[0])
     commands = (
         ["validate", *both],
         ["validate", *both, "--json"],
@@ -279,7 +279,6 @@ def test_processes_that_find_nobody(files: tuple[str, str], processes: list[Proc
     )
     others = [Process("connector", *command) for command in commands]
     processes += others
-    assert until(lambda: "waiting for servers" in running.said)
     clean(command_lines())
     for page in ("status", "health", "metrics"):
         try:

@@ -27,7 +27,7 @@ def limit(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
     body = struct.pack(">i", 1) + entity + change + b"\0"
     request = struct.pack(">hhi", ALTER_CLIENT_QUOTAS, 0, 1) + text("test") + body
     host, port = bootstrap.split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=90) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as answers:
             answer = answers.read(struct.unpack(">i", answers.read(4))[0])

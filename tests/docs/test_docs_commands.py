@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.house import ROOT, texts
+from tests.servers.patience import patience
 
 SECONDS = 600
 MARKED = re.compile(
@@ -58,7 +59,7 @@ def looks_like(expected: str, actual: str) -> bool:
 PAGES = {name: list(steps(text)) for name, text in texts(".md")}
 
 
-@pytest.mark.timeout(SECONDS * 2)
+@pytest.mark.timeout(SECONDS * 4)
 @pytest.mark.parametrize("page", [name for name, found in PAGES.items() if found])
 def test_commands_do_what_the_page_says(page: str, tmp_path: Path) -> None:
     with contextlib.ExitStack() as running:
@@ -76,7 +77,7 @@ def run(step: Step) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=SECONDS * patience(),
     )
     assert done.returncode == 0, f"$ {step.command}\n{done.stdout}{done.stderr}"
     assert looks_like(step.output, done.stdout), f"$ {step.command}\n{done.stdout}"
@@ -90,7 +91,7 @@ def in_background(step: Step) -> Iterator[None]:
     assert process.stdout is not None
     try:
         said = b""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + SECONDS * patience()
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while not (said.endswith(b"\n") and looks_like(step.output, said.decode())):

@@ -87,7 +87,7 @@ def test_the_compose_configuration_is_valid() -> None:
     assert [str(table) for table in load_settings(folder / "landing.json").tables] == ["shop.orders"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> None:
     """The image's steps in a clean environment; dependencies come from this one, so that no network is needed."""
     source = tmp_path / "src"

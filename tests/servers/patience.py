@@ -1,7 +1,8 @@
 """How tests wait: for a condition, with a deadline.
 
 Deadlines are seconds on the double, and longer on a server that is far away and makes its schema changes, stream sets
-and splits in its own time. Tests sleep nowhere else; `tests/test_house.py` finds every other place.
+and splits in its own time, and while more processes want the machine than it has cores. Tests sleep nowhere else;
+`tests/test_house.py` finds every other place.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _POLL_SECONDS = 0.05
+_SELDOM_SECONDS = 0.3
 
 Answer = TypeVar("Answer")
 
 
 def patience() -> float:
-    """The factor of all deadlines; 1 unless the tests run against somebody's cluster."""
-    return float(os.environ.get("TEST_PATIENCE", "1"))
+    """The factor of all deadlines; 1 on an idle machine, unless the tests run against somebody's cluster."""
+    return float(os.environ.get("TEST_PATIENCE", "1")) * crowd()
+
+
+def crowd() -> float:
+    """How many processes want each core: among so many, everything takes so much longer than alone."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def until(
@@ -31,13 +38,21 @@ def until(
 
     ``what`` names the condition in the failure; it is called only then.
     """
-    deadline = time.monotonic() + seconds * patience()
+    began = now = time.monotonic()
+    left = seconds
     while not (answer := condition()):
-        if time.monotonic() >= deadline:
+        if left <= 0:
             missing = what if isinstance(what, str) else what()
-            raise AssertionError(f"gave up after {seconds * patience():.0f} s waiting for: {missing}")
+            raise AssertionError(f"gave up after {now - began:.0f} s waiting for: {missing}")
         step()
+        before, now = now, time.monotonic()
+        left -= (now - before) / patience()
     return answer
+
+
+def seldom() -> None:
+    """The pause before a look that takes the time of those who are waited for: a whole topic, a process of its own."""
+    time.sleep(_SELDOM_SECONDS)
 
 
 def let_pass(seconds: float) -> None:

@@ -42,7 +42,7 @@ def stale_node() -> Iterator[StaleNode]:
         sessions = []
         for host in (server.host, "127.0.0.2"):
             policy = WhiteListRoundRobinPolicy([host])
-            profile = ExecutionProfile(load_balancing_policy=policy, request_timeout=30)
+            profile = ExecutionProfile(load_balancing_policy=policy, request_timeout=90)
             driver = Cluster(
                 [host], port=server.port, protocol_version=4, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
             )

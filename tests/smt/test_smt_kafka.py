@@ -130,8 +130,8 @@ def read(kafka: Any, topic: str, wrapper: Any, options: dict[str, str], more: di
     )
     consumer.subscribe([topic])
     found = []
-    # The last record of each topic is a tombstone that is kept.
-    for record, _ in wrapper(consumer, build_transform(JAVA, options), **more).records(idle_seconds=30):
+    # The last record of each topic is a tombstone that is kept. The first group of a broker may take long to form.
+    for record, _ in wrapper(consumer, build_transform(JAVA, options), **more).records(idle_seconds=300):
         found.append(record)
         if record.value is None:
             break

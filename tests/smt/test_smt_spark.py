@@ -14,6 +14,7 @@ import pytest
 
 from smt import Place, Record, SmtOptionError, build_transform
 from smt.rows import RowTransform
+from tests.servers.patience import patience
 from tests.smt.connect.recorded import read
 from tests.smt.connect.test_smt_chain import lines_of, row_of
 from tests.smt.records import JAVA
@@ -82,7 +83,7 @@ def test_spark_gives_the_rows_of_the_pure_function() -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=280,
+        timeout=280 * patience(),
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)

@@ -14,7 +14,7 @@ from tests.servers.patience import until
 from tests.servers.scylla import Scylla, stream_set
 from tests.source.conftest import Following, create_table, logged, reader
 
-pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(900)]
 partial = pytest.mark.only_double(
     "stream sets that change partly: ScyllaDB's tables can hold them, ScyllaDB makes none"
 )

@@ -23,7 +23,7 @@ from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.timeuuid import micros_of
 from tests.servers.double import Double
 from tests.servers.foreign import ForeignScylla
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 from tests.servers.scylla import Login, Scylla
 from tests.source.conftest import FAST, Following, address, logged, reader, row_of
 
@@ -88,7 +88,7 @@ def test_asyncio(scylla: Scylla, session: Session, table: Table) -> None:
                 await asyncio.wait_for(anext(batches), 0.3)
 
     assert asyncio.run(count()) == 5
-    asyncio.run(asyncio.wait_for(leave(), 40))  # which waits for its threads
+    asyncio.run(asyncio.wait_for(leave(), 90 * patience()))  # which waits for its threads
 
 
 def test_columns_that_change_between_pages(scylla: Scylla, session: Session, table: Table) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 from cassandra.cluster import Session
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.servers.patience import patience, until
+from tests.servers.patience import patience, seldom, until
 from tests.servers.scylla import Scylla
 
 DELTAS = (1, 2, 3, 4, -3, -4)
@@ -134,9 +134,25 @@ class Service:
 
     def stop(self, run: subprocess.Popen[bytes], seconds: float = 90) -> int:
         run.send_signal(signal.SIGTERM)
-        status = run.wait(seconds)
+        status = run.wait(seconds * patience())
         self.runs.remove(run)
         return status
+
+    def stopped(self, run: subprocess.Popen[bytes]) -> None:
+        """An orderly stop: again where a busy machine needs longer for it than containers are given."""
+
+        def in_time() -> bool:
+            nonlocal run
+            late = " did not stop in "
+            before = self.log.count(late)
+            assert self.stop(run) == 0
+            if self.log.count(late) == before:
+                return True
+            run = self.start()
+            until(lambda: '"state":"RUNNING"' in self.command("status", "--json").stdout.replace(" ", ""), 180)
+            return False
+
+        until(in_time, 300, "a stop in time", step=lambda: None)
 
     def close(self) -> None:
         for run in self.runs:
@@ -236,7 +252,7 @@ def exactly_once(
         return not expected - found(service, table)
 
     try:
-        until(complete, seconds, f"delivery of {table}")
+        until(complete, seconds, f"delivery of {table}", step=seldom)
     except AssertionError:
         missing = expected - found(service, table)
         raise AssertionError(

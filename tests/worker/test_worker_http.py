@@ -37,7 +37,7 @@ class Recorded:
 
 def get(configuration: Configuration, path: str, token: str | None = None, service: Any = None) -> tuple[int, str]:
     with status_server(configuration, service or Recorded(), "127.0.0.1", 0) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()

@@ -83,6 +83,6 @@ def test_late_changes_are_delivered_where_other_workers_read_what_their_stream_w
             nodes.write(table, 12, 2)
             until(lambda: len(connector.delivered(connector.topic(table))) == 14, 120, "all changes")
             told = {table: {"delivered": 12}}
-            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, 30, "word of all of them")
+            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, 90, "word of all of them")
         finally:
             connector.close()

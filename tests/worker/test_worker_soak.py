@@ -17,7 +17,7 @@ from tests.servers.plugin import server
 from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers
 from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(900)]
 
 CHAOS_SECONDS = float(os.environ.get("SOAK_SECONDS", "45"))
 SEEDS = [int(seed) for seed in os.environ.get("SOAK_SEEDS", "1,2").split(",")]

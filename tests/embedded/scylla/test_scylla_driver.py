@@ -22,7 +22,7 @@ from tests.servers.scylla import Scylla
 
 pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla]
 Open = Callable[..., Session]
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 90.0
 TABLE = "CREATE TABLE {} (pk int, ck int, v text, PRIMARY KEY (pk, ck)) WITH cdc = {{'enabled': true}}"
 
 

@@ -18,7 +18,7 @@ from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.protocol import frame
 from embedded.scylla.script import statements
 from tests.embedded.scylla.raw_client import RawClient
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 Connect = Callable[..., RawClient]
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,7 +56,7 @@ def test_a_taken_port_is_named() -> None:
         port = taken.getsockname()[1]
         for option in ("--port", "--api-port"):
             with foreground(option, str(port)) as process:
-                out, err = process.communicate(timeout=DEADLINE_SECONDS)
+                out, err = process.communicate(timeout=DEADLINE_SECONDS * patience())
                 assert (out, process.returncode) == ("", 1)
                 assert str(port) in err
                 assert "Traceback" not in err
@@ -78,7 +78,7 @@ def test_a_taken_port_is_named() -> None:
 def test_wrong_options_are_refused(options: list[str]) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "SCYLLA_PASSWORD"}
     command = [sys.executable, "-m", "embedded.scylla", *options]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=180)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=180 * patience())
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert ended.stderr
