@@ -125,6 +125,16 @@ def test_the_glossary_names_what_is_in_the_code() -> None:
     assert {name for name in named if not re.search(rf"\b{name}\b", code)} == set()
 
 
+def test_pages_name_files_that_exist() -> None:
+    named = {
+        (page, name)
+        for page, text in texts(".md")
+        for name in re.findall(rf"`((?:{'|'.join(PRODUCT)}|tests|docs|bench|config)/[\w/.-]+)`", text)
+    }
+    assert len(named) > 50
+    assert sorted((page, name) for page, name in named if not list(ROOT.glob(f"{name.rstrip('/')}*"))) == []
+
+
 def test_version_is_said_once() -> None:
     from connector import __version__
 

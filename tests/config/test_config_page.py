@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 from connector.config import load
@@ -23,6 +25,30 @@ def test_declarations_are_complete() -> None:
             for declared in section.properties:
                 assert declared.doc, declared.name
                 assert bool(declared.reason) == (declared.effect is not Effect.WORKS), declared.name
+
+
+def test_a_property_that_works_is_taken_somewhere() -> None:
+    """By its whole name, or by one that is put together: a declaration alone does nothing."""
+    whole, parts = set(), set()
+    for path in (ROOT / "connector").rglob("*.py"):
+        if path.parent.name == "properties":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                fixed = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
+                if fixed[-1] is not None and len("".join(filter(None, fixed))) >= len(".converter"):
+                    parts.add("".join(".+" if text is None else re.escape(text) for text in fixed))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                whole.add(node.value)
+    together = re.compile("|".join(parts))
+    declared = [
+        one.name
+        for sections in (CONNECTOR_SECTIONS, WORKER_SECTIONS)
+        for section in sections
+        for one in section.properties
+        if one.effect is Effect.WORKS
+    ]
+    assert [name for name in declared if name not in whole and not together.fullmatch(name)] == []
 
 
 def test_examples_load() -> None:

@@ -14,6 +14,11 @@ def test_the_documentation_lists_every_reason() -> None:
     assert table == [(reason, reason.meaning) for reason in DeadReason]
 
 
+def test_every_reason_is_given_by_what_decodes() -> None:
+    decoding = "".join(text for name, text in texts(".py") if name.startswith("spark_jobs/decode/"))
+    assert set(re.findall(r"DeadReason\.([A-Z0-9_]+)", decoding)) == set(DeadReason)
+
+
 def test_no_other_module_spells_a_reason() -> None:
     spelled = re.compile(rf"""["'](?:{"|".join(DeadReason)})["']""")
     found = [name for name, text in texts(".py") if name.startswith("spark_jobs/") and spelled.search(text)]

@@ -10,6 +10,7 @@ import smt
 from connector.config.transforms import PREDICATES, TRANSFORMS
 from smt import Place, Record, SmtOptionError, SmtRecordError, build_transform
 from smt.connect.document_table import tables
+from smt.connect.registry import ALL
 from tests.smt.connect.recorded import FILES, answers, read, same
 
 PAGE = (Path(__file__).parents[3] / "docs" / "smt.md").read_text(encoding="utf-8")
@@ -31,6 +32,11 @@ def test_answers_are_javas(file: str) -> None:
                 assert same(our, its), (case["chain"], given, our, its)
         compared += 1
     assert compared >= 40
+
+
+def test_every_transform_has_answers_of_javas() -> None:
+    """Filter is in the chains: it is nothing without a predicate."""
+    assert {declared.name for declared in ALL} - {"Filter"} <= set(FILES)
 
 
 def test_the_page_holds_the_generated_tables() -> None:
