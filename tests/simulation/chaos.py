@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaError
+
 from tests.simulation.scheduler import Process
-from tests.simulation.service import OFFSETS, Service, Worker
+from tests.simulation.service import NAME, OFFSETS, Service, Worker
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Chaos:
             "power loss": self._power_loss,
             "leader moves": self._leader_moves,
             "coordinator moves": self._coordinator_moves,
+            "disk full": self._disk_full,
             "lost answers": self._lost_answers,
             "slow markers": self._slow_markers,
             "compaction": self._compaction,
@@ -76,6 +79,8 @@ class Chaos:
     def calm_down(self) -> None:
         """From now on nothing goes wrong any more; whoever stands still goes on."""
         broker, cluster = self._service.broker, self._service.cluster
+        for topic in broker.topics.values():
+            topic.refuses = None
         self._scheduler.disturb = lambda process: None
         broker.network.lost = broker.network.unanswered = 0.0
         broker.network.seconds = 0.004
@@ -157,6 +162,18 @@ class Chaos:
 
     def _coordinator_moves(self) -> None:
         self._service.broker.move_coordinator(self._random.uniform(0.1, 3.0))
+
+    def _disk_full(self) -> None:
+        """No leader takes a record of the data topics, for a while."""
+        topics = [topic for name, topic in self._service.broker.topics.items() if name.startswith(f"{NAME}.")]
+        for topic in topics:
+            topic.refuses = KafkaError.KAFKA_STORAGE_ERROR
+
+        def free() -> None:
+            for topic in topics:
+                topic.refuses = None
+
+        self._scheduler.later(self._random.uniform(0.1, 3.0), free)
 
     def _lost_answers(self) -> None:
         network = self._service.broker.network

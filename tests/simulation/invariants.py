@@ -1,14 +1,16 @@
 """What must be true of a service at the end of a simulation, whatever happened to it.
 
 In: the world and the topics. Out: every breach as a line: rows lost, doubled, behind later ones of their key, given up
-without being one that came after its stream's end, passed over without a report.
+without being one that came after its stream's end, read without a column that its table had when it was written.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
-from tests.simulation.service import DEAD_LETTERS, NAME, Service
+from tests.simulation.service import DEAD_LETTERS, NAME, SCHEMAS, Service
 from tests.simulation.source_world import Row, Table
 
 Identity = tuple[str, str, int]
@@ -47,7 +49,29 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
         if letters and row.ended is None:
             found.append(f"{table.name}: row {row.text} given up without need")
     found += [f"{table.name}: {identity} was never written" for identity in counts if identity not in rows]
+    found += _columns(service, table, rows)
     found += _order(table, [(rows[identity], partition) for identity, partition in delivered if identity in rows])
+    return found
+
+
+def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[str]:
+    """A record has the columns of its time, and stands behind a schema record that has them."""
+    found: list[str] = []
+    told: dict[str, int] = {}
+    for _, record in service.records(SCHEMAS):
+        for column in table.columns:
+            definition = json.loads(record.value or b"")
+            of = f"{definition['keyspace_name']}.{definition['table_name']}"
+            if of == str(table.name) and column in {each["name"] for each in definition["columns"]}:
+                told[column] = min(record.timestamp, told.get(column, record.timestamp))
+    for _, record in service.records(f"{NAME}.{table.name}"):
+        value = json.loads(record.value or b"")
+        row = rows.get(_identity(value))
+        for column, added in table.columns.items():
+            if column in value["after"] and record.timestamp < told.get(column, record.timestamp + 1):
+                found.append(f"{table.name}: a record with column {column} before its schema record")
+            elif row is not None and row.visible_at >= added and column not in value["after"]:
+                found.append(f"{table.name}: row {row.text} without column {column}, which is older")
     return found
 
 
@@ -63,11 +87,13 @@ def _order(table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
 
 
 def _delivered(service: Service, table: Table) -> list[tuple[Identity, int]]:
-    found: list[tuple[Identity, int]] = []
-    for partition, _, value in service.values(f"{NAME}.{table.name}"):
-        source = value["source"]
-        found.append(((source["stream_id"].removeprefix("0x"), source["time"], source["batch_seq_no"]), partition))
-    return found
+    values = service.values(f"{NAME}.{table.name}")
+    return [(_identity(value), partition) for partition, _, value in values]
+
+
+def _identity(value: Any) -> Identity:
+    source = value["source"]
+    return source["stream_id"].removeprefix("0x"), source["time"], source["batch_seq_no"]
 
 
 def _dead_letters(service: Service) -> Counter[tuple[str, str]]:

@@ -29,6 +29,7 @@ from tests.simulation.virtual import Event, installed
 
 NAME = "c"
 OFFSETS = "offsets"
+SCHEMAS = f"{NAME}.schemas"
 DEAD_LETTERS = "dead"
 RESTART_SECONDS = 0.5
 FRESH_SECONDS = 5.0

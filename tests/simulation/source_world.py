@@ -172,6 +172,8 @@ class Kind:
     lag_ms: int | None = None
     keys: int = 12
     confidence_ms: int = 500
+    # How often columns are added.
+    alters: int | None = None
 
 
 def make_world(seed: int, kind: Kind) -> World:
@@ -247,7 +249,14 @@ def _table(
                     ended,
                 )
             )
-    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows)
+    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows, _columns(kind, rows))
+
+
+def _columns(kind: Kind, rows: list[Row]) -> dict[str, int]:
+    """Those that are added while it runs. With numbers of their own: worlds are otherwise the same without them."""
+    rng = random.Random(sum(row.order for row in rows))
+    alters = rng.choice([0, 0, 1, 2]) if kind.alters is None else kind.alters
+    return {f"w{number}": BEGIN_MS + rng.randrange(round(kind.seconds * 1000)) for number in range(alters)}
 
 
 def _chooser(one: StreamSet) -> Callable[[int], bytes]:
