@@ -51,8 +51,15 @@ class MigrateCommand:
         parser.add_argument(
             "--import-positions", action="store_true", help="resume where the stopped Java connectors stopped"
         )
-        parser.add_argument(
+        place = parser.add_mutually_exclusive_group()
+        place.add_argument(
             "--from-topic", metavar="TOPIC", help="Kafka Connect's offsets topic (default: the worker's)"
+        )
+        place.add_argument(
+            "--from-file",
+            type=Path,
+            metavar="FILE",
+            help="connect-standalone's file of positions (default: the worker's offset.storage.file.filename)",
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
@@ -212,9 +219,13 @@ def _put(path: Path, text: str, mode: int) -> None:
 # -- positions -------------------------------------------------------------------------------------------------
 
 
-def _old_topic(one: Migrated, worker: Document, given: str | None) -> str:
-    of_connector = one.document.texts.get("offsets.storage.topic")
-    return given or of_connector or worker.texts.get("offset.storage.topic") or CONNECT_OFFSETS
+def _old_place(one: Migrated, worker: Document, args: argparse.Namespace) -> str | Path:
+    """The topic, or the file of a worker that was run by `connect-standalone`."""
+    if args.from_topic or args.from_file:
+        return args.from_topic or args.from_file  # type: ignore[no-any-return]
+    topic = one.document.texts.get("offsets.storage.topic") or worker.texts.get("offset.storage.topic")
+    file = worker.texts.get("offset.storage.file.filename", "").strip()
+    return Path(file) if file and not topic else topic or CONNECT_OFFSETS
 
 
 def _import(args: argparse.Namespace, migrated: list[Migrated], written: dict[str, Path]) -> list[ImportReport]:
@@ -225,8 +236,8 @@ def _import(args: argparse.Namespace, migrated: list[Migrated], written: dict[st
     imported = []
     for one in migrated:
         configuration = load(written[one.document.file], worker)
-        topic = _old_topic(one, old_worker, args.from_topic)
-        imported.append(import_offsets(configuration, topic, configuration.connector.name))
+        place = _old_place(one, old_worker, args)
+        imported.append(import_offsets(configuration, place, configuration.connector.name))
     return imported
 
 
@@ -264,10 +275,11 @@ def _steps(
         found.append("there was no worker's file: Kafka is named by CONNECT_BOOTSTRAP_SERVERS or a --worker file")
     for one in migrated:
         files = f"{written[one.document.file]}{of_worker}"
-        topic = _old_topic(one, worker.document, args.from_topic)
+        place = _old_place(one, worker.document, args)
         found.append(f"next: stop the Java connector {one.properties.get('name')}; then")
         if not args.import_positions:
-            found.append(f"  scylla-cdc offsets import {files} --from-topic {topic}")
+            option = "--from-file" if isinstance(place, Path) else "--from-topic"
+            found.append(f"  scylla-cdc offsets import {files} {option} {place}")
         found.append(f"  scylla-cdc run {files}")
     return found
 

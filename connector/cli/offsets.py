@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
@@ -34,8 +35,12 @@ class OffsetsCommand:
         )
         reset.add_argument("--dry-run", action="store_true", help="only report what would be done")
         taken = actions.add_parser("import", help="resume where a Java connector stopped")
-        taken.add_argument(
+        place = taken.add_mutually_exclusive_group()
+        place.add_argument(
             "--from-topic", metavar="TOPIC", default="connect-offsets", help="Kafka Connect's offsets topic"
+        )
+        place.add_argument(
+            "--from-file", metavar="FILE", type=Path, help="connect-standalone's offset.storage.file.filename"
         )
         taken.add_argument("--from-connector", metavar="NAME", help="its name (default: this connector's)")
         for action in (show, reset):
@@ -133,7 +138,9 @@ def _told(ms: int | None) -> str:
 def _import(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.worker.java_offsets import import_offsets
 
-    report = import_offsets(configuration, args.from_topic, args.from_connector or configuration.connector.name)
+    report = import_offsets(
+        configuration, args.from_file or args.from_topic, args.from_connector or configuration.connector.name
+    )
     output.result(report.document(), report.text())
     return 0
 

@@ -1,8 +1,8 @@
 """Taking over from the Java connector: its offsets in Kafka Connect's topic become positions of ours.
 
-In: a configuration, the Connect offsets topic, the Java connector's name. Out: marks and positions, written in one
-transaction, and a report of what was found. Nothing is skipped: a batch may come once more, where Java's own offsets
-cannot tell how far inside it they are.
+In: a configuration, Connect's offsets topic or file, the Java connector's name. Out: marks and positions, written in
+one transaction, and a report of what was found. Nothing is skipped: a batch may come once more, where Java's own
+offsets cannot tell how far inside it they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import secrets
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from connector.config import Configuration
@@ -38,6 +39,7 @@ from connector.topology import (
     position_entry,
     slot_of,
 )
+from connector.worker.java_positions_file import read_positions_file
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients, offsets_spec
 
@@ -83,19 +85,25 @@ class ImportReport:
         return "\n".join(lines + [f"not used: {problem}" for problem in self.problems])
 
 
-def import_offsets(configuration: Configuration, topic: str, java_name: str) -> ImportReport:
-    """Read, translate, write. Refuses while our workers run, and when there is nothing to take over."""
+def import_offsets(configuration: Configuration, source: str | Path, java_name: str) -> ImportReport:
+    """Read, translate, write. ``source`` is a topic, or `connect-standalone`'s file.
+
+    Refuses while our workers run, and when there is nothing to take over.
+    """
+    of_file = read_positions_file(source) if isinstance(source, Path) else None
     positions = Positions(configuration)
     clients = kafka_clients(configuration)
     with clients.named():
         ensure_topics(clients.admin(), [offsets_spec(configuration)])
     positions.refuse_while_running()
     report = ImportReport(java_name)
-    offsets = list(java_offsets(_last_values(clients, configuration, topic), java_name, report.problems))
+    values = _last_values(clients, configuration, str(source)) if of_file is None else of_file
+    offsets = list(java_offsets(values, java_name, report.problems))
     wanted = set(configuration.connector.reading.tables)
     offsets = [offset for offset in offsets if offset.table in wanted]
     if not offsets:
-        raise CdcError(f"topic {topic} has no offsets of connector {java_name} for the tables of this one")
+        place = f"topic {source}" if of_file is None else str(source)
+        raise CdcError(f"{place} has no offsets of connector {java_name} for the tables of this one")
     owner = f"{configuration.connector.name}-import-{secrets.token_hex(4)}"
     slots = positions.slots()
     entries: list[OffsetsEntry] = []

@@ -208,9 +208,9 @@ def test_positions_are_not_imported_for_files_that_cannot_run(migrate: Any, tmp_
 def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
     migrate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str, str]] = []
+    asked: list[tuple[str, str | Path, str]] = []
 
-    def taken(configuration: Configuration, topic: str, java_name: str) -> java_offsets.ImportReport:
+    def taken(configuration: Configuration, topic: str | Path, java_name: str) -> java_offsets.ImportReport:
         asked.append((configuration.connector.delivery.offset_topic, topic, java_name))
         return java_offsets.ImportReport(java_name, {"shop.orders": 4}, {"shop.orders": 7})
 
@@ -221,3 +221,11 @@ def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
     own = {**ORDERS, "offsets.storage.topic": "own-offsets"}
     migrate("--to", tmp_path / "own", "--import-positions", connector=own)
     assert asked[-1] == ("own-offsets-scylla-cdc", "own-offsets", "orders")
+    standalone = tmp_path / "connect-standalone.properties"
+    standalone.write_text("bootstrap.servers=k:9092\noffset.storage.file.filename=/tmp/connect.offsets\n")
+    migrate()
+    files = [str(tmp_path / "orders.json"), str(standalone)]
+    assert run(["migrate", *files, "--to", str(tmp_path / "alone"), "--import-positions", "--json"]) == 0
+    assert asked[-1][1:] == (Path("/tmp/connect.offsets"), "orders")
+    assert run(["migrate", *files, "--to", str(tmp_path / "named"), "--import-positions", "--from-topic", "t"]) == 0
+    assert asked[-1][1:] == ("t", "orders")

@@ -117,7 +117,10 @@ WORKER = Section(
         ),
         *without_effect(_NO_CONFIG_TOPIC, ("config.storage.topic",)),
         *without_effect(_NO_CONFIG_TOPIC, ("config.storage.replication.factor",), _REPLICATION),
-        *without_effect("positions are in Kafka", ("offset.storage.file.filename",)),
+        *without_effect(
+            "positions are in Kafka; `scylla-cdc offsets import --from-file` takes over those in the file",
+            ("offset.storage.file.filename",),
+        ),
         *without_effect(
             "a stopping worker has 15 s to finish its transaction",
             ("task.shutdown.graceful.timeout.ms",),
