@@ -114,7 +114,7 @@ def _signals(stop: threading.Event, kill: object):  # type: ignore[no-untyped-de
 def _announce(configuration: Configuration, tasks: int) -> None:
     connector = configuration.connector
     for notice in configuration.notices:
-        log.info("%s", notice)
+        log.log(logging.WARNING if notice in configuration.warnings else logging.INFO, "%s", notice)
     tables = ", ".join(str(table) for table in connector.reading.tables)
     mode = "exactly once" if connector.delivery.exactly_once else "at least once"
     log.info(

@@ -239,6 +239,9 @@ def converter_kind(class_name: str) -> ConverterKind:
     if kind:
         return kind
     short = _short(class_name)
+    if class_name.strip().lower().startswith("io.apicurio."):
+        hint = f"{AVRO_CLASS} with schema.registry.url=http://HOST:8080/apis/ccompat/v7, which Apicurio has too"
+        raise Invalid("Apicurio's converters are not supported: its own API is not spoken here", hint)
     for refused, reason in _REFUSED.items():
         if short.lower() in (refused.lower(), refused.removesuffix("Converter").lower()):
             raise Invalid(f"{refused} is not supported: {reason}", SUPPORTED)

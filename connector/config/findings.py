@@ -18,6 +18,8 @@ class Findings:
 
     problems: list[Problem] = field(default_factory=list)
     _notices: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    #: Those of the notices that Kafka Connect would warn of, too.
+    _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def problem(
         self,
@@ -43,15 +45,20 @@ class Findings:
         if found not in self.problems:
             self.problems.append(found)
 
-    def notice(self, document: Document, name: str, text: str) -> None:
+    def notice(self, document: Document, name: str, text: str, *, warn: bool = False) -> None:
         """A property that is accepted, with what is to be known about it."""
-        names = self._notices.setdefault((document.place(name), document.without_secrets(name, text)), [])
+        said = document.place(name), document.without_secrets(name, text)
+        names = self._notices.setdefault(said, [])
         if name not in names:
             names.append(name)
+        if warn:
+            self._warned.add(said)
 
-    def remark(self, place: str, text: str) -> None:
+    def remark(self, place: str, text: str, *, warn: bool = False) -> None:
         """Something to be known that is about no single property."""
         self._notices.setdefault((place, text), [])
+        if warn:
+            self._warned.add((place, text))
 
     def said_of(self, document: Document, name: str) -> list[str]:
         """What is to be known about one property."""
@@ -61,6 +68,13 @@ class Findings:
     @property
     def notices(self) -> tuple[str, ...]:
         """One line for each thing to be known, with the names of all properties that it is true of."""
-        return tuple(
-            ": ".join(filter(None, (place, ", ".join(names), text))) for (place, text), names in self._notices.items()
-        )
+        return tuple(_line(*said, names) for said, names in self._notices.items())
+
+    @property
+    def warnings(self) -> frozenset[str]:
+        """Which of the notices are warnings."""
+        return frozenset(_line(*said, self._notices[said]) for said in self._warned)
+
+
+def _line(place: str, text: str, names: list[str]) -> str:
+    return ": ".join(filter(None, (place, ", ".join(names), text)))

@@ -160,6 +160,7 @@ def load(
         ),
         kafka=kafka,
         notices=findings.notices,
+        warnings=findings.warnings,
     )
 
 

@@ -120,7 +120,8 @@ def unknown_worker_names(
             place = Document(f"environment variable {variable}")
             findings.problem(place, name, "Unknown property", f"did you mean {right}?")
         else:
-            findings.remark(f"environment variable {variable}", "no property of that name, ignored")
+            text = "no property of that name, ignored"
+            findings.remark(f"environment variable {variable}", text, warn=unknown == "warn")
 
 
 def _say(
@@ -141,7 +142,7 @@ def _say(
         findings.notice(document, name, elsewhere)
     else:
         hint = f" (did you mean {meant}?)" if meant else f", {_LIKE_CONNECT}"
-        findings.notice(document, name, f"unknown property, ignored{hint}")
+        findings.notice(document, name, f"unknown property, ignored{hint}", warn=unknown == "warn")
 
 
 def _family_notice(document: Document, name: str, family: Family, findings: Findings) -> None:

@@ -63,6 +63,8 @@ class Configuration(Part):
     worker: WorkerConfig
     kafka: InstanceOf[KafkaProperties]
     notices: tuple[str, ...] = ()
+    #: Those of the notices that are warnings.
+    warnings: frozenset[str] = frozenset()
 
     @property
     def group(self) -> str:

@@ -42,6 +42,11 @@ def test_converters_that_are_refused_with_a_reason(name: str) -> None:
     assert "JsonConverter" in str(found.suggestion)
 
 
+def test_apicurios_converters_are_answered_with_the_api_that_both_speak() -> None:
+    found = problem({"value.converter": "io.apicurio.registry.utils.converter.AvroConverter"})
+    assert "Apicurio" in found.problem and "/apis/ccompat/" in str(found.suggestion)
+
+
 def test_registry() -> None:
     registry = loaded(
         {

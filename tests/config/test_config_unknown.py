@@ -115,3 +115,12 @@ def test_variables_that_are_no_properties() -> None:
     assert sum("no property of that name, ignored" in notice for notice in notices) == 2
     (found,) = problems(environ={"CONNECT_GROUP_IDD": "g"})
     assert found.suggestion == "did you mean CONNECT_GROUP_ID?"
+
+
+def test_what_is_unknown_is_a_warning_unless_it_is_to_be_ignored() -> None:
+    given = {"zookeeper.connect": "z:2181", "some.thing": "else", "skip.messages.without.change": "true"}
+    found = loaded(given, environ={"CONNECT_LOG4J_ROOT_LOGLEVEL": "INFO"})
+    assert found.warnings <= set(found.notices)
+    assert len(found.warnings) == 2
+    assert all("some.thing" in line or "LOG4J" in line for line in found.warnings)
+    assert not loaded(given | {"config.unknown": "ignore"}).warnings

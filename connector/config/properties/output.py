@@ -156,7 +156,7 @@ OUTPUT = Section(
             "config.unknown",
             one_of("error", "warn", "ignore"),
             "What a property is that is unknown here, in this file or the worker's. `warn`: an error where it is "
-            "nearly a known one, else logged at start. `error`: an error. `ignore`: logged at start.",
+            "nearly a known one, else a warning in the log at start. `error`: an error. `ignore`: a line of the log.",
             default="warn",
             ours=True,
         ),
