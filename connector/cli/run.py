@@ -9,12 +9,17 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from connector.cli.configuration import add_configurations_arguments, load_configurations
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
-from connector.errors import ConfigurationError
+from connector.errors import ConfigurationError, Problem
+
+if TYPE_CHECKING:
+    from connector.worker.checks import Waiting
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +38,10 @@ class RunCommand:
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
-        from connector.worker.checks import wait_until_checked
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
-        from connector.worker.slots import slots_by_marks
         from connector.worker.supervisor import Supervisor
+        from connector.worker.tenants import Preparation
 
         configurations = [configuration for _, configuration in load_configurations(args)]
         shared: list[Configuration] = []
@@ -54,20 +58,20 @@ class RunCommand:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
             if args.http_port is not None:
+                _same_port(configurations)
                 server = status_server(configurations[0], supervisor, args.http_host, args.http_port)
                 stack.enter_context(server)
                 log.info("metrics, health and status on %s", server.url)
-            problems = [
-                problem
-                for configuration in configurations
-                for problem in wait_until_checked(configuration, stop, supervisor)
-            ]
-            if problems:
-                raise ConfigurationError(dict.fromkeys(problems))
-            for configuration in configurations:
-                slots = None if stop.is_set() else slots_by_marks(configuration, stop.is_set)
+            if len(configurations) > 1:
+                # None waits for another one's servers, nor ends for what they object to.
+                for configuration in configurations:
+                    supervisor.prepare(configuration, Preparation(configuration, stop, _checks))
+            else:
+                problems, slots = _checks(configurations[0], stop, supervisor)
+                if problems:
+                    raise ConfigurationError(dict.fromkeys(problems))
                 if slots is not None:
-                    supervisor.slots[configuration.connector.name] = slots
+                    supervisor.slots[configurations[0].connector.name] = slots
             status = supervisor.run(stop)
         if stop.is_set():
             # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
@@ -76,6 +80,33 @@ class RunCommand:
             sys.stderr.flush()
             os._exit(status)
         return status
+
+
+def _checks(
+    configuration: Configuration, stop: threading.Event, waiting: Waiting
+) -> tuple[Sequence[Problem], int | None]:
+    """What the servers object to; if nothing, the number of slots, if marks say it."""
+    from connector.worker.checks import wait_until_checked
+    from connector.worker.slots import slots_by_marks
+
+    problems = wait_until_checked(configuration, stop, waiting)
+    return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
+
+
+def _same_port(configurations: Sequence[Configuration]) -> None:
+    """All are served by one port: what they say of it must not differ."""
+    first = configurations[0].worker.http
+    if any(each.worker.http != first for each in configurations):
+        raise ConfigurationError(
+            [
+                Problem(
+                    "rest.bearer.token",
+                    "the configurations of this run differ in who may use the HTTP port",
+                    None,
+                    "give them the same rest.bearer.token and listeners.https.ssl.*, or a run of their own",
+                )
+            ]
+        )
 
 
 def _useful(tasks: int, configuration: Configuration) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
-from connector.delivery.failures import RECORD_ERRORS, TOPIC_ERRORS, translated
+from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_ERRORS, advice, describe, translated
 from connector.delivery.follow import Follower
 from connector.delivery.groups import GroupMember, group_members, listed_groups
+from connector.delivery.hanging_transactions import Field, Unseen
 from connector.delivery.membership import Membership
+from connector.delivery.patient_registry import PatientRegistry
 from connector.delivery.producer import ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     KafkaRecord,
@@ -20,13 +22,22 @@ from connector.delivery.records import (
 )
 from connector.delivery.registry import SchemaRegistry
 from connector.delivery.release import broker_release
-from connector.delivery.restore import present_members, read_committed, restore
+from connector.delivery.restore import end_left_open, present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.topic_reader import read_topic, scan_partition
-from connector.delivery.topics import TopicFacts, TopicSpec, check_topics, ensure_topics, topic_partitions
+from connector.delivery.topics import (
+    TopicFacts,
+    TopicSpec,
+    check_topics,
+    ensure_topics,
+    look_at_topic,
+    prepare_topics,
+    topic_partitions,
+)
 from connector.delivery.transaction import Delivery, DeliverySettings
 
 __all__ = [
+    "NOT_OF_THE_TOPIC",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
     "RECORD_ERRORS",
@@ -34,28 +45,36 @@ __all__ = [
     "DeadLetter",
     "Delivery",
     "DeliverySettings",
+    "Field",
     "Follower",
     "GroupMember",
     "KafkaClients",
     "KafkaRecord",
     "Membership",
     "OutgoingRecord",
+    "PatientRegistry",
     "ReportingProducer",
     "RestoredSlot",
     "SchemaRegistry",
     "TopicFacts",
     "TopicSpec",
     "TransactionalProducer",
+    "Unseen",
+    "advice",
     "broker_release",
     "check_topics",
     "compact_json",
     "dead_letter_record",
     "decode_offsets_entry",
+    "describe",
     "encode_offsets_key",
+    "end_left_open",
     "ensure_topics",
     "group_members",
     "listed_groups",
+    "look_at_topic",
     "parse_json",
+    "prepare_topics",
     "present_members",
     "read_committed",
     "read_topic",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connector.delivery.records import OutgoingRecord
+from connector.delivery.records import OutgoingRecord, record_size
 from connector.secrets import scrub
 
 # A row of many megabytes is often why it is here: its beginning and its full length are enough to find it again.
@@ -33,8 +33,13 @@ class DeadLetter:
     raw: bytes
 
 
-def dead_letter_record(topic: str, letter: DeadLetter, with_context: bool = True) -> OutgoingRecord:
-    """The record for the dead-letter topic; the key names the stream, so that one stream's letters stay in order."""
+def dead_letter_record(
+    topic: str, letter: DeadLetter, with_context: bool = True, most: int | None = None
+) -> OutgoingRecord:
+    """The record for the dead-letter topic; the key names the stream, so that one stream's letters stay in order.
+
+    ``most``: bytes that the record may have; its headers are kept in any case.
+    """
     headers: list[tuple[str, bytes | None]] = [
         ("scylla.cdc.table", letter.table.encode()),
         ("scylla.cdc.stream_id", letter.stream_id.encode()),
@@ -55,4 +60,8 @@ def dead_letter_record(topic: str, letter: DeadLetter, with_context: bool = True
             "exception.message": scrub(str(letter.error)),
         }
         headers += [(PREFIX + name, value.encode()) for name, value in context.items()]
-    return OutgoingRecord(topic, letter.stream_id.encode(), letter.raw[:MAX_VALUE_BYTES], tuple(headers))
+    key = letter.stream_id.encode()
+    length = MAX_VALUE_BYTES
+    if most is not None:
+        length = max(0, min(length, most - record_size(OutgoingRecord(topic, key, b"", tuple(headers)))))
+    return OutgoingRecord(topic, key, letter.raw[:length], tuple(headers))

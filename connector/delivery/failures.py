@@ -29,9 +29,29 @@ TOPIC_ERRORS = frozenset(
     }
 )
 
+_ADVICE = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant DESCRIBE and WRITE on it",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create it",
+    KafkaError._UNKNOWN_TOPIC: "create it",
+    KafkaError.INVALID_RECORD: "look at the topic's settings: a compacted one takes no records without a key",
+}
+
 # Errors that belong to one record: the batch it stems from is poison.
 RECORD_ERRORS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}
+)
+
+# Errors that say nothing of the topic that was written to.
+NOT_OF_THE_TOPIC = frozenset(
+    {
+        KafkaError._FATAL,
+        KafkaError._STATE,
+        KafkaError._FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
 )
 
 # The producer object is of no use any more, whatever the transaction's state.
@@ -71,6 +91,11 @@ BACKPRESSURE = KafkaError._QUEUE_FULL
 
 def describe(error: KafkaError) -> str:
     return f"{error.name()}: {error.str()}"
+
+
+def advice(error: KafkaError) -> str:
+    """An error that fails a topic, with what to do about it."""
+    return f"{describe(error)}; {_ADVICE.get(error.code(), 'look at the topic and its settings')}, then restart"
 
 
 def is_transient(error: KafkaError) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, Message, TopicPartition
@@ -29,7 +29,7 @@ from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import OutgoingRecord, commit_name, decode_offsets_entry, owner_of
 from connector.delivery.topic_reader import read_topic
-from connector.delivery.topics import topic_partitions
+from connector.delivery.topics import leaderless, topic_partitions
 from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
@@ -45,14 +45,23 @@ GROUP_SECONDS = 10.0
 Place = tuple[str, int]
 
 
+#: Told of a topic that cannot be looked at, why, and whose transactions may stand there.
+Unseen = Callable[[str, str, Collection[str]], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where the workers of one connector write."""
+    """Where the workers of one connector write.
+
+    Nothing may be written to a topic that ``unseen`` was told of before it has been looked at; without an ``unseen``
+    such topics are waited for.
+    """
 
     connector: str
     offsets_topic: str
     group: str
     topics: Callable[[], Iterable[str]] = lambda: ()
+    unseen: Unseen | None = None
 
 
 def end_hanging_transactions(
@@ -96,8 +105,12 @@ def _end_hanging(
     cancelled: Callable[[], bool],
 ) -> None:
     admin = clients.admin()
+    away = _without_leaders(admin, where)
+    for topic, why in away.items():
+        if where.unseen is not None:
+            where.unseen(topic, why, [producer.transactional_id for producer in producers])
     for _ in range(ROUNDS):
-        standing = _standing(admin, where, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
+        standing = _standing(admin, where, away, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
         if not standing:
             return
         words = _words(clients, admin, where)
@@ -148,10 +161,20 @@ def _listed(standing: Mapping[Place, int], places: Iterable[Place]) -> str:
     return ", ".join(f"{topic} [{number}] at {standing[topic, number]}" for topic, number in sorted(set(places)))
 
 
-def _standing(admin: AdminClient, where: Field, deadline: float, cancelled: Callable[[], bool]) -> dict[Place, int]:
+def _without_leaders(admin: AdminClient, where: Field) -> dict[str, str]:
+    """Topics of records that nobody can look at now, and why: others need not wait for them."""
+    if where.unseen is None:
+        return {}
+    found = leaderless(admin)
+    return {topic: found[topic] for topic in where.topics() if topic in found}
+
+
+def _standing(
+    admin: AdminClient, where: Field, away: Container[str], deadline: float, cancelled: Callable[[], bool]
+) -> dict[Place, int]:
     """Partitions that do not become readable up to where they end now, with the offset where they stand."""
     existing = topic_partitions(admin)
-    topics = {where.offsets_topic, *where.topics()} & existing.keys()
+    topics = {topic for topic in (where.offsets_topic, *where.topics()) if topic in existing and topic not in away}
     places = [(topic, number) for topic in sorted(topics) for number in range(existing[topic])]
     ends = end_offsets(admin, places)
     standing = dict.fromkeys(places, 0)

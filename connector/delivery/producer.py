@@ -116,7 +116,7 @@ class ReportingProducer:
             if self.failure is not None:
                 break
             if time.monotonic() >= deadline:
-                self._blame_a_missing_topic()
+                self._blame_a_topic()
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
@@ -127,21 +127,26 @@ class ReportingProducer:
         if self.failure is None:
             return
         if self.failure.error.code() == KafkaError._MSG_TIMED_OUT:
-            self._blame_a_missing_topic()
+            self._blame_a_topic()
         raise TransactionAborted(str(self.failure))
 
-    def _blame_a_missing_topic(self) -> None:
-        """Called when reports did not come, or say that time was up: librdkafka waits for a topic that is gone as for
-        one that is slow, and for longer than most transactions last."""
+    def _blame_a_topic(self) -> None:
+        """Called when reports did not come, or say that time was up: librdkafka waits for a topic that is gone, or has
+        no leader, as for one that is slow, and for longer than most transactions last."""
         try:
             existing = self._producer.list_topics(timeout=CALL_SECONDS).topics
         except KafkaException:
             return
         for topic in sorted(self._topics):
             error = existing[topic].error if topic in existing else _gone()
-            if error is not None:
-                self.failure = FailedRecord(topic, None, error)
-                return
+            if error is None:
+                leaderless = [number for number, each in existing[topic].partitions.items() if each.leader < 0]
+                if not leaderless:
+                    continue
+                numbers = ", ".join(map(str, sorted(leaderless)))
+                error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no broker leads its partition {numbers}")
+            self.failure = FailedRecord(topic, None, error)
+            return
 
     def close(self) -> None:
         """Let go, without waiting for anything.
@@ -170,6 +175,8 @@ class ReportingProducer:
         while True:
             if isinstance(caught, KafkaException):
                 error: KafkaError = caught.args[0]
+                if error.code() == KafkaError._STATE:
+                    self._say_why_it_failed()
                 if error.code() != BACKPRESSURE:
                     self._remember(FailedRecord(record.topic, record.key, error, record))
                     raise translated(error, f"producing to {record.topic}") from None
@@ -181,6 +188,14 @@ class ReportingProducer:
                 return
             except (BufferError, KafkaException) as again:
                 caught = again
+
+    def _say_why_it_failed(self) -> None:
+        """The transaction has failed of an earlier record, whose report is on its way: this one is not to blame."""
+        deadline = time.monotonic() + CALL_SECONDS
+        while self.failure is None and time.monotonic() < deadline:
+            self._served(self._producer.poll, RETRY_PAUSE_SECONDS)
+        self.check()
+        raise TransactionAborted("the transaction has failed, and nothing says why")
 
     @staticmethod
     def _served(call: Callable[[float], int], timeout: float) -> int:

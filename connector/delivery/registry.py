@@ -78,6 +78,11 @@ class SchemaRegistry:
             answer = self._call("GET", "/subjects", None, "subjects")
         return [str(subject) for subject in answer] if isinstance(answer, list) else []
 
+    @property
+    def address(self) -> str:
+        """For messages."""
+        return self._address()
+
     def close(self) -> None:
         with self._lock:
             self._drop()

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
-from connector.delivery.hanging_transactions import Field, end_hanging_transactions
+from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
@@ -36,6 +36,7 @@ def restore(
     group: str,
     slots: Iterable[int],
     topics: Callable[[], Iterable[str]] = lambda: (),
+    unseen: Unseen | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     patience: float = 60.0,
 ) -> dict[int, RestoredSlot]:
@@ -64,7 +65,7 @@ def restore(
         owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)
         waited.renew()
         present = present_members(clients, group, waited.deadline)
-        _end_all(clients, Field(connector, topic, group, topics), owners - present, waited.deadline, cancelled)
+        _end_all(clients, Field(connector, topic, group, topics, unseen), owners - present, waited.deadline, cancelled)
         waited.renew()
         _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)
@@ -136,6 +137,11 @@ def present_members(clients: KafkaClients, group: str, deadline: float) -> set[s
             again = isinstance(translated(caught.args[0], ""), RetriableDeliveryError)
             if not again or time.monotonic() >= deadline:
                 raise
+
+
+def end_left_open(clients: KafkaClients, where: Field, owners: set[str], patience: float = 60.0) -> None:
+    """As `restore` does it first: end what ``owners``, who are gone, may have left open."""
+    _end_all(clients, where, owners, time.monotonic() + patience, lambda: False)
 
 
 def _end_all(

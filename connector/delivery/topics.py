@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
@@ -39,6 +39,8 @@ class TopicSpec:
     least_partitions: int = 1
     property: str = "topic.prefix"
     create: bool = True
+    #: Whether nothing at all works without it; otherwise some table's records wait, and others go on.
+    essential: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +51,34 @@ class TopicFacts:
     partitions: int
     compacted: bool | None
     max_message_bytes: int
+    least_replicas: int = 1
 
 
 def ensure_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, TopicFacts]:
     """Create what is missing, check what is there; facts of all of them by name."""
+    return prepare_topics(admin, [replace(spec, essential=True) for spec in specs])[0]
+
+
+def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict[str, TopicFacts], dict[str, str]]:
+    """As `ensure_topics`, but topics that are not essential may be unusable: the facts of the others, and why not."""
     wanted = {spec.name: spec for spec in specs}
+    unusable: dict[str, str] = {}
+
+    def without(problems: list[Problem]) -> None:
+        if any(wanted[str(problem.value)].essential for problem in problems):
+            raise ConfigurationError(problems)
+        for problem in problems:
+            wanted.pop(str(problem.value), None)
+            unusable[str(problem.value)] = f"{problem.problem}; {problem.suggestion}, then restart"
+
     existing = topic_partitions(admin)
     missing = [spec for name, spec in wanted.items() if name not in existing]
-    problems = [_forbidden(spec) for spec in missing if not spec.create] or _create(admin, missing)
-    if not problems:
-        existing = _visible(admin, wanted)
-        facts = _facts(admin, {name: existing[name] for name in wanted})
-        problems = [problem for name, spec in wanted.items() for problem in _mismatches(spec, facts[name])]
-        if not problems:
-            return facts
-    raise ConfigurationError(problems)
+    without([_forbidden(spec) for spec in missing if not spec.create])
+    without(_create(admin, [spec for spec in missing if spec.create]))
+    existing = _visible(admin, wanted)
+    facts = _facts(admin, {name: existing[name] for name in wanted})
+    without([problem for name, spec in wanted.items() for problem in _mismatches(spec, facts[name])])
+    return {name: facts[name] for name in wanted}, unusable
 
 
 def topic_partitions(admin: AdminClient) -> dict[str, int]:
@@ -73,6 +88,22 @@ def topic_partitions(admin: AdminClient) -> dict[str, int]:
     except KafkaException as caught:
         raise translated(caught.args[0], "listing topics") from None
     return {name: len(topic.partitions) for name, topic in listed.items() if topic.error is None}
+
+
+def leaderless(admin: AdminClient) -> dict[str, str]:
+    """Topics with a partition that no broker leads at the moment, and which."""
+    try:
+        listed = admin.list_topics(timeout=CALL_SECONDS).topics
+    except KafkaException as caught:
+        raise translated(caught.args[0], "listing topics") from None
+    found = {
+        name: [number for number, each in topic.partitions.items() if each.leader < 0] for name, topic in listed.items()
+    }
+    return {name: _led_by_nobody(numbers) for name, numbers in found.items() if numbers}
+
+
+def _led_by_nobody(numbers: Iterable[int]) -> str:
+    return f"no broker leads its partition {', '.join(map(str, sorted(numbers)))}"
 
 
 def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem]:
@@ -85,12 +116,53 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem
     return missing + [problem for spec in present for problem in _mismatches(spec, facts[spec.name])]
 
 
+def look_at_topic(admin: AdminClient, name: str) -> TopicFacts | str:
+    """What a topic is now, or why it takes no records, as far as its brokers say."""
+    try:
+        topic = admin.list_topics(timeout=CALL_SECONDS).topics.get(name)
+    except KafkaException as caught:
+        return describe(caught.args[0])
+    if topic is None:
+        return "the topic does not exist"
+    if topic.error is not None:
+        return describe(topic.error)
+    leaderless = [number for number, partition in topic.partitions.items() if partition.leader < 0]
+    if leaderless:
+        return _led_by_nobody(leaderless)
+    known = _known_facts(admin, {name: len(topic.partitions)})
+    if name not in known:
+        return "the topic is not known to every broker yet"
+    least = known[name].least_replicas
+    for number, partition in sorted(topic.partitions.items()):
+        if len(partition.isrs) < min(least, len(partition.replicas)):
+            return f"its partition {number} has {len(partition.isrs)} replicas in sync, min.insync.replicas is {least}"
+    return known[name]
+
+
 def _forbidden(spec: TopicSpec) -> Problem:
     return Problem(
         property=spec.property,
         value=spec.name,
         problem="the topic does not exist, and topic.creation.enable is false",
         suggestion="create it by hand, or set topic.creation.enable=true in the worker's file",
+    )
+
+
+def _is_hidden(admin: AdminClient, name: str) -> bool:
+    """Whether it is there and we have no right to see it: lists of topics leave such out."""
+    try:
+        topic = admin.list_topics(name, timeout=CALL_SECONDS).topics.get(name)
+    except KafkaException as caught:
+        raise translated(caught.args[0], "listing topics") from None
+    return topic is not None and topic.error is not None and topic.error.code() in FORBIDDEN
+
+
+def _hidden(spec: TopicSpec) -> Problem:
+    return Problem(
+        property=spec.property,
+        value=spec.name,
+        problem="the topic exists, but we have no right to use it",
+        suggestion="grant DESCRIBE and WRITE on it",
     )
 
 
@@ -115,7 +187,9 @@ def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
         except KafkaException as caught:
             error: KafkaError = caught.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                continue  # another worker was quicker
+                if _is_hidden(admin, spec.name):
+                    problems.append(_hidden(spec))
+                continue  # or another worker was quicker
             if is_transient(error):
                 raise RetriableDeliveryError(f"creating topic {spec.name}: {describe(error)}") from None
             problems.append(
@@ -178,12 +252,14 @@ def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str,
             raise RetriableDeliveryError(f"describing topic {resource.name}: no answer in time") from None
         policy = described["cleanup.policy"].value or "" if "cleanup.policy" in described else None
         limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
+        least = described["min.insync.replicas"].value if "min.insync.replicas" in described else None
         facts[resource.name] = TopicFacts(
             resource.name,
             partitions[resource.name],
             # What we have no right to see is not held against the topic.
             compacted=None if policy is None else "compact" in policy,
             max_message_bytes=int(limit) if limit else 1_048_588,
+            least_replicas=int(least) if least else 1,
         )
     return facts
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.hanging_transactions import Field, end_hanging_transactions
+from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     COMMIT_HEADER,
@@ -77,9 +77,10 @@ class Delivery:
         clock: Callable[[], float] = time.monotonic,
         topics: Callable[[], Iterable[str]] = lambda: (),
         group: str = "",
+        unseen: Unseen | None = None,
     ) -> None:
         self._clients = clients
-        self._field = Field(settings.connector, settings.offsets_topic, group, topics)
+        self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen)
         self.settings = settings
         self._membership = membership
         self._clock = clock
@@ -92,6 +93,7 @@ class Delivery:
         self.bytes = 0
         self.records = 0
         self.byte_limit = settings.max_bytes
+        self._batch_size = settings.batch_size
         self.last_failure: FailedRecord | None = None
         self.commits = 0
         self.aborts = 0
@@ -122,6 +124,10 @@ class Delivery:
         self._producer = producer
         if not self.settings.exactly_once:
             self._plain = ReportingProducer(self._clients, **self._own())
+
+    def limit_batches(self, size: int) -> None:
+        """The next producer's batches are no larger."""
+        self._batch_size = size if self._batch_size is None else min(size, self._batch_size)
 
     @property
     def ready(self) -> bool:
@@ -264,7 +270,7 @@ class Delivery:
 
     def _own(self) -> dict[str, Any]:
         # A batch of records must fit the smallest topic's limit, or all of its records are refused together.
-        return {"batch_size": self.settings.batch_size} if self.settings.batch_size else {}
+        return {"batch_size": self._batch_size} if self._batch_size else {}
 
     def _opened(self) -> TransactionalProducer:
         assert self._producer is not None, "start() comes first"

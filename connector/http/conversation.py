@@ -29,6 +29,7 @@ from tornado.netutil import ssl_wrap_socket
 
 from connector.http.access import Access
 from connector.http.exchange import Answer, Refused, Request, Route
+from connector.http.origins import foreign
 from connector.http.sockets import Crowd
 
 log = logging.getLogger(__name__)
@@ -86,8 +87,10 @@ def stream_of(connection: socket.socket, tls: ssl.SSLContext | None, crowd: Crow
 class Conversations(HTTPServerConnectionDelegate):
     """Begins an `_Exchange` for each request."""
 
-    def __init__(self, routes: Sequence[Route], access: Access, crowd: Crowd, answer_seconds: float) -> None:
-        self.routes, self.access, self.crowd = tuple(routes), access, crowd
+    def __init__(
+        self, routes: Sequence[Route], access: Access, own_host: str, crowd: Crowd, answer_seconds: float
+    ) -> None:
+        self.routes, self.access, self.own_host, self.crowd = tuple(routes), access, own_host, crowd
         self.answer_seconds = answer_seconds
         # Running tasks are held by nobody else.
         self.tasks: set[asyncio.Task[None]] = set()
@@ -100,14 +103,17 @@ class Conversations(HTTPServerConnectionDelegate):
         try:
             if len(headers.get_list("Host")) != 1 and start.version != "HTTP/1.0":
                 raise Refused(400)
+            refused = foreign(headers, self.own_host, with_token=bool(self.access.token))
+            if refused is not None:
+                raise Refused(403, refused)
             path, query = _target(start.path)
             authorized = self.access.allows(headers.get("Authorization"))
             route, parts = self._route(start.method, path, authorized)
             request = Request(start.method, path, parts, query, dict(headers), body, authorized)
             given = route.handler(request)
             return await given if inspect.isawaitable(given) else given
-        except Refused as refused:
-            return refused.answer()
+        except Refused as no:
+            return no.answer()
         except Exception as error:
             log.warning("an HTTP request failed", exc_info=error)
             return Refused(500, f"{type(error).__name__}: {error}").answer()

@@ -102,7 +102,7 @@ class HttpServer:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         crowd = self._crowd
         server = HTTPServer(
-            Conversations(self._routes, self.access, crowd, self._answer_seconds),
+            Conversations(self._routes, self.access, self.host, crowd, self._answer_seconds),
             max_header_size=HEADER_BYTES,
             max_body_size=BODY_BYTES,
             max_buffer_size=BUFFER_BYTES,

@@ -15,7 +15,14 @@ from prometheus_client.registry import Collector
 
 from connector.secrets import scrub
 from connector.worker.state import State
-from connector.worker.status_document import HistogramStatus, RunningWorker, ServiceStatus, TableStatus, WorkerStatus
+from connector.worker.status_document import (
+    ConnectorStatus,
+    HistogramStatus,
+    RunningWorker,
+    ServiceStatus,
+    TableStatus,
+    WorkerStatus,
+)
 
 PREFIX = "scylla_cdc_"
 
@@ -73,11 +80,20 @@ class StatusCollector(Collector):
         yield _gauge("servers_info", text, servers, ["worker", "scylla_version", "kafka_version"])
         text = "When this process was started."
         yield _gauge("start_time_seconds", text, [((), status.started_ms / 1000)])
-        yield _gauge("workers", "Worker processes running.", [((), status.workers_running)])
-        yield _gauge(
-            "running", "1 while all is RUNNING, as /health says; else 0.", [((), status.state is State.RUNNING)]
-        )
-        yield _counter("worker_restarts", "Worker processes that ended.", [((), status.restarts)])
+        connectors = status.connectors or {
+            status.connector: ConnectorStatus(
+                state=status.state, workers_running=status.workers_running, restarts=status.restarts
+            )
+        }
+        own = ["connector"]
+        running = [((name,), each.workers_running) for name, each in connectors.items()]
+        yield _gauge("workers", "Worker processes running.", running, own)
+        # With one connector its state is that of the process, which knows more than the workers say.
+        states = {name: each.state if len(connectors) > 1 else status.state for name, each in connectors.items()}
+        well = [((name,), state is State.RUNNING) for name, state in states.items()]
+        yield _gauge("running", "1 while all of the connector is RUNNING, as /health says; else 0.", well, own)
+        ends = [((name,), each.restarts) for name, each in connectors.items()]
+        yield _counter("worker_restarts", "Worker processes that ended.", ends, own)
         workers = status.workers
         label = ["worker"]
         for name, text, figure in WORKER_COUNTERS:

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from connector.changes import Batch, changes_of
 from connector.config import Configuration
 from connector.delivery import DeadLetter, KafkaRecord, TopicFacts, dead_letter_record, record_size
-from connector.errors import ConfigurationError, PoisonRow
+from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 from connector.formats import Encoder, Record
 
 log = logging.getLogger(__name__)
@@ -60,6 +60,8 @@ class Pipeline:
         )
         self._tolerant = configuration.connector["errors.tolerance"] == "all"
         self.failed_topics: dict[str, str] = {}
+        #: Those that take no records at the moment, and why.
+        self.suspended_topics: dict[str, str] = {}
         self.poison: dict[tuple[bytes, bytes], str] = {}
         # Bytes that a record of a topic that is known to be there may have.
         self._limits: dict[str, int] = {}
@@ -75,7 +77,8 @@ class Pipeline:
     def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
 
-        Stops in front of a batch that can have none; raises PoisonRow if that is the first.
+        Stops in front of a batch that can have none, for ever or for now; raises PoisonRow or RetriableDeliveryError if
+        that is the first.
         """
         done = Encoded()
         some = _first(batches, room)
@@ -84,6 +87,12 @@ class Pipeline:
             before, bytes_before = len(done.records), done.bytes
             try:
                 self._add(done, self._records(batch) if alike is None else alike[at])
+            except RetriableDeliveryError:
+                del done.records[before:]
+                done.bytes = bytes_before
+                if not done.ends:
+                    raise
+                break
             except PoisonRow as poison:
                 del done.records[before:]
                 done.bytes = bytes_before
@@ -139,6 +148,8 @@ class Pipeline:
             done.bytes += size
 
     def _limit(self, topic: str) -> int:
+        if topic in self.suspended_topics:
+            raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
         if not self.has_topic(topic):
             raise PoisonRow(f"topic {topic}: {self.failed_topics[topic]}")
         facts = self._topics.get(topic)
@@ -148,7 +159,28 @@ class Pipeline:
     def fail_topic(self, topic: str, why: str) -> None:
         """Nothing can be sent to ``topic`` any more."""
         self.failed_topics[topic] = why
+        self.suspended_topics.pop(topic, None)
         self._limits.pop(topic, None)
+
+    def suspend_topic(self, topic: str, why: str) -> None:
+        """Nothing can be sent to ``topic`` for now: its records wait, others go on."""
+        self.suspended_topics[topic] = why
+        self._limits.pop(topic, None)
+
+    def resume_topic(self, facts: TopicFacts) -> None:
+        """It takes records again, perhaps other ones than before."""
+        self.suspended_topics.pop(facts.name, None)
+        self._topics[facts.name] = facts
+        self._limits.pop(facts.name, None)
+
+    def largest_record(self, topic: str) -> int | None:
+        """As far as it is known."""
+        facts = self._topics.get(topic)
+        return None if facts is None else facts.max_message_bytes
+
+    def trouble(self, topic: str) -> str | None:
+        """Why a topic takes no records, of those that are known to take none."""
+        return self.failed_topics.get(topic) or self.suspended_topics.get(topic)
 
     def has_topic(self, topic: str) -> bool:
         """Whether records may go there. One that a transform sends records to, and that no table's name foretold, is
@@ -165,7 +197,7 @@ class Pipeline:
 
     @property
     def _tolerates_poison(self) -> bool:
-        return self._tolerant and self._dead_letter_topic not in self.failed_topics
+        return self._tolerant and self.trouble(self._dead_letter_topic) is None
 
     def late_letters(self, batch: Batch, reason: str) -> list[KafkaRecord]:
         """What is kept of a batch that came too late for its place: nothing without a dead-letter topic."""
@@ -183,6 +215,8 @@ class Pipeline:
         table, topic = batch.layout.description.full_name, self._dead_letter_topic
         if topic in self.failed_topics:
             raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the dead letter was: {poison}")
+        if topic in self.suspended_topics:
+            raise RetriableDeliveryError(f"dead-letter topic {topic}: {self.suspended_topics[topic]}")
         self.dead_letters[table] += 1
         self.last_dead_letter = str(poison)
         log.warning("%s: dead letter: %s", table, poison)
@@ -204,7 +238,9 @@ class Pipeline:
             error=poison,
             raw=raw_rows(batch),
         )
-        return [dead_letter_record(topic, letter, self._connector.delivery.dead_letter_headers)]
+        largest = self.largest_record(topic)
+        most = None if largest is None else largest - RECORD_OVERHEAD
+        return [dead_letter_record(topic, letter, self._connector.delivery.dead_letter_headers, most)]
 
 
 def _first(batches: Sequence[Batch], room: int) -> Sequence[Batch]:

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, SchemaRegistry, TopicFacts, ensure_topics
+from connector.delivery import KafkaClients, PatientRegistry, SchemaRegistry, TopicFacts, prepare_topics
 from connector.errors import (
     CdcError,
     ConfigurationError,
@@ -63,6 +64,7 @@ def run_worker(
     except Stopped:
         return 0
     except ConfigurationError as error:
+        report(EndMessage(cause="; ".join(map(str, error.problems))))
         log.error("%s", error)
         return 2
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
@@ -70,6 +72,7 @@ def run_worker(
         _turn(worker, stop, report, status_topic)
         return 0
     except ConfigurationError as error:
+        report(EndMessage(cause="; ".join(map(str, error.problems))))
         log.error("%s", error)
         return 2
     except FatalDeliveryError as error:
@@ -115,7 +118,7 @@ def _prepare(
     _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report)
     names = configuration.connector.reading.tables
     tables = _patiently("describing tables", lambda: _described(connection, names), stop, report)
-    topics = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
+    topics, unusable = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
     offsets = configuration.connector.delivery.offset_topic
     partitions = topics[offsets].partitions
     if slots is None:
@@ -147,6 +150,7 @@ def _prepare(
         clients=clients,
         tables=tables,
         topics=topics,
+        unusable=unusable,
         encoder=encoder,
         slots=slots,
     )
@@ -171,14 +175,18 @@ def _described(connection: Connection, names: Iterable[TableName]) -> Tables:
     return Tables(described, missing)
 
 
-def _topics(clients: KafkaClients, configuration: Configuration) -> dict[str, TopicFacts]:
-    return ensure_topics(clients.admin(), topic_specs(configuration))
+def _topics(clients: KafkaClients, configuration: Configuration) -> tuple[dict[str, TopicFacts], dict[str, str]]:
+    """Topics that are there, and why others take no records: a table without its topic must not stop the rest."""
+    found, unusable = prepare_topics(clients.admin(), topic_specs(configuration))
+    for topic, why in unusable.items():
+        log.error("topic %s takes no records: %s", topic, why)
+    return found, unusable
 
 
-def _registries(configuration: Configuration) -> tuple[SchemaRegistry | None, SchemaRegistry | None]:
+def _registries(configuration: Configuration) -> tuple[PatientRegistry | None, PatientRegistry | None]:
     output = configuration.connector.output
     key, value = (
-        SchemaRegistry.of(converter) if converter.kind == "avro" else None
+        PatientRegistry(partial(SchemaRegistry.of, converter)) if converter.kind == "avro" else None
         for converter in (output.key_converter, output.value_converter)
     )
     return key, value

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, RestoredSlot, restore
+from connector.delivery import KafkaClients, RestoredSlot, Unseen, restore
 from connector.errors import ConfigurationError, FatalSourceError, ForeignGroup
 from connector.source import (
     Background,
@@ -73,6 +73,7 @@ class Restoring:
         chores: Chores,
         background: Background,
         one_group: OneGroup,
+        unseen: Unseen,
     ) -> None:
         self._one_group = one_group
         self._session = configuration.worker.session_timeout_ms / 1000
@@ -85,6 +86,7 @@ class Restoring:
         self._planner = planner
         self._tables = tables
         self._pipeline = pipeline
+        self._unseen = unseen
         self._chores = chores
         self._tickets: dict[int, int] = {}
         self._ticket = 0
@@ -142,6 +144,7 @@ class Restoring:
             group=group,
             slots=wanted,
             topics=lambda: self._pipeline.topics,
+            unseen=self._unseen,
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
         )
         versions = last_versions(self._clients, connector.output.schema_topic, group)

@@ -6,12 +6,12 @@ In: the validated configuration. Out: settings, and the specs of every topic tha
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from connector.config import Configuration, StorageTopic
-from connector.delivery import DeliverySettings, KafkaClients, TopicSpec
+from connector.delivery import DeliverySettings, KafkaClients, TopicFacts, TopicSpec
 from connector.formats import routed_topics
 
 # Marks and positions are small and rewritten often. The broker compacts closed segments only, and usually once half of
@@ -25,6 +25,7 @@ OFFSETS_CONFIG = {
     "min.compaction.lag.ms": "60000",
     "max.compaction.lag.ms": "1200000",
 }
+LARGEST_BATCH = 1_000_000
 _LAGS = {"min.compaction.lag.ms", "max.compaction.lag.ms"}
 
 
@@ -49,6 +50,11 @@ def identity(configuration: Configuration, index: int) -> WorkerIdentity:
 def kafka_clients(configuration: Configuration) -> KafkaClients:
     kafka = configuration.kafka
     return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin)
+
+
+def batch_size(topics: Iterable[TopicFacts]) -> int:
+    """A batch of records must fit the smallest topic's limit, or all of its records are refused together."""
+    return max(1, min([LARGEST_BATCH, *(facts.max_message_bytes for facts in topics)]))
 
 
 def delivery_settings(
@@ -85,6 +91,7 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
                 connector.delivery.dead_letter_topic,
                 replication=replication,
                 property="errors.deadletterqueue.topic.name",
+                essential=False,
             )
         )
     if output.schema_topic:
@@ -125,6 +132,7 @@ def data_spec(configuration: Configuration, topic: str, partitions: int | None =
         dict(group.config),
         property="topic.prefix",
         create=configuration.connector.delivery.create_topics,
+        essential=False,
     )
 
 

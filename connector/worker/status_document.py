@@ -177,6 +177,16 @@ class RunningWorker(WorkerStatus):
     last_report_age_seconds: float = 0.0
 
 
+class ConnectorStatus(Document):
+    """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more."""
+
+    state: State
+    waiting_for: str | None = None
+    workers_wanted: int = 0
+    workers_running: int = 0
+    restarts: int = 0
+
+
 class ServiceStatus(Document):
     """`/status`: all workers of one `scylla-cdc run`."""
 
@@ -192,6 +202,7 @@ class ServiceStatus(Document):
     workers_running: int = 0
     restarts: int = 0
     workers: tuple[RunningWorker, ...] = ()
+    connectors: dict[str, ConnectorStatus] = {}
 
 
 class Liveness(Document):

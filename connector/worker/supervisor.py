@@ -13,11 +13,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, assert_never
+from dataclasses import replace
+from typing import assert_never
 
+from connector.config import Configuration
 from connector.source import Background, Purpose
 from connector.worker.about import About
+from connector.worker.aging import aged, with_lags
+from connector.worker.child import Child, listen
 from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
@@ -25,17 +28,18 @@ from connector.worker.messages import (
     SlotsMessage,
     StatusMessage,
     WaitingMessage,
-    from_line,
 )
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
-from connector.worker.status_document import Liveness, RunningWorker, ServiceStatus, WorkerStatus
+from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
+from connector.worker.tenants import Preparation, Tenant
 
 log = logging.getLogger(__name__)
 
 # As many ends of workers in a row, for one cause and without a commit between them, are a crash loop.
 CRASH_LOOP = 5
 RESTART_PAUSE = 0.5
+LONGEST_RESTART_PAUSE = 60.0
 # Containers are killed ten seconds after they were asked to end.
 STOP_SECONDS = 8.8
 LOOK_SECONDS = 0.2
@@ -43,7 +47,6 @@ LOOK_SECONDS = 0.2
 # Workers report every second, also that they sit in a call; one that says nothing at all is stopped, or hangs.
 SILENT_SECONDS = 6.0
 STARTING_SECONDS = 60.0
-FRESH_SECONDS = 2.0
 
 # A round takes a fraction of a second, or some when workers are stopped.
 ROUND_SECONDS = 30.0
@@ -57,29 +60,6 @@ REPORTS = Purpose(
     steady=True,
     grace=0.0,
 )
-
-
-@dataclass(slots=True)
-class Child:
-    """One worker process and what it last said."""
-
-    index: int
-    process: subprocess.Popen[bytes]
-    #: Of its order: what ails one connector's workers says nothing of another's.
-    group: str = ""
-    status: WorkerStatus | None = None
-    waiting: str | None = None
-    blocked: str | None = None
-    cause: str = ""
-    started: float = 0.0
-    heard: float = 0.0
-    # When ``status`` came: the last one of its predecessor, until it has one of its own.
-    status_at: float = 0.0
-    own: bool = False
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
 
 
 class Supervisor:
@@ -100,14 +80,25 @@ class Supervisor:
         self._messages: queue.SimpleQueue[tuple[Child, Message]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self._due: dict[int, float] = {order.index: 0.0 for order in orders}
-        self._causes: dict[str, list[str]] = {}
-        self.restarts = 0
+        self._tenants = {
+            order.configuration.group: Tenant(order.configuration.connector.name) for order in self._orders
+        }
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
         self._last_end: dict[int, str] = {}
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
+
+    @property
+    def restarts(self) -> int:
+        """Workers that ended, of all connectors."""
+        return sum(tenant.restarts for tenant in self._tenants.values())
+
+    def prepare(self, configuration: Configuration, preparation: Preparation) -> None:
+        """Its workers are started when what is in front of them is done."""
+        self._tenants[configuration.group].preparation = preparation
+        preparation.start()
 
     @property
     def waiting_for(self) -> str | None:
@@ -132,6 +123,8 @@ class Supervisor:
                         ended = self._ended(child, code)
                         if ended is not None:
                             return ended
+                if self._tenants and all(tenant.over is not None for tenant in self._tenants.values()):
+                    return 2
                 if self._nothing_left():
                     log.error("all tables have failed: nothing left to read")
                     return 1
@@ -150,7 +143,13 @@ class Supervisor:
         now = time.monotonic()
         for order in self._orders:
             due = self._due.get(order.index)
-            if due is not None and due <= now:
+            if due is None or due > now:
+                continue
+            tenant = self._tenants[order.configuration.group]
+            prepared = tenant.preparation
+            if tenant.may_start():
+                if prepared is not None and prepared.slots is not None:
+                    self.slots[tenant.name] = prepared.slots
                 del self._due[order.index]
                 self._start(order)
 
@@ -168,20 +167,9 @@ class Supervisor:
             process.stdin.flush()
         except BrokenPipeError:
             log.warning("worker %d ended during its start", order.index)
-        threading.Thread(target=self._listen, args=(child,), daemon=True, name=f"reports-{order.index}").start()
+        listening = threading.Thread(target=listen, args=(child, self._messages.put), daemon=True)
+        listening.start()
         log.info("worker %d started, pid %d", order.index, process.pid)
-
-    def _listen(self, child: Child) -> None:
-        assert child.process.stdout is not None
-        with child.process.stdout as lines:
-            self._take_lines(child, lines)
-
-    def _take_lines(self, child: Child, lines: IO[bytes]) -> None:
-        for line in lines:
-            try:
-                self._messages.put((child, from_line(line)))
-            except ValueError:
-                log.warning("worker %d printed an invalid report: %r", child.index, line[:200])
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
@@ -209,9 +197,9 @@ class Supervisor:
             case StatusMessage(status=status):
                 child.waiting = child.blocked = None
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
-                    self._causes.pop(child.group, None)
+                    self._tenants[child.group].causes.clear()
                     self._last_end.pop(child.index, None)
-                child.status, child.status_at, child.own = _with_lags(status, child.status), child.heard, True
+                child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
             case WaitingMessage():
                 child.waiting = f"{message.doing}: {message.error}"
             case BlockedMessage():
@@ -232,9 +220,14 @@ class Supervisor:
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
         if child.process.stdin is not None:
             child.process.stdin.close()
-        self.restarts += 1
+        tenant = self._tenants[child.group]
+        tenant.restarts += 1
         if code == 2:
-            return 2
+            if self._is_alone:
+                return 2
+            self._give_up(tenant, child.group, child.cause)
+        if tenant.over is not None:
+            return None
         if code < 0:
             log.warning("worker %d was killed by signal %d; restarting it", child.index, -code)
             self._last_end[child.index] = f"killed by signal {-code}"
@@ -243,15 +236,23 @@ class Supervisor:
         cause = child.cause or f"exit status {code}"
         log.error("worker %d ended: %s", child.index, cause)
         self._last_end[child.index] = cause
-        causes = self._causes.setdefault(child.group, [])
-        if causes and causes[-1] != cause:
-            causes.clear()
-        causes.append(cause)
-        if len(causes) >= CRASH_LOOP:
+        ends = tenant.ended(cause)
+        if ends >= CRASH_LOOP and self._is_alone:
             log.error("%d workers in a row failed for the same reason: %s", CRASH_LOOP, cause)
             return 1
-        self._due[child.index] = time.monotonic() + RESTART_PAUSE * len(causes)
+        self._due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
         return None
+
+    @property
+    def _is_alone(self) -> bool:
+        """With a single connector its end is ours; beside others it is no reason to end those."""
+        return len(self._tenants) == 1
+
+    def _give_up(self, tenant: Tenant, group: str, why: str) -> None:
+        tenant.give_up(why)
+        for child in self.children.values():
+            if child.group == group:
+                child.process.terminate()
 
     def _drain(self, child: Child) -> None:
         """Reports that a dead worker left behind; its last words among them."""
@@ -264,8 +265,14 @@ class Supervisor:
             self._take(origin, message)
 
     def _nothing_left(self) -> bool:
-        statuses = [child.status for child in self.children.values() if child.status and child.own]
-        if len(statuses) < len(self._orders) or any(status.slots_pending for status in statuses):
+        going = {group for group, tenant in self._tenants.items() if tenant.over is None}
+        return bool(going) and all(map(self._has_nothing_left, going))
+
+    def _has_nothing_left(self, group: str) -> bool:
+        orders = [order for order in self._orders if order.configuration.group == group]
+        children = [child for child in self.children.values() if child.group == group]
+        statuses = [child.status for child in children if child.status and child.own]
+        if len(statuses) < len(orders) or any(status.slots_pending for status in statuses):
             return False
         working = [status for status in statuses if status.slots]
         return bool(working) and all(status.nothing_left for status in working)
@@ -303,13 +310,15 @@ class Supervisor:
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in self._last.items() if index not in present]
         workers = [
-            self._aged(child.status, child.status_at, self._trouble(child)) for child in children if child.status
+            aged(child.status, self._age(child.status_at), self._trouble(child)) for child in children if child.status
         ]
-        workers += [self._aged(status, at, f"worker {index} is started again") for index, status, at in gone]
+        workers += [aged(status, self._age(at), f"worker {index} is started again") for index, status, at in gone]
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         state = max((worker.state for worker in workers), default=State.WAITING)
-        if reasons and (self.waiting_for or state is State.RUNNING):
+        if any(tenant.over is not None for tenant in self._tenants.values()):
+            state = State.FAILED
+        elif reasons and (self.waiting_for or state is State.RUNNING):
             state = State.WAITING
         own = [str(failing) for failing in self.background.failing()]
         theirs = [each.text for worker in workers for each in worker.background]
@@ -326,13 +335,16 @@ class Supervisor:
             workers_running=len(children),
             restarts=self.restarts,
             workers=tuple(workers),
+            connectors=dict(self._connectors(workers)),
         )
 
     def _reasons(self, children: list[Child]) -> Iterator[str]:
         """Why not all is running, worker by worker."""
         present = {child.index for child in children}
+        ours = {group: tenant.reason() for group, tenant in self._tenants.items()}
+        yield from (reason for reason in ours.values() if reason is not None)
         for order in self._orders:
-            if order.index not in present:
+            if order.index not in present and ours[order.configuration.group] is None:
                 yield f"worker {order.index} is started again{self._why(order.index)}"
         for child in children:
             trouble = self._trouble(child)
@@ -359,34 +371,29 @@ class Supervisor:
         last = self._last_end.get(index)
         if last is None:
             return ""
-        ends = max(map(len, self._causes.values()), default=0)
+        ends = max((len(tenant.causes) for tenant in self._tenants.values()), default=0)
         repeated = f", {ends} ends in a row" if ends > 1 else ""
         return f" (it ended before: {last}{repeated})"
 
-    def _aged(self, status: WorkerStatus, at: float, trouble: str | None) -> RunningWorker:
-        """A worker's last words, and how old they are: what was a lag then has grown since."""
-        age = max(0.0, self._monotonic() - at)
-        document = status.document()
-        if age >= FRESH_SECONDS:
-            for table in document["tables"].values():
-                if table.get("lag_ms") is not None:
-                    table["lag_ms"] += round(age * 1000)
-        if trouble is not None:
-            document["waiting_for"] = trouble
-            for each in (document, *document["tables"].values()):
-                each["state"] = max(State(each["state"]), State.WAITING).value
-        return RunningWorker.model_validate({**document, "last_report_age_seconds": round(age, 1)})
+    def _age(self, at: float) -> float:
+        return max(0.0, self._monotonic() - at)
 
-
-def _with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus:
-    """A worker that is being given its slots knows no position yet; what was known of them before has not moved."""
-    told_what_is_ours = status.delivery.rebalances > 0 and not status.slots_pending
-    if before is None or told_what_is_ours:
-        return status
-    skipped = status.time_ms - before.time_ms
-    tables = dict(status.tables)
-    for name, table in status.tables.items():
-        known = before.tables.get(name)
-        if table.has_figures and table.lag_ms is None and known is not None and known.lag_ms is not None:
-            tables[name] = table.model_copy(update={"lag_ms": known.lag_ms + max(0, skipped)})
-    return status.model_copy(update={"tables": tables})
+    def _connectors(self, workers: Sequence[RunningWorker]) -> Iterator[tuple[str, ConnectorStatus]]:
+        """Of each connector of the process, what is said of all together."""
+        for group, tenant in self._tenants.items():
+            orders = {order.index for order in self._orders if order.configuration.group == group}
+            running = {child.index for child in self.children.values() if child.group == group}
+            states = [worker.state for worker in workers if worker.index in orders]
+            state = max(states, default=State.WAITING)
+            if self.waiting_for or len(states) < len(orders) or tenant.reason() is not None:
+                state = max(state, State.WAITING)
+            yield (
+                tenant.name,
+                ConnectorStatus(
+                    state=State.FAILED if tenant.over is not None else state,
+                    waiting_for=tenant.reason(),
+                    workers_wanted=len(orders),
+                    workers_running=len(running),
+                    restarts=tenant.restarts,
+                ),
+            )

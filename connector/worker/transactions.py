@@ -13,7 +13,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from connector.changes import Batch
-from connector.delivery import RECORD_ERRORS, TOPIC_ERRORS, Delivery, Membership, record_size
+from connector.delivery import (
+    NOT_OF_THE_TOPIC,
+    RECORD_ERRORS,
+    TOPIC_ERRORS,
+    Delivery,
+    Membership,
+    advice,
+    describe,
+    record_size,
+)
 from connector.errors import (
     CdcError,
     FatalDeliveryError,
@@ -32,6 +41,8 @@ from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
+from connector.worker.settings import batch_size
+from connector.worker.topic_troubles import Look, TopicTroubles, Unseen
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +82,8 @@ class Transactions:
         clock: ServerClock,
         chores: Chores,
         *,
+        look: Look,
+        unseen: Unseen,
         heartbeat_ms: int,
         background: Background,
     ) -> None:
@@ -83,6 +96,7 @@ class Transactions:
         self._claiming = restoring
         self._clock = clock
         self._chores = chores
+        self._topics = TopicTroubles(pipeline, look, unseen, chores)
         background.expect(RECORDS)
         self._background = background
         self._task = background.task(DELIVERY)
@@ -184,6 +198,7 @@ class Transactions:
         try:
             yield
         except PoisonRow:
+            task.dismiss()  # nothing is waited for any more
             raise
         except CdcError as error:
             task.failed(error)
@@ -197,7 +212,13 @@ class Transactions:
         """Raises FatalDeliveryError once Kafka refuses us a producer for good."""
         if self._fatal is not None:
             raise self._fatal
+        self._topics.tick()
         if not self.delivery.ready or self._renewing:
+            return
+        ready = self._topics.take_ready()
+        if ready:
+            self.delivery.limit_batches(batch_size(ready))
+            self.start_over(RetriableDeliveryError(f"topic {ready[0].name} takes records again"))
             return
         if self._task.error is not None and not self._membership.owned:
             self._task.dismiss()  # nothing to commit any more
@@ -246,8 +267,14 @@ class Transactions:
     def _beat(self) -> None:
         if self._beat_due:
             self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
-            with self._making("heartbeats"):
-                beat = self._encoder.heartbeat()
+            try:
+                with self._making("heartbeats"):
+                    beat = self._encoder.heartbeat()
+                    for topic in {record.topic for record in beat}:
+                        if why := self._pipeline.trouble(topic):
+                            raise RetriableDeliveryError(f"topic {topic}: {why}")
+            except RecordsNotMade:
+                return  # what was read goes on without
             self.delivery.add(0, beat)
 
     # -- trouble ---------------------------------------------------------------------------------------------
@@ -300,10 +327,13 @@ class Transactions:
         batch, self._refused = self._refused, None
         if failure is None:
             return
-        if failure.error.code() in RECORD_ERRORS and batch is not None:
+        code, topic = failure.error.code(), failure.topic
+        if code in RECORD_ERRORS and batch is not None:
             self._pipeline.poison[(batch.stream_id, batch.time)] = str(failure)
-        elif failure.error.code() in TOPIC_ERRORS or failure.error.code() in RECORD_ERRORS:
-            self._pipeline.fail_topic(failure.topic, str(failure))
+        elif code in TOPIC_ERRORS:
+            self._pipeline.fail_topic(topic, advice(failure.error))
+        elif code not in NOT_OF_THE_TOPIC and topic in self._pipeline.topics:
+            self._topics.suspend(topic, describe(failure.error), too_large=code in RECORD_ERRORS)
 
     def start_over(self, error: CdcError) -> None:
         """No position in memory is valid: a new producer, and every slot of ours restored."""
@@ -340,6 +370,7 @@ class Transactions:
 
     def _renewed(self, _: object, error: BaseException | None) -> None:
         self._renewing = False
+        self._topics.take_unseen()
         if error is None:
             self._task.answered()  # a commit will tell whether it works
             return

@@ -9,7 +9,17 @@ import queue
 from collections.abc import Mapping
 
 from connector.config import Configuration
-from connector.delivery import Delivery, Follower, KafkaClients, Membership, TopicFacts, ensure_topics
+from connector.delivery import (
+    Delivery,
+    Field,
+    Follower,
+    KafkaClients,
+    Membership,
+    TopicFacts,
+    end_left_open,
+    ensure_topics,
+    look_at_topic,
+)
 from connector.formats import Encoder
 from connector.source import (
     Background,
@@ -27,7 +37,8 @@ from connector.topology import Planner
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
-from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings
+from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings
+from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
 
@@ -40,10 +51,11 @@ def build_worker(
     clients: KafkaClients,
     tables: Tables,
     topics: Mapping[str, TopicFacts],
+    unusable: Mapping[str, str],
     encoder: Encoder,
     slots: int,
 ) -> Worker:
-    """A worker that can start."""
+    """A worker that can start. ``unusable``: topics that take no records, and why."""
     connector, group = configuration.connector, configuration.group
     offsets = connector.delivery.offset_topic
     reading = reading_settings(connector.reading)
@@ -63,6 +75,8 @@ def build_worker(
         lookback_ms=connector.reading.initial_lookback_ms,
     )
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
+    for topic, why in unusable.items():
+        pipeline.fail_topic(topic, why)
     membership = Membership(
         clients,
         offsets,
@@ -73,15 +87,25 @@ def build_worker(
         instance_id=who.instance_id,
     )
     one_group = OneGroup(configuration, clients, who.client_id)
-    restoring = Restoring(configuration, clients, connection, planner, tables, pipeline, chores, background, one_group)
-    smallest = min((facts.max_message_bytes for facts in topics.values()), default=1_048_588)
+    unseen = Unseen()
+    restoring = Restoring(
+        configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen
+    )
     delivery = Delivery(
         clients,
-        delivery_settings(configuration, who, max(16_384, min(1_000_000, smallest))),
+        delivery_settings(configuration, who, batch_size(topics.values())),
         membership,
         topics=lambda: pipeline.topics,
         group=group,
+        unseen=unseen,
     )
+
+    def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
+        found = look_at_topic(clients.admin(), topic)
+        if owners and isinstance(found, TopicFacts):
+            end_left_open(clients, Field(connector.name, offsets, group, lambda: [topic]), {*owners})
+        return found
+
     transactions = Transactions(
         delivery,
         planner,
@@ -92,6 +116,8 @@ def build_worker(
         restoring,
         connection.clock,
         chores,
+        look=look,
+        unseen=unseen,
         heartbeat_ms=connector.output.heartbeat_interval_ms,
         background=background,
     )

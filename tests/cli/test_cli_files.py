@@ -11,10 +11,12 @@ import pytest
 
 from connector.cli.main import run
 from connector.worker import checks, supervisor
+from connector.worker.child import Child
 from connector.worker.messages import StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import ServiceStatus, WorkerStatus
+from connector.worker.tenants import Tenant
 from tests.config.files import CONNECTOR, WORKER
 
 
@@ -88,13 +90,14 @@ def _taking(orders: list[WorkerOrder]) -> Any:
 def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(status: dict[str, Any]) -> None:
     looked_after = supervisor.Supervisor([], [])
     process: Any = None
-    ours, others = (supervisor.Child(index, process, group) for index, group in enumerate(("one", "two")))
-    looked_after._causes = {"one": ["broken"] * 4}
+    ours, others = (Child(index, process, group) for index, group in enumerate(("one", "two")))
+    one = Tenant("one", causes=["broken"] * 4)
+    looked_after._tenants = {"one": one, "two": Tenant("two")}
     reported = StatusMessage(status=WorkerStatus.model_validate(status))
     looked_after._take(others, reported)
-    assert looked_after._causes == {"one": ["broken"] * 4}
+    assert one.causes == ["broken"] * 4
     looked_after._take(ours, reported)
-    assert looked_after._causes == {}
+    assert one.causes == []
 
 
 def test_metrics_of_two_connectors_in_one_run_do_not_meet(status: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ def ask(
         else http.client.HTTPSConnection(host, server.port, timeout=CLIENT_SECONDS, context=tls)
     )
     try:
-        connection.request(method, path, body, {"Host": "h", **(headers or {})})
+        connection.request(method, path, body, {"Host": "localhost", **(headers or {})})
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read()
     finally:
@@ -185,8 +185,8 @@ def test_a_handler_that_fails_is_a_500_without_secrets(server: HttpServer) -> No
 
 
 def test_one_connection_asks_many_times_one_after_the_other_and_all_at_once(server: HttpServer) -> None:
-    with raw(server, b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n" * 50) as connection:
-        connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    with raw(server, b"GET /health HTTP/1.1\r\nHost: [::1]\r\n\r\n" * 50) as connection:
+        connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
         found = everything(connection)
     assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"200"] * 50 + [b"404"]
 
@@ -197,19 +197,20 @@ ODD = {
     "noise": b"\x00\xff\xfe garbage\r\n\r\n",
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500) + b"\r\n\r\n",
     "http2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "nul": b"GET /hea\x00lth HTTP/1.1\r\nHost: h\r\n\r\n",
+    "nul": b"GET /hea\x00lth HTTP/1.1\r\nHost: [::1]\r\n\r\n",
     "no_host": b"GET /health HTTP/1.1\r\n\r\n",
-    "bad_header": b"GET /health HTTP/1.1\r\nHost: h\r\nNo colon here\r\n\r\n",
-    "bad_encoding": b"GET /health HTTP/1.1\r\nHost: h\r\nX: \xff\xfe\x80\r\n: empty\r\n\r\n",
-    "two_lengths": b"POST /health HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-    "length_and_chunks": b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
-    "negative_length": b"POST /health HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n",
-    "endless_body": b"POST /health HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n",
-    "bad_chunk": b"POST /health HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "version": b"GET /health HTTP/9.9\r\nHost: h\r\n\r\n",
-    "long_line": b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: h\r\n\r\n",
-    "huge_headers": b"GET /health HTTP/1.1\r\nHost: h\r\n" + b"X: y\r\n" * 200_000 + b"\r\n",
-    "one_huge_header": b"GET /health HTTP/1.1\r\nHost: h\r\nX: " + b"y" * 3_000_000 + b"\r\n\r\n",
+    "bad_header": b"GET /health HTTP/1.1\r\nHost: [::1]\r\nNo colon here\r\n\r\n",
+    "bad_encoding": b"GET /health HTTP/1.1\r\nHost: [::1]\r\nX: \xff\xfe\x80\r\n: empty\r\n\r\n",
+    "two_lengths": b"POST /health HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "length_and_chunks": b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 4\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n",
+    "negative_length": b"POST /health HTTP/1.1\r\nHost: [::1]\r\nContent-Length: -1\r\n\r\n",
+    "endless_body": b"POST /health HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 99999999999\r\n\r\n",
+    "bad_chunk": b"POST /health HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "version": b"GET /health HTTP/9.9\r\nHost: [::1]\r\n\r\n",
+    "long_line": b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+    "huge_headers": b"GET /health HTTP/1.1\r\nHost: [::1]\r\n" + b"X: y\r\n" * 200_000 + b"\r\n",
+    "one_huge_header": b"GET /health HTTP/1.1\r\nHost: [::1]\r\nX: " + b"y" * 3_000_000 + b"\r\n\r\n",
 }
 
 
@@ -239,7 +240,7 @@ def test_headers_that_are_too_large_are_told_so(server: HttpServer) -> None:
 
 def test_many_bad_clients_at_once_do_not_keep_health_from_answering(server: HttpServer) -> None:
     """Silent ones, slow ones, ones that read nothing, ones that talk nonsense: many more than may be connected."""
-    unread = b"GET /page HTTP/1.1\r\nHost: h\r\n\r\n" * 3
+    unread = b"GET /page HTTP/1.1\r\nHost: [::1]\r\n\r\n" * 3
     openings = (b"", b"GET /hea", unread, ODD["noise"], ODD["huge_headers"][:20_000])
     crowd: list[socket.socket] = []
     stop = threading.Event()
@@ -275,12 +276,13 @@ def test_the_one_that_waits_longest_makes_room_for_the_next() -> None:
         assert healthy(server)
         until(lambda: server.connections in (MOST_CONNECTIONS - 1, MOST_CONNECTIONS), what="the bound")
         assert everything(silent[0]) == everything(silent[9]) == b""
-        silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
         assert everything(silent[-1]).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(
-    "begun", [b"", b"GET /health HTT", b"PUT /things/a/config HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"]
+    "begun",
+    [b"", b"GET /health HTT", b"PUT /things/a/config HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 9\r\n\r\nab"],
 )
 def test_a_request_that_does_not_arrive_is_waited_for_so_long_and_no_longer(begun: bytes) -> None:
     with served(request_seconds=0.3) as server, raw(server, begun) as connection:
@@ -308,7 +310,10 @@ def test_trickling_does_not_buy_time() -> None:
 
 
 def test_an_answer_that_nobody_takes_is_dropped() -> None:
-    with served(answer_seconds=0.5) as server, raw(server, b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n") as connection:
+    with (
+        served(answer_seconds=0.5) as server,
+        raw(server, b"GET /large HTTP/1.1\r\nHost: [::1]\r\n\r\n") as connection,
+    ):
         assert healthy(server)
         until(lambda: server.connections == 0, what="the connection to be closed")
         assert len(everything(connection)) < len(LARGE)
@@ -416,7 +421,7 @@ def test_tls_with_a_crowd_of_half_done_handshakes(authority: Authority) -> None:
             for said in (b"", b"GET / HTTP/1.1\r\n\r\n", ODD["tls"][:50], ODD["noise"]) * 30:
                 stack.enter_context(raw(server, said))
             assert ask(server, "/health", tls=authority.client_context())[0] == 200
-            with raw(server, b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n") as plain:
+            with raw(server, b"GET /health HTTP/1.1\r\nHost: [::1]\r\n\r\n") as plain:
                 assert b"200" not in everything(plain)
 
 
@@ -436,7 +441,7 @@ def test_clients_without_the_right_certificate_are_not_heard(authority: Authorit
 def test_it_ends_at_once_with_connections_open(tmp_path: Path) -> None:
     with ExitStack() as stack:
         with served() as server:
-            for said in (b"", b"GET /", b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n"):
+            for said in (b"", b"GET /", b"GET /large HTTP/1.1\r\nHost: [::1]\r\n\r\n"):
                 stack.enter_context(raw(server, said))
             assert healthy(server)
         assert not server._thread.is_alive()

@@ -65,10 +65,17 @@ class Broker:
 
     def metadata(self) -> Any:
         topics = {
-            name: SimpleNamespace(topic=name, partitions=dict.fromkeys(range(len(topic.partitions))), error=None)
+            name: SimpleNamespace(topic=name, partitions=self._partitions(topic), error=None)
             for name, topic in self.topics.items()
         }
         return SimpleNamespace(topics=topics, brokers={1: SimpleNamespace(id=1)})
+
+    def _partitions(self, topic: Topic) -> dict[int, Any]:
+        led = {each.number: each.available_at <= self.scheduler.now for each in topic.partitions}
+        return {
+            number: SimpleNamespace(id=number, leader=1 if here else -1, replicas=[1], isrs=[1] if here else [])
+            for number, here in led.items()
+        }
 
     @property
     def time_ms(self) -> int:

@@ -25,7 +25,8 @@ class Process:
         self.alive = True
         self.paused_until = 0.0
         self.skew = 0.0
-        self.tasks: set[Task] = set()
+        # In the order of their start: a set would be gone through in the order of addresses, another one each time.
+        self.tasks: dict[Task, None] = {}
 
 
 class Task:
@@ -93,11 +94,11 @@ class Scheduler:
                     self.errors.append(error)
             finally:
                 self._tasks.pop(task.greenlet, None)
-                process.tasks.discard(task)
+                process.tasks.pop(task, None)
 
         task = Task(process, run)
         self._tasks[task.greenlet] = task
-        process.tasks.add(task)
+        process.tasks[task] = None
         self._resume_later(task, 0.0, 0)
         return task
 

@@ -35,28 +35,35 @@ def page(text: bytes) -> Series:
 
 def firing(rules: Path, pages: Sequence[Page]) -> set[str]:
     """The alerts that fire when the last page has been scraped."""
+    return {*alerts(rules, pages)}
+
+
+def alerts(rules: Path, pages: Sequence[Page]) -> dict[str, list[dict[str, str]]]:
+    """Those, each with the labels for which it fires."""
     [group] = yaml.safe_load(rules.read_text())["groups"]
-    return {rule["alert"] for rule in group["rules"] if _fires(rule, pages)}
+    found = {rule["alert"]: _fires(rule, pages) for rule in group["rules"]}
+    return {name: [dict(labels) for labels in sorted(all_labels)] for name, all_labels in found.items() if all_labels}
 
 
-def _fires(rule: Mapping[str, str], pages: Sequence[Page]) -> bool:
+def _fires(rule: Mapping[str, str], pages: Sequence[Page]) -> set[Labels]:
     lasting = _seconds(rule.get("for", "0s"))
     end = pages[-1][0]
     looked = [at for at, (time, _) in enumerate(pages) if time >= end - lasting]
     if lasting and pages[0][0] > end - lasting:
-        return False
-    return all(_is_true(rule["expr"], pages[: at + 1]) for at in looked)
+        return set()
+    return set.intersection(*(_true_for(rule["expr"], pages[: at + 1]) for at in looked))
 
 
-def _is_true(expression: str, pages: Sequence[Page]) -> bool:
+def _true_for(expression: str, pages: Sequence[Page]) -> set[Labels]:
     absent = re.fullmatch(r"absent\((\w+)\)", expression)
     if absent:
-        return not _vector(absent[1], pages)
+        return set() if _vector(absent[1], pages) else {()}
     rule = _RULE.match(expression)
     assert rule is not None, expression
-    values, bound = _vector(rule["left"], pages).values(), float(rule["right"])
+    bound = float(rule["right"])
     comparisons = {">": lambda value: value > bound, "<": lambda value: value < bound}
-    return any(map(comparisons.get(rule["op"], lambda value: value == bound), values))
+    holds = comparisons.get(rule["op"], lambda value: value == bound)
+    return {labels for labels, value in _vector(rule["left"], pages).items() if holds(value)}
 
 
 def _vector(expression: str, pages: Sequence[Page]) -> dict[Labels, float]:

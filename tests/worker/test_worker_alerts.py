@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from connector.worker.child import Child
 from connector.worker.messages import BlockedMessage, StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
-from connector.worker.supervisor import Child, Supervisor
-from tests.worker.alert_rules import Page, firing, page
+from connector.worker.supervisor import Supervisor
+from tests.worker.alert_rules import Page, alerts, firing, page
 
 RULES = Path(__file__).resolve().parents[2] / "config" / "alerts.yaml"
 SCRAPE_SECONDS = 15.0
@@ -111,7 +112,7 @@ def test_a_worker_that_is_started_again_and_again(scene: Scene) -> None:
     """Its figures do not vanish with each process."""
     for _ in range(14):
         scene.supervisor._last[0] = (scene.child.status, scene.child.status_at)  # type: ignore[assignment]
-        scene.supervisor.restarts += 1
+        scene.supervisor._tenants["g-c"].restarts += 1
         scene.begin()
         scene.pass_by(1, None)
     assert scene.fires() >= {"WorkersKeepEnding", "ConnectorIsNotRunning", "ChangesAreNotRead"}
@@ -143,6 +144,58 @@ def test_a_worker_that_needs_a_look(scene: Scene, says: dict[str, Any], alerts: 
     scene.worker.update(says)
     scene.pass_by(3, scene.report)
     assert scene.fires() == alerts
+
+
+def two_connectors(**of_the_second: Any) -> list[Page]:
+    """Pages of one process with the connectors c and d, which have a table of one name; c is well."""
+    now = 1_000.0
+    orders = []
+    for index, name in enumerate("cd"):
+        configuration: Any = SimpleNamespace(connector=SimpleNamespace(name=name), group=f"g-{name}")
+        orders.append(WorkerOrder(configuration, index, secrets={}))
+    supervisor = Supervisor([], orders, monotonic=lambda: now)
+    supervisor.waiting_for = None
+    pages: list[Page] = []
+    children = [Child(order.index, Process(), order.configuration.group, heard=now) for order in orders]  # type: ignore[arg-type]
+    supervisor.children = {child.index: child for child in children}
+    for _ in range(80):
+        now += SCRAPE_SECONDS
+        for child, name in zip(children, "cd", strict=True):
+            own = of_the_second if name == "d" else {}
+            status = {
+                "worker": name,
+                "connector": name,
+                "index": child.index,
+                "fingerprint": "f",
+                "tables_configured": ["ks.t"],
+                "time_ms": round(now * 1000),
+                "slot_count": 25,
+                "delivery": {"rebalances": 1},
+                "state": own.get("state", "RUNNING"),
+                "slots": own.get("slots", list(range(25))),
+                "background_seconds": own.get("background_seconds", {"group": 0}),
+                "tables": {"ks.t": {**TABLE, **own.get("table", {})}},
+            }
+            supervisor._take(child, StatusMessage(status=WorkerStatus.model_validate(status)))
+        pages.append((now, page(metrics_page(supervisor.status))))
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("says", "alert", "labels"),
+    [
+        ({}, None, {}),
+        ({"slots": [1, 2, 3]}, "SlotsWithoutOwner", {"connector": "d"}),
+        ({"state": "WAITING"}, "ConnectorIsNotRunning", {"connector": "d"}),
+        ({"table": {"failed_groups": 1}}, "StreamsFailed", {"connector": "d", "table": "ks.t"}),
+        ({"table": {"lag_ms": 400_000}}, "ChangesAreNotRead", {"connector": "d", "table": "ks.t"}),
+        ({"background_seconds": {"group": 130}}, "WorkBesideReadingFails", {"connector": "d", "task": "group"}),
+    ],
+)
+def test_of_two_connectors_the_one_that_fails_is_named(
+    says: dict[str, Any], alert: str | None, labels: dict[str, str]
+) -> None:
+    assert alerts(RULES, two_connectors(**says)) == ({} if alert is None else {alert: [labels]})
 
 
 def test_no_connector_at_all(scene: Scene) -> None:

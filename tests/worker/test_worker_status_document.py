@@ -101,11 +101,14 @@ def test_every_metric_names_its_connector_and_keeps_to_prometheus_conventions() 
 
 def test_two_connectors_of_one_process_have_their_own_figures() -> None:
     workers = [{**RECORDED["workers"][0], "index": index, "connector": f"c{index}"} for index in (0, 1)]
-    status = ServiceStatus.model_validate({**RECORDED, "connector": "c0,c1", "workers": workers})
+    own = {name: {"state": "RUNNING", "workers_running": number} for name, number in (("c0", 1), ("c1", 4))}
+    status = ServiceStatus.model_validate({**RECORDED, "connector": "c0,c1", "workers": workers, "connectors": own})
     families = {each.name: each for each in text_string_to_metric_families(metrics_page(lambda: status).decode())}
     rows = {(sample.labels["worker"], sample.labels["connector"]) for sample in families["scylla_cdc_rows"].samples}
     assert rows == {("0", "c0"), ("1", "c1")}
-    assert families["scylla_cdc_workers"].samples[0].labels["connector"] == "c0,c1"
+    running = {sample.labels["connector"]: sample.value for sample in families["scylla_cdc_workers"].samples}
+    assert running == {"c0": 1, "c1": 4}
+    assert families["scylla_cdc_build_info"].samples[0].labels["connector"] == "c0,c1"
 
 
 def test_a_newer_and_an_older_version_are_read() -> None:

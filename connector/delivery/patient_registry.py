@@ -1,0 +1,63 @@
+"""``PatientRegistry``: a Schema Registry that keeps nobody waiting.
+
+In: a question for a schema's id. Out: the id, or at once a RetriableDeliveryError while the registry has not answered:
+it is asked in a thread of its own, so that a slow answer for one table delays no other one's records.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from connector.delivery.registry import SchemaRegistry
+from connector.errors import CdcError, RetriableDeliveryError
+
+# Of an answer that usually comes within milliseconds.
+PATIENCE_SECONDS = 0.25
+
+Question = tuple[str, str]
+
+
+class PatientRegistry:
+    """For one caller. ``make`` makes a registry with a connection of its own."""
+
+    def __init__(self, make: Callable[[], SchemaRegistry]) -> None:
+        self._make = make
+        self._ids: dict[Question, int] = {}
+        self._asked: dict[Question, Future[int]] = {}
+        #: Nobody waits again for those that were waited for in vain.
+        self._slow: set[Question] = set()
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        question = (subject, schema_json)
+        known = self._ids.get(question)
+        if known is not None:
+            return known
+        if question not in self._asked:
+            self._asked[question] = self._ask(question)
+        try:
+            known = self._asked[question].result(0 if question in self._slow else PATIENCE_SECONDS)
+        except CdcError:
+            del self._asked[question]
+            raise
+        except TimeoutError:
+            self._slow.add(question)
+            raise RetriableDeliveryError(f"{self._make().address} has not answered for subject {subject} yet") from None
+        self._slow.discard(question)
+        self._ids[question] = known
+        del self._asked[question]
+        return known
+
+    def _ask(self, question: Question) -> Future[int]:
+        answer: Future[int] = Future()
+
+        def ask() -> None:
+            try:
+                with self._make() as registry:
+                    answer.set_result(registry.id_for(*question))
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=ask, daemon=True, name="schema-registry").start()
+        return answer

@@ -1,0 +1,39 @@
+"""What a worker said last, as it is some time later: nobody who looks must take old words for new ones.
+
+In: its status, how old it is, what ails the worker. Out: the status as it is shown, with a lag that has grown.
+"""
+
+from __future__ import annotations
+
+from connector.worker.state import State
+from connector.worker.status_document import RunningWorker, WorkerStatus
+
+FRESH_SECONDS = 2.0
+
+
+def aged(status: WorkerStatus, age: float, trouble: str | None) -> RunningWorker:
+    """A worker's last words, and how old they are: what was a lag then has grown since."""
+    document = status.document()
+    if age >= FRESH_SECONDS:
+        for table in document["tables"].values():
+            if table.get("lag_ms") is not None:
+                table["lag_ms"] += round(age * 1000)
+    if trouble is not None:
+        document["waiting_for"] = trouble
+        for each in (document, *document["tables"].values()):
+            each["state"] = max(State(each["state"]), State.WAITING).value
+    return RunningWorker.model_validate({**document, "last_report_age_seconds": round(age, 1)})
+
+
+def with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus:
+    """A worker that is being given its slots knows no position yet; what was known of them before has not moved."""
+    told_what_is_ours = status.delivery.rebalances > 0 and not status.slots_pending
+    if before is None or told_what_is_ours:
+        return status
+    skipped = status.time_ms - before.time_ms
+    tables = dict(status.tables)
+    for name, table in status.tables.items():
+        known = before.tables.get(name)
+        if table.has_figures and table.lag_ms is None and known is not None and known.lag_ms is not None:
+            tables[name] = table.model_copy(update={"lag_ms": known.lag_ms + max(0, skipped)})
+    return status.model_copy(update={"tables": tables})

@@ -1,0 +1,84 @@
+"""The connectors of one `run`, each with a fate of its own: what ails one neither delays nor ends another.
+
+In: the configuration of each. Out: whether its workers may be started, and what has become of it. With a single
+connector its end is the end of `run`, which tells an orchestrator; beside others it is FAILED, or tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from connector.config import Configuration
+from connector.errors import Problem
+
+log = logging.getLogger(__name__)
+
+#: What servers object to, and the number of slots if marks say it. Sets ``waiting_for`` of what it is given.
+Checks = Callable[[Configuration, threading.Event, "Preparation"], tuple[Sequence[Problem], int | None]]
+
+
+class Preparation:
+    """The checks in front of a connector's workers, in a thread: servers that are away are waited for in it."""
+
+    def __init__(self, configuration: Configuration, stop: threading.Event, checks: Checks) -> None:
+        self.waiting_for: str | None = "its servers are being checked"
+        self.slots: int | None = None
+        self.failure: str | None = None
+        self.done = threading.Event()
+        self._work = lambda: self._check(configuration, stop, checks)
+
+    def start(self) -> None:
+        threading.Thread(target=self._work, daemon=True, name="preparation").start()
+
+    def _check(self, configuration: Configuration, stop: threading.Event, checks: Checks) -> None:
+        try:
+            problems, self.slots = checks(configuration, stop, self)
+            self.failure = "; ".join(map(str, problems)) or None
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {error}"
+        finally:
+            self.done.set()
+
+
+@dataclass(slots=True)
+class Tenant:
+    """One connector of the process."""
+
+    name: str
+    preparation: Preparation | None = None
+    #: Why its workers ended, as long as none of them has committed since.
+    causes: list[str] = field(default_factory=list)
+    restarts: int = 0
+    #: Why it is not run any more.
+    over: str | None = None
+
+    def may_start(self) -> bool:
+        """Whether its workers may be started now."""
+        if self.preparation is not None and self.preparation.done.is_set():
+            failure, self.preparation = self.preparation.failure, None
+            if failure is not None:
+                self.give_up(failure)
+        return self.preparation is None and self.over is None
+
+    def give_up(self, why: str) -> None:
+        if self.over is None:
+            log.error("connector %s: FAILED: %s", self.name, why)
+            self.over = why
+
+    def ended(self, cause: str) -> int:
+        """A worker ended: how many have by now for the same reason, without a commit between them."""
+        if self.causes and self.causes[-1] != cause:
+            self.causes.clear()
+        self.causes.append(cause)
+        return len(self.causes)
+
+    def reason(self) -> str | None:
+        """Why none of its workers runs, whatever they say."""
+        if self.over is not None:
+            return f"connector {self.name} has failed: {self.over}"
+        if self.preparation is not None and self.preparation.waiting_for:
+            return f"connector {self.name}: {self.preparation.waiting_for}"
+        return None

@@ -1,0 +1,141 @@
+"""Topics that take no records at the moment: their records wait, others go on, and somebody looks until it is over.
+
+In: a topic of which a record was not delivered. Out: the pipeline suspends it, and resumes it when its brokers say
+nothing against it any more; with growing pauses if it then fails again. Owned by the worker's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from connector.delivery import TopicFacts
+from connector.source import Chores
+from connector.worker.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+# A topic that has worked for so long begins with the shortest pause again.
+FORGIVEN_SECONDS = 600.0
+
+#: What a topic is now, or why it takes no records. Ends first what the owners of the ids may have left open there.
+Look = Callable[[str, frozenset[str]], TopicFacts | str]
+
+
+@dataclass(slots=True)
+class _Trouble:
+    #: What is due next; None while somebody looks, or while it takes records.
+    due: float | None
+    pause: float = FIRST_PAUSE
+    failed_at: float = 0.0
+    #: How large its records might be when one was refused as too large.
+    refused: int | None = None
+    #: Nobody has looked for open transactions in it: of whom there may be some, but for those of our own id.
+    unseen: bool = False
+    owners: frozenset[str] = frozenset()
+    #: What it is: it takes records as soon as there is a new producer.
+    ready: TopicFacts | None = None
+
+
+class Unseen:
+    """Topics that could not be looked at when open transactions were looked for. Called by any thread."""
+
+    def __init__(self) -> None:
+        self._told: queue.SimpleQueue[tuple[str, str, frozenset[str]]] = queue.SimpleQueue()
+
+    def __call__(self, topic: str, why: str, owners: Collection[str]) -> None:
+        self._told.put((topic, why, frozenset(owners)))
+
+    def take(self) -> Iterator[tuple[str, str, frozenset[str]]]:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._told.get_nowait()
+
+
+class TopicTroubles:
+    """Of one worker."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        look: Look,
+        unseen: Unseen,
+        chores: Chores,
+    ) -> None:
+        self._pipeline = pipeline
+        self._look = look
+        self._unseen = unseen
+        self._chores = chores
+        self._troubles: dict[str, _Trouble] = {}
+
+    def take_unseen(self) -> None:
+        """Before anything is produced after a look for open transactions."""
+        for topic, why, owners in self._unseen.take():
+            trouble = self.suspend(topic, why)
+            trouble.unseen, trouble.owners = True, trouble.owners | owners
+
+    def suspend(self, topic: str, why: str, *, too_large: bool = False) -> _Trouble:
+        """A record was not delivered. ``too_large``: the broker says so, of one that is smaller than the limit that is
+        known."""
+        now = time.monotonic()
+        known = self._troubles.get(topic)
+        if known is None or now - known.failed_at > FORGIVEN_SECONDS:
+            # The first time it is looked at once: whatever it was may be over.
+            known = self._troubles[topic] = _Trouble(now)
+        else:
+            known.due, known.pause = now + known.pause, min(LONGEST_PAUSE, 2 * known.pause)
+        known.failed_at, known.ready = now, None
+        known.refused = self._pipeline.largest_record(topic) if too_large else None
+        log.warning("topic %s: %s; its records wait, other topics' go on", topic, why)
+        self._pipeline.suspend_topic(topic, why)
+        return known
+
+    def tick(self) -> None:
+        """Look at what is due."""
+        self.take_unseen()
+        now = time.monotonic()
+        for topic, trouble in self._troubles.items():
+            if trouble.due is not None and trouble.due <= now:
+                trouble.due = None
+                self._begin(topic)
+
+    def _begin(self, topic: str) -> None:
+        owners = self._troubles[topic].owners
+        self._chores.submit(lambda: self._look(topic, owners), lambda found, error: self._done(topic, found, error))
+
+    def _done(self, topic: str, found: TopicFacts | str | None, error: BaseException | None) -> None:
+        trouble = self._troubles[topic]
+        if topic not in self._pipeline.suspended_topics:
+            return
+        if not isinstance(found, TopicFacts):
+            self._pipeline.suspend_topic(topic, str(found or error))
+            trouble.due = time.monotonic() + trouble.pause
+            trouble.pause = min(LONGEST_PAUSE, 2 * trouble.pause)
+            return
+        if trouble.refused is not None and found.max_message_bytes >= trouble.refused:
+            # It says that it takes what it has refused: asking again would be refused again.
+            self._pipeline.fail_topic(topic, f"{self._pipeline.suspended_topics[topic]}; raise its max.message.bytes")
+            return
+        if trouble.unseen or trouble.refused is not None:
+            trouble.ready = found
+        else:
+            self._resume(found)
+
+    def take_ready(self) -> list[TopicFacts]:
+        """Topics that need a new producer, and are resumed for it: they take smaller records than before, or nobody has
+        looked whether our own id has left something open in them."""
+        ready = [trouble.ready for trouble in self._troubles.values() if trouble.ready is not None]
+        for facts in ready:
+            trouble = self._troubles[facts.name]
+            trouble.ready, trouble.unseen, trouble.owners = None, False, frozenset()
+            self._resume(facts)
+        return ready
+
+    def _resume(self, facts: TopicFacts) -> None:
+        log.info("topic %s: records are sent to it again", facts.name)
+        self._pipeline.resume_topic(facts)

@@ -1,0 +1,58 @@
+"""A registry that is slow for one subject answers for others meanwhile, and its answer counts when it comes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from connector.config import RegistryConfig
+from connector.delivery.patient_registry import PatientRegistry
+from connector.delivery.registry import SchemaRegistry
+from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from tests.servers.patience import until
+
+
+class Registry(SchemaRegistry):
+    """Answers for the subject ``slow`` when ``answers`` is set."""
+
+    def __init__(self, answers: threading.Event, asked: list[str]) -> None:
+        super().__init__(RegistryConfig(urls=("http://registry:8081",)))
+        self._answers, self._subjects = answers, asked
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        self._subjects.append(subject)
+        if subject == "slow":
+            assert self._answers.wait(90)
+        if subject == "refused":
+            raise FatalDeliveryError("incompatible")
+        return 7
+
+
+def test_a_slow_answer_for_one_subject_delays_no_other() -> None:
+    answers, asked = threading.Event(), list[str]()
+    registry = PatientRegistry(lambda: Registry(answers, asked))
+    for _ in range(3):
+        with pytest.raises(RetriableDeliveryError, match=r"registry:8081 has not answered for subject slow yet"):
+            registry.id_for("slow", "{}")
+    assert registry.id_for("quick", "{}") == registry.id_for("quick", "{}") == 7
+    assert sorted(asked) == ["quick", "slow"], "each is asked once"
+    answers.set()
+
+    def answered() -> int | None:
+        try:
+            return registry.id_for("slow", "{}")
+        except RetriableDeliveryError:
+            return None
+
+    assert until(answered) == 7
+    assert sorted(asked) == ["quick", "slow"]
+
+
+def test_a_refusal_is_told_and_the_question_asked_again() -> None:
+    asked: list[str] = []
+    registry = PatientRegistry(lambda: Registry(threading.Event(), asked))
+    for _ in range(2):
+        with pytest.raises(FatalDeliveryError, match="incompatible"):
+            registry.id_for("refused", "{}")
+    assert len(asked) == 2

@@ -1,0 +1,166 @@
+"""A topic that refuses or does not answer stops its own table only: the product on simulated servers.
+
+Each case does something to one table's topic (or to one that all share) while two tables are delivered. The other
+table must be delivered to its end, with few transactions taken back; what is said of the one names topic and cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import KafkaError
+
+from connector.worker.status_document import TableStatus
+from tests.simulation import invariants
+from tests.simulation.kafka_log import Topic
+from tests.simulation.service import DEAD_LETTERS, NAME, Service, service
+from tests.simulation.source_world import Kind, Table, make_world
+
+FAR = 1e9
+LONG = 400.0
+
+
+@contextmanager
+def running(tables: int = 2, rows: int = 30, **connector: str) -> Iterator[Service]:
+    world = make_world(5, Kind(tablets=True, tables=tables, changes=0, late=False, rows=rows, seconds=8.0))
+    settings = {"errors.tolerance": "none", **connector}
+    worker = {"transaction.timeout.ms": "4000"}
+    with service(world, 5, workers=1, slots=3, connector=settings, worker=worker) as made:
+        made.start()
+        made.scheduler.run(3.0)
+        yield made
+
+
+def topic_of(on: Service, table: Table) -> Topic:
+    return on.broker.topics[f"{NAME}.{table.name}"]
+
+
+def until(on: Service, condition: Callable[[], object], seconds: float = LONG) -> None:
+    deadline = on.scheduler.now + seconds
+    while not condition():
+        assert on.scheduler.now < deadline, on.troubles()
+        on.scheduler.run(on.scheduler.now + 0.5)
+
+
+def missing(on: Service, table: Table) -> list[str]:
+    return [line for line in invariants.missing(on) if line.startswith(f"{table.name}: ")]
+
+
+def said(on: Service, table: Table) -> TableStatus:
+    status = on.workers[0].status
+    assert status is not None
+    return status.tables[str(table.name)]
+
+
+def state(on: Service, table: Table) -> str:
+    return said(on, table).state.value
+
+
+def words(on: Service, table: Table) -> str:
+    document = said(on, table)
+    return "; ".join([str(document.error), *document.failing])
+
+
+def leaderless(topic: Topic) -> None:
+    for partition in topic.partitions:
+        partition.available_at = FAR
+
+
+def led_again(topic: Topic) -> None:
+    for partition in topic.partitions:
+        partition.available_at = 0.0
+
+
+def test_a_topic_that_takes_nothing_for_a_while_holds_up_its_own_table_only() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        aborts = said_aborts(on)
+        topic_of(on, bad).refuses = KafkaError.UNKNOWN
+        until(on, lambda: not missing(on, good))
+        on.scheduler.run(on.scheduler.now + 25)
+        assert missing(on, bad)
+        assert (state(on, bad), state(on, good)) == ("WAITING", "RUNNING")
+        assert "UNKNOWN" in words(on, bad) and f"{NAME}.{bad.name}" in words(on, bad)
+        assert said_aborts(on) - aborts <= 8, "tried again with growing pauses"
+        topic_of(on, bad).refuses = None
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_topic_without_a_leader_keeps_no_worker_from_starting() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        until(on, lambda: not invariants.missing(on))
+        leaderless(topic_of(on, bad))
+        on.kill(on.workers[0])
+        until(on, lambda: on.workers[0].status is not None and state(on, good) == "RUNNING")
+        led_again(topic_of(on, bad))
+        until(on, lambda: not on.troubles())
+        assert not invariants.breaches(on)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "grant DESCRIBE and WRITE"),
+        (KafkaError.POLICY_VIOLATION, "settings"),
+        (KafkaError.INVALID_RECORD, "compacted"),
+        (KafkaError.MSG_SIZE_TOO_LARGE, "raise its max.message.bytes"),
+    ],
+)
+def test_a_topic_that_refuses_for_good_fails_its_own_table_only(code: int, advice: str) -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        topic_of(on, bad).refuses = code
+        until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
+        assert state(on, good) == "RUNNING"
+        assert advice in words(on, bad)
+        assert words(on, bad).count(f"topic {NAME}.{bad.name}:") == 1
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_topic_whose_limit_is_lowered_refuses_large_records_only() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        topic_of(on, bad).config["max.message.bytes"] = "100"
+        until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
+        assert "max.message.bytes is 100" in words(on, bad)
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_dead_letter_fits_its_topic() -> None:
+    with running(**{"errors.tolerance": "all"}) as on:
+        bad, _ = on.cluster.world.tables
+        on.broker.topics[DEAD_LETTERS].config["max.message.bytes"] = "2000"
+        topic_of(on, bad).config["max.message.bytes"] = "100"
+        until(on, lambda: not invariants.missing(on))
+        assert on.records(DEAD_LETTERS) and not on.ends
+
+
+def test_dead_letters_that_find_no_topic_wait_for_it_and_nobody_else_does() -> None:
+    with running(**{"errors.tolerance": "all"}) as on:
+        bad, good = on.cluster.world.tables
+        leaderless(on.broker.topics[DEAD_LETTERS])
+        topic_of(on, bad).refuses = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        until(on, lambda: not missing(on, good))
+        on.scheduler.run(on.scheduler.now + 30)
+        assert state(on, good) == "RUNNING" and state(on, bad) == "WAITING"
+        assert f"topic {DEAD_LETTERS}" in words(on, bad)
+        led_again(on.broker.topics[DEAD_LETTERS])
+        until(on, lambda: not invariants.missing(on))
+
+
+def test_heartbeats_that_find_no_topic_hold_nobody_up() -> None:
+    with running(**{"heartbeat.interval.ms": "1000"}) as on:
+        on.broker.topics[f"__debezium-heartbeat.{NAME}"].refuses = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        aborts = said_aborts(on)
+        until(on, lambda: not invariants.missing(on))
+        on.scheduler.run(on.scheduler.now + 30)
+        assert said_aborts(on) - aborts <= 2
+
+
+def said_aborts(on: Service) -> int:
+    status = on.workers[0].status
+    return 0 if status is None else status.delivery.aborts

@@ -1,0 +1,131 @@
+"""Several connectors in one `run`: what ails one neither ends nor delays another."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from connector.config import Configuration
+from connector.errors import Problem
+from connector.worker import supervisor as supervising
+from connector.worker.metrics import metrics_page
+from connector.worker.order import WorkerOrder
+from connector.worker.supervisor import Supervisor
+from connector.worker.tenants import Preparation
+from tests.config.files import loaded
+from tests.servers.patience import until
+
+CRASH_LOOP = 2
+
+# Does what the connector is called: reports and works until it is ended, fails, finds its configuration wrong.
+WORKER = """
+import json, pickle, signal, sys, threading
+order = pickle.load(sys.stdin.buffer)
+name = order.configuration.connector.name
+if name == "fails":
+    print(json.dumps({"event": "end", "cause": "FatalDeliveryError: no rights"}), flush=True)
+    sys.exit(1)
+if name == "wrong":
+    print(json.dumps({"event": "end", "cause": "another group runs it"}), flush=True)
+    sys.exit(2)
+status = {"worker": name, "index": order.index, "connector": name, "fingerprint": "f", "tables_configured": [],
+          "time_ms": 1, "state": "RUNNING", "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+while True:
+    print(json.dumps({"event": "status", "status": status}), flush=True)
+    threading.Event().wait(0.3)
+"""
+
+
+def configured(name: str) -> Configuration:
+    return loaded({"name": name, "topic.prefix": name})
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Starts a run of some connectors in a thread; ends it after the test."""
+    monkeypatch.setattr(supervising, "RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(supervising, "CRASH_LOOP", CRASH_LOOP)
+    ended: list[Callable[[], None]] = []
+
+    def start(*names: str) -> tuple[Supervisor, list[int]]:
+        orders = [WorkerOrder(configured(name), index) for index, name in enumerate(names)]
+        supervisor, stop, statuses = Supervisor([sys.executable, "-c", WORKER], orders), threading.Event(), list[int]()
+        thread = threading.Thread(target=lambda: statuses.append(supervisor.run(stop)))
+        supervisor.stop = stop  # type: ignore[attr-defined]
+        thread.start()
+        ended.append(lambda: (stop.set(), thread.join(90)))  # type: ignore[arg-type, return-value]
+        return supervisor, statuses
+
+    yield start
+    for end in ended:
+        end()
+
+
+def state(supervisor: Supervisor, name: str) -> str:
+    return str(supervisor.status().connectors[name].state.value)
+
+
+def test_a_connector_that_ends_again_and_again_ends_no_other(service: Any) -> None:
+    supervisor, statuses = service("works", "fails")
+    until(lambda: supervisor.restarts > CRASH_LOOP, what="many ends")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="the other one")
+    assert not statuses and state(supervisor, "fails") == "WAITING"
+    assert supervisor.status().connectors["works"].restarts == 0
+    until(lambda: "no rights" in (supervisor.status().waiting_for or ""), what="the cause")
+    assert b'scylla_cdc_running{connector="works"} 1.0' in metrics_page(supervisor.status)
+    assert b'scylla_cdc_running{connector="fails"} 0.0' in metrics_page(supervisor.status)
+
+
+def test_alone_it_ends_the_run(service: Any) -> None:
+    supervisor, statuses = service("fails")
+    until(lambda: statuses == [1], what="the end")
+    assert supervisor.restarts == CRASH_LOOP
+
+
+def test_a_configuration_that_servers_refuse_fails_its_connector_only(service: Any) -> None:
+    supervisor, statuses = service("works", "wrong")
+    until(lambda: state(supervisor, "wrong") == "FAILED", what="the failure")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="the other one")
+    status = supervisor.status()
+    assert status.state.value == "FAILED" and "connector wrong has failed: another group runs it" in status.waiting_for
+    assert not statuses and supervisor.restarts == 1
+
+
+def test_when_all_are_refused_the_run_ends_as_for_one(service: Any) -> None:
+    _, statuses = service("wrong")
+    until(lambda: statuses == [2], what="the end")
+
+
+def test_servers_that_one_waits_for_delay_no_other() -> None:
+    orders = [WorkerOrder(configured(name), index) for index, name in enumerate(("works", "waits", "refused"))]
+    supervisor, stop = Supervisor([sys.executable, "-c", WORKER], orders), threading.Event()
+
+    def checks(
+        configuration: Configuration, stopped: threading.Event, waiting: Preparation
+    ) -> tuple[Sequence[Problem], int | None]:
+        if configuration.connector.name == "waits":
+            waiting.waiting_for = "db:9042 does not answer"
+            stopped.wait()
+        if configuration.connector.name == "refused":
+            return [Problem("scylla.user", "the login was refused")], None
+        return [], 17
+
+    for order in orders:
+        supervisor.prepare(order.configuration, Preparation(order.configuration, stop, checks))
+    thread = threading.Thread(target=supervisor.run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: state(supervisor, "works") == "RUNNING", what="the one whose servers are there")
+        until(lambda: state(supervisor, "refused") == "FAILED", what="the one that is refused")
+        assert supervisor.slots == {"works": 17}
+        assert state(supervisor, "waits") == "WAITING"
+        said = supervisor.status().waiting_for or ""
+        assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
+    finally:
+        stop.set()
+        thread.join(90)
