@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 
-from connector.delivery import READ_UNCOMMITTED, KafkaClients, parse_json, read_topic
+from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic
 from connector.formats import Encoder, Record
 from connector.source import Tables
 
@@ -28,12 +28,12 @@ def schema_records(encoder: Encoder, tables: Tables) -> list[Record]:
 
 
 def last_versions(clients: KafkaClients, topic: str, group: str) -> dict[str, str]:
-    """The last version of each table, ``keyspace.table`` → version. Records of open transactions count: they are
-    true."""
+    """The last version of each table, ``keyspace.table`` → version. What an open transaction has may be taken back, and
+    what was taken back is nobody's last word: written twice is better than never."""
     if not topic:
         return {}
     found: dict[str, str] = {}
-    for record in read_topic(clients, topic, 1, group, READ_UNCOMMITTED):
+    for record in read_topic(clients, topic, 1, group, READ_COMMITTED):
         key = _key(record.key)
         if key is None:
             place = f"topic {topic}, partition {record.partition}, offset {record.offset}"
