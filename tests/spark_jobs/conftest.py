@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,9 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark.driver.extraJavaOptions": (
             "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
         ),
+        # Nobody reads the text of a plan; a log of a few commits is one part.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.jars": ",".join(map(str, [*resolve("spark"), *resolve("iceberg")])),
         "warehouse": str(tmp_path_factory.mktemp("session")),
     }
@@ -56,11 +60,23 @@ def way(kafka: EmbeddedKafka, unique: Callable[[str], str], tmp_path: Path, spar
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Plans of wide tables run as they are: for a handful of rows, compiling them takes longer than everything else."""
-    names = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in names.items():
+    with _set(spark, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
+        yield
+
+
+@pytest.fixture
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Plans are not thought over after each of their stages, which is most of what is done with a handful of rows."""
+    with _set(spark, {"spark.sql.adaptive.enabled": "false"}):
+        yield
+
+
+@contextlib.contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    for name, value in settings.items():
         spark.conf.set(name, value)
     yield
-    for name in names:
+    for name in settings:
         spark.conf.unset(name)
 
 

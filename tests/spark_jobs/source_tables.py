@@ -41,7 +41,7 @@ WITH_SOURCE = [
     pytest.mark.scylla,
     pytest.mark.any_scylla,
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("no_broker", "interpreted"),
+    pytest.mark.usefixtures("no_broker", "interpreted", "planned_once"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
