@@ -11,7 +11,8 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
@@ -82,6 +83,7 @@ class LateChanges:
     ) -> None:
         self._planner = planner
         self._connection = connection
+        self._asking = _Asking(connection, reading.log.charge_look)
         self._chores = chores
         self._tables = tables
         self._reading = reading
@@ -94,12 +96,14 @@ class LateChanges:
         self.last: str | None = None
 
     def pump(self, now_ms: int) -> None:
-        """Start what is due."""
+        """Start what is due, within the share of the budget that looks have."""
+        if not self._reading.log.may_look:
+            return
         for read in self._planner.looks(now_ms, LOOKS_AT_ONCE - self._under_way):
             self._under_way += 1
             self.looks += 1
             table = self._tables[read.table].log
-            ask = partial(_rows, self._connection, table, "*", read.streams, read.read_to, read.limit)
+            ask = partial(_rows, self._asking, table, "*", read.streams, read.read_to, read.limit)
             self._chores.submit(ask, partial(self._seen, read))
 
     # -- steps of a look -------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ class LateChanges:
         keys = {key for batch in batches for key in _partitions(batch)}
         columns = [place.name for place in batches[0].layout.partition_key]
         first = min(batch.timestamp_us // 1000 for batch in batches)
-        ask = partial(_newest, self._connection, table, columns, held, (first, self._now + FUTURE_MS), keys)
+        ask = partial(_newest, self._asking, table, columns, held, (first, self._now + FUTURE_MS), keys)
         self._chores.submit(ask, lambda newest, failed: self._searched(read, batches, newest, by, failed))
 
     def _searched(
@@ -274,8 +278,21 @@ def _partitions(batch: Batch) -> set[Row]:
     return {tuple(row[at] for at in places) for row in batch.rows}
 
 
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Whom looks ask, and who is told of every query."""
+
+    connection: Connection
+    charge: Callable[[], None]
+
+    def statement(self, query: str, values: Sequence[object]) -> object:
+        """Bound for one page."""
+        self.charge()
+        return self.connection.statement(query, values)
+
+
 def _rows(
-    connection: Connection, table: LogTable, columns: str, streams: Sequence[bytes], lower_ms: int, upper_ms: int
+    asking: _Asking, table: LogTable, columns: str, streams: Sequence[bytes], lower_ms: int, upper_ms: int
 ) -> list[RawPage]:
     """All pages of the streams from one ms to another. In a chore."""
     query = (
@@ -286,12 +303,12 @@ def _rows(
     pages: list[RawPage] = []
     for at in range(0, len(streams), LARGEST_IN_LIST):
         some = list(streams[at : at + LARGEST_IN_LIST])
-        pages += read_pages(connection, partial(connection.statement, query, [some, *bounds]))
+        pages += read_pages(asking.connection, partial(asking.statement, query, [some, *bounds]))
     return pages
 
 
 def _newest(
-    connection: Connection,
+    asking: _Asking,
     table: LogTable,
     columns: Iterable[str],
     held: Held,
@@ -306,7 +323,7 @@ def _newest(
         upto = upper_ms if relative.upto is None else relative.upto
         if upto <= lower_ms:
             continue
-        for page in _rows(connection, table, wanted, relative.streams, lower_ms, upto):
+        for page in _rows(asking, table, wanted, relative.streams, lower_ms, upto):
             for at, *key in page.rows:
                 if at is not None and tuple(key) in keys:
                     newest[tuple(key)] = max(newest.get(tuple(key), 0), time_key(at))

@@ -28,6 +28,9 @@ from connector.topology import token_of
 
 PAGES_AHEAD = 2
 
+# Of the budget of queries, what looks for late changes may take at most: a new generation makes two for every group.
+LOOKS_SHARE = 0.2
+
 # A node that fails, or that says nothing, is not asked again for a stream so soon if there are others: the driver takes
 # a minute to call a silent node down.
 ELSEWHERE_SECONDS = 30.0
@@ -112,6 +115,7 @@ class LogReader:
         self._sink = sink
         self._clock = clock
         self._bucket = TokenBucket(settings.max_queries_per_second, clock())
+        self._for_looks = TokenBucket(settings.max_queries_per_second * LOOKS_SHARE, clock())
         self._waiting: list[tuple[int, int, ReadRequest]] = []
         self._running: dict[ReadRequest, _Running] = {}
         self._order = itertools.count()
@@ -159,6 +163,16 @@ class LogReader:
                 with running.lock:
                     running.ended = True
                 del self._running[request]
+
+    @property
+    def may_look(self) -> bool:
+        """Whether looks for late changes, which are queries of the log too, may ask one more now."""
+        return self._for_looks.wait(self._clock()) <= 0
+
+    def charge_look(self) -> None:
+        """Called for every query of a look, in any thread: it is part of the budget and not on top of it."""
+        self._for_looks.charge()
+        self._bucket.charge()
 
     @property
     def _room(self) -> int:

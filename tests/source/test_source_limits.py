@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from connector.source.limits import TokenBucket
+from connector.source.log_reader import LogReader
+from connector.source.settings import ReadingSettings
 
 
 def taken(bucket: TokenBucket, now: float) -> int:
@@ -31,3 +35,19 @@ def test_pages_of_a_running_read_are_paid_for_later() -> None:
 def test_a_clock_that_steps_back_freezes_nothing() -> None:
     bucket = TokenBucket(100, 1000.0)
     assert (taken(bucket, 1000.0), taken(bucket, 10.0), taken(bucket, 10.125)) == (1, 0, 12)
+
+
+def test_looks_for_late_changes_are_part_of_the_budget_and_leave_most_of_it_to_reads() -> None:
+    now = [0.0]
+    settings = ReadingSettings(max_queries_per_second=100)
+    log = LogReader(cast(Any, None), settings, lambda event: None, clock=lambda: now[0])
+    looks = reads = 0
+    for _ in range(1000):
+        now[0] += 0.01
+        # As many as there is something to look at, from the first moment on.
+        while log.may_look:
+            log.charge_look()
+            looks += 1
+        reads += taken(log._bucket, now[0])
+    assert 199 <= looks <= 201
+    assert 999 <= looks + reads <= 1001
