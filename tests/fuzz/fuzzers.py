@@ -35,6 +35,7 @@ from smt import Record, SmtError, build_transform
 from smt.kafka import AvroDecoder, decode_json
 from tests.config.files import CONNECTOR, STORES, WORKER, validate
 from tests.config.test_config_junk import NAMES, VALUES, WORKER_NAMES
+from tests.fuzz import outside
 
 Fuzzer = Callable[[random.Random], None]
 
@@ -283,6 +284,7 @@ FUZZERS: dict[str, Fuzzer] = {
     "key-stores": key_stores,
     "log-values": log_values,
     "cql-frames": cql_frames,
+    **outside.FUZZERS,
 }
 
 

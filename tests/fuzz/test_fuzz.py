@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz import fuzzers
 
-INPUTS = {"configurations": 25, "key-stores": 100, "huge-numbers": 60}
+INPUTS = {"configurations": 25, "key-stores": 100, "huge-numbers": 60, "http-requests": 150, "files": 600}
 
 
 @pytest.mark.parametrize("name", fuzzers.FUZZERS)

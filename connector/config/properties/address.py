@@ -58,13 +58,19 @@ def _contact_point(item: str) -> ContactPoint:
     else:
         host, colon, port = item.partition(":")
         port = port if colon else str(DEFAULT_CQL_PORT)
-        if not _HOST.fullmatch(host):
+        if not _is_name(host):
             raise Invalid(f"{form}: {item}", f"127.0.0.1:{DEFAULT_CQL_PORT}")
     if not re.fullmatch(r"[0-9]{1,5}", port):
         raise Invalid(f"{form} port number: {item}", f"{host}:{DEFAULT_CQL_PORT}")
     if not 0 < int(port) <= 65535:
         raise Invalid(f"{form} <IP>:<PORT> pair: {item}", "a port from 1 to 65535")
     return ContactPoint(host, int(port))
+
+
+def _is_name(host: str) -> bool:
+    """Whether a name can stand in DNS at all: its parts have 1 to 63 characters."""
+    parts = host.removesuffix(".").split(".")
+    return bool(_HOST.fullmatch(host)) and len(host) <= 253 and all(0 < len(part) <= 63 for part in parts)
 
 
 def parse_brokers(text: str) -> str:
@@ -81,7 +87,8 @@ def parse_brokers(text: str) -> str:
 def _broker(item: str) -> str:
     match = _BROKER.fullmatch(item)
     host = match["v6"] or match["host"] if match else None
-    if match is None or (match["v6"] and not _IPV6.fullmatch(match["v6"])):
+    v6_is_none = match is not None and match["v6"] and not _IPV6.fullmatch(match["v6"])
+    if match is None or v6_is_none or (match["host"] and not _is_name(match["host"])):
         raise Invalid(f"Must be a list of host:port, and {item!r} is none", f"127.0.0.1:{_KAFKA_PORT}")
     port = match["port"] or str(_KAFKA_PORT)
     if not re.fullmatch("0*[0-9]{1,5}", port) or not 0 < int(port) <= 65535:

@@ -1,0 +1,204 @@
+"""Fuzzers of what comes from outside before it is anything: files in any encoding, variables, addresses, HTTP requests.
+
+In: a ``random.Random``. Out: nothing; every exception but those that are caught here is a defect.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import socket
+import tempfile
+from pathlib import Path
+
+from connector.config import Invalid
+from connector.config.environment import environment_properties, variables_of
+from connector.config.files import read_configurations
+from connector.config.properties.address import parse_contact_points
+from connector.http import Access, HttpServer, Request, Route, answer_json
+from connector.http.origins import foreign
+
+_ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "utf-7", "shift_jis"]
+_TEXTS = [
+    '{"name": "shop", "config": {"topic.prefix": "p", "scylla.table.names": "ks.t"}}',
+    "name=shop\ntopic.prefix=p\nscylla.user = caf\\u00e9\\\n  more\n",
+    "name: shop\nconfig:\n  topic.prefix: [p, é]\n---\n- &a x\n- *a\n",
+    "export CONNECT_GROUP_ID='g'\nCONNECT_OFFSET_STORAGE_TOPIC=\"o\"\n",
+]
+_ODD = [
+    "\x00",
+    "\ufeff",
+    "\ud800",
+    "é",
+    "²",
+    "\x85",
+    "\u2028",
+    "{",
+    "[" * 200,
+    "&a",
+    "*a",
+    "!!python/object:x",
+    "\\u12",
+    "%",
+]
+_KEPT: list[object] = []
+
+
+def _spoilt(draw: random.Random, text: str) -> str:
+    for _ in range(draw.randrange(4)):
+        at = draw.randrange(len(text) + 1)
+        text = text[:at] + draw.choice(_ODD) + text[at + draw.randrange(3) :]
+    return text
+
+
+@functools.cache
+def _folder() -> Path:
+    kept = tempfile.TemporaryDirectory(prefix="scylla-cdc-fuzz-")
+    _KEPT.append(kept)
+    return Path(kept.name)
+
+
+def files(draw: random.Random) -> None:
+    """No traceback, and a problem or a configuration for each."""
+    content = _spoilt(draw, draw.choice(_TEXTS)).encode(draw.choice(_ENCODINGS), "replace")
+    if draw.random() < 0.3:
+        at = draw.randrange(len(content) + 1)
+        content = content[:at] + draw.randbytes(draw.randrange(4)) + content[at:]
+    path = _folder() / f"file{draw.choice(['.json', '.properties', '.yaml', '.env', ''])}"
+    path.write_bytes(content)
+    _, problems = read_configurations(path)
+    assert all(str(problem).encode("utf-8", "backslashreplace") for problem in problems)
+
+
+def variables(draw: random.Random) -> None:
+    names = [
+        "CONNECT_",
+        "CONNECT__",
+        "CONNECT_GROUP_ID",
+        "CONNECT_A___B",
+        "connect_x",
+        "",
+        "=",
+        "CONNECT_É",
+        "CONNECT_\x00",
+    ]
+    environ = {_spoilt(draw, draw.choice(names)): _spoilt(draw, draw.choice(["g", "${env:X}", ""])) for _ in range(4)}
+    for variable, text in environment_properties(environ).values():
+        assert environ[variable] == text
+    variables_of("\n".join(f"{name}={text}" for name, text in environ.items()))
+
+
+_HOSTS = [
+    "db",
+    "db.example.",
+    "a..b",
+    "a" * 70,
+    "-x",
+    "[::1]",
+    "[::1",
+    "::1",
+    "1.2.3.4",
+    "db:9042",
+    ":9",
+    "db:",
+    "x:-1",
+    "é.fr",
+]
+
+
+def addresses(draw: random.Random) -> None:
+    """What is taken for an address can be looked up: a name with no place in DNS is told before."""
+    text = ",".join(_spoilt(draw, draw.choice(_HOSTS)) for _ in range(draw.randrange(4)))
+    try:
+        points = parse_contact_points(text)
+    except Invalid:
+        return
+    for point in points:
+        assert 0 < point.port < 65536
+        point.host.encode("idna")
+
+
+_LINES = [
+    "GET /things HTTP/1.1",
+    "HEAD / HTTP/1.0",
+    "POST /x HTTP/1.1",
+    "GET",
+    "G\x00T / HTTP/1.1",
+    "GET /%ff%00?a=%zz&=&&& HTTP/1.1",
+]
+_HEADERS = [
+    "Host: localhost",
+    "Host: [::1",
+    "Host: evil.example",
+    "Origin: http://[",
+    "Origin: null",
+    "Origin: http://a:99999999/",
+    "Content-Length: -1",
+    "Content-Length: 5",
+    "Transfer-Encoding: chunked",
+    "Authorization: Bearer \xff",
+    "Expect: 100-continue",
+    "Connection: upgrade",
+    ": x",
+    "\tfolded",
+    "User-Agent: Mozilla/5.0",
+]
+
+
+@functools.cache
+def _server() -> HttpServer:
+    def said(request: Request) -> object:
+        return answer_json({"query": dict(request.query), "parts": dict(request.parts)})
+
+    server = HttpServer("127.0.0.1", 0, [Route("GET", "/{part}", said)], Access())  # type: ignore[arg-type]
+    _KEPT.append(server.__enter__())
+    return server
+
+
+def http_requests(draw: random.Random) -> None:
+    """Each is answered, or its connection is closed; none with "500", and others are served afterwards."""
+    lines = [
+        draw.choice(_LINES),
+        *draw.sample(_HEADERS, draw.randrange(5)),
+        "",
+        "",
+        draw.choice(["", "5\r\nabc", "hello"]),
+    ]
+    raw = _spoilt(draw, "\r\n".join(lines)).encode("latin-1", "replace")
+    for content in (raw, b"GET /well HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", _server().port), timeout=60) as connection:
+            connection.sendall(content)
+            if content is raw:
+                connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            try:
+                while part := connection.recv(65536):
+                    answer += part
+            except ConnectionError:
+                pass
+            assert not answer.startswith(b"HTTP/1.1 500"), answer
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+
+
+def origins(draw: random.Random) -> None:
+    """Names that are nobody's are never taken for ours."""
+    headers = {}
+    for line in draw.sample(_HEADERS, draw.randrange(6)):
+        name, _, text = _spoilt(draw, line).partition(": ")
+        headers[name] = text
+    headers.pop("Host", None)
+    if draw.random() < 0.5:
+        headers["Host"] = _spoilt(draw, "evil.example:80")
+    refused = foreign(
+        headers, draw.choice(["127.0.0.1", "::1", "0.0.0.0", "db.example"]), with_token=draw.random() < 0.5
+    )
+    assert refused is None or len(refused) < 400
+
+
+FUZZERS = {
+    "files": files,
+    "variables": variables,
+    "addresses": addresses,
+    "http-requests": http_requests,
+    "origins": origins,
+}
