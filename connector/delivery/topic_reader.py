@@ -5,19 +5,20 @@ In: a topic and an isolation level. Out: its records, as keys and values with th
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients, high_watermarks
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Headers
+from connector.delivery.slot_reader import MESSAGES_PER_CALL, POLL_SECONDS, Patience
 from connector.errors import RetriableDeliveryError
 
-POLL_SECONDS = 0.2
-SCANNED_AT_ONCE = 2_000
+# For the next record, not for all of them.
+PATIENCE_SECONDS = 30.0
 
 
 class StoredRecord(NamedTuple):
@@ -30,82 +31,85 @@ class StoredRecord(NamedTuple):
 
 
 def read_topic(
-    clients: KafkaClients, topic: str, partitions: int, group: str, isolation: str, patience: float = 60.0
+    clients: KafkaClients, topic: str, partitions: int, group: str, isolation: str
 ) -> Iterator[StoredRecord]:
     """Every record up to the end of each partition, each partition in its order.
 
     With read_committed the end is the last stable offset; with read_uncommitted it is the high watermark.
     """
-    consumer = clients.consumer(group, isolation, fetch_wait_max_ms=50)
-    try:
-        waiting = {number for number, end in high_watermarks(clients, topic, range(partitions)).items() if end}
-        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
-        deadline = time.monotonic() + patience
-        while waiting:
-            if time.monotonic() >= deadline:
-                raise RetriableDeliveryError(f"topic {topic} could not be read to its end in time")
-            message = consumer.poll(POLL_SECONDS)
-            if message is None:
-                continue
-            if message.error() is None:
-                yield StoredRecord(
-                    message.partition(),
-                    message.key(),
-                    message.value(),
-                    message.timestamp()[1],
-                    message.offset(),
-                    message.headers() or (),
-                )
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                waiting.discard(message.partition())
-            elif not isinstance(translated(message.error(), ""), RetriableDeliveryError):
-                raise KafkaException(message.error())
-    except KafkaException as caught:
-        raise translated(caught.args[0], f"reading topic {topic}") from None
-    except TimeoutError:
-        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
-    finally:
-        consumer.close()
+    ends = _ends(clients, topic, range(partitions))
+    for message in _messages(clients, topic, group, isolation, dict.fromkeys(ends, 0), ends):
+        yield _stored(message)
 
 
 def scan_partition(
-    clients: KafkaClients, topic: str, partition: int, group: str, prefix: bytes, start: int, patience: float = 30.0
+    clients: KafkaClients, topic: str, partition: int, group: str, prefix: bytes, start: int
 ) -> tuple[list[StoredRecord], int]:
     """The records whose keys begin with ``prefix``, from ``start`` to the high watermark as of now, and that offset.
 
     Read uncommitted: for records that are written without a transaction, and must not wait for those of others.
     """
-    consumer = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
-    found: list[StoredRecord] = []
+    ends = _ends(clients, topic, [partition])
+    read = _messages(clients, topic, group, READ_UNCOMMITTED, {partition: start}, ends)
+    return [_stored(message) for message in read if (message.key() or b"").startswith(prefix)], ends[partition]
+
+
+def _ends(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    with _named(topic):
+        return high_watermarks(clients, topic, partitions)
+
+
+def _messages(
+    clients: KafkaClients, topic: str, group: str, isolation: str, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> Iterator[Message]:
+    """What the partitions hold between their starts and ends. They are read for as long as something comes."""
+    waiting = {number for number, end in ends.items() if starts[number] < end}
+    if not waiting:
+        return
+    consumer = clients.consumer(group, isolation, fetch_wait_max_ms=50)
+    patience = Patience(PATIENCE_SECONDS)
     try:
-        end = high_watermarks(clients, topic, [partition])[partition]
-        if start >= end:
-            return found, end
-        consumer.assign([TopicPartition(topic, partition, start)])
-        at, heard = start, time.monotonic()
-        while at < end:
-            messages = consumer.consume(SCANNED_AT_ONCE, POLL_SECONDS)
-            if any(message.error() is None for message in messages):
-                heard = time.monotonic()
-            elif time.monotonic() - heard >= patience:
-                raise RetriableDeliveryError(f"topic {topic}, partition {partition} could not be read to its end")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    at = message.offset() + 1
-                    key = message.key()
-                    if key is not None and key.startswith(prefix):
-                        found.append(
-                            StoredRecord(partition, key, message.value(), message.timestamp()[1], message.offset())
-                        )
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    at = max(at, message.offset())
-                elif not isinstance(translated(error, ""), RetriableDeliveryError):
-                    raise KafkaException(error)
-        return found, end
+        with _named(topic):
+            consumer.assign([TopicPartition(topic, number, starts[number]) for number in waiting])
+            while waiting:
+                if patience.over:
+                    raise RetriableDeliveryError(f"topic {topic} could not be read to its end: nothing comes")
+                first = consumer.poll(POLL_SECONDS)
+                # Those that are there already: waiting for more would be waiting behind the end.
+                for message in [first, *consumer.consume(MESSAGES_PER_CALL, 0)] if first is not None else ():
+                    error, number, at = message.error(), message.partition() or 0, message.offset() or 0
+                    if error is None:
+                        patience.renew()
+                        yield message
+                        at += 1
+                    elif error.code() != KafkaError._PARTITION_EOF:
+                        if not isinstance(translated(error, ""), RetriableDeliveryError):
+                            raise KafkaException(error)
+                        continue
+                    # Behind the last stable offset a read_committed consumer gets nothing.
+                    if at >= ends[number] or (error is not None and isolation == READ_COMMITTED):
+                        waiting.discard(number)
+    finally:
+        consumer.close()
+
+
+@contextlib.contextmanager
+def _named(topic: str) -> Iterator[None]:
+    """Errors of the client say which topic was read."""
+    try:
+        yield
     except KafkaException as caught:
         raise translated(caught.args[0], f"reading topic {topic}") from None
     except TimeoutError:
         raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
-    finally:
-        consumer.close()
+
+
+def _stored(message: Message) -> StoredRecord:
+    return StoredRecord(
+        message.partition() or 0,
+        message.key(),
+        message.value(),
+        message.timestamp()[1],
+        message.offset() or 0,
+        message.headers() or (),
+    )
