@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-import uuid
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -93,7 +93,7 @@ def commit_name(headers: Headers | None) -> str | None:
 
 def name_of_commit(owner: str) -> str:
     """A new one. Of the owner's transactional id and what no other transaction has."""
-    return f"{uuid.uuid4().hex} {owner}"
+    return f"{secrets.token_hex(16)} {owner}"
 
 
 def owner_of(commit: str) -> str:
