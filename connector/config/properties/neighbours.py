@@ -61,6 +61,11 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
         ("column.mask.", "column.truncate."),
     ),
     Neighbour(
+        "older names of Debezium's adjustment",
+        "`field.name.adjustment.mode=avro` is its name since Debezium 2.0",
+        _names("sanitize.field.names"),
+    ),
+    Neighbour(
         "updates that change nothing",
         "every change in the log gets its record, as in the Java connector",
         _names("skip.messages.without.change"),
