@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from connector.cli.main import run
+from connector.cli.run import _announce
 from connector.worker import checks, supervisor
 from connector.worker.child import Child
 from connector.worker.messages import StatusMessage
@@ -17,7 +19,7 @@ from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import ServiceStatus, WorkerStatus
 from connector.worker.tenants import Tenant
-from tests.config.files import CONNECTOR, WORKER
+from tests.config.files import CONNECTOR, WORKER, loaded
 
 
 def properties(path: Path, values: dict[str, Any]) -> str:
@@ -114,3 +116,13 @@ def status() -> dict[str, Any]:
     document = json.loads((Path(__file__).parents[1] / "worker" / "status.json").read_text())
     found: dict[str, Any] = document["workers"][0]
     return {**found, "delivery": {**found["delivery"], "commits": 1}}
+
+
+def test_what_is_unknown_is_a_warning_of_the_log_and_what_has_no_effect_a_line_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "connector"):
+        _announce(loaded({"some.thing": "else", "poll.interval.ms": "7"}), 1)
+    said = [(record.levelname, record.getMessage().split(": ")) for record in caplog.records]
+    levels = {parts[1]: level for level, parts in said if len(parts) > 1}
+    assert (levels["some.thing"], levels["poll.interval.ms"]) == ("WARNING", "INFO")

@@ -154,7 +154,7 @@ def test_what_is_missing_is_impossible(migrate: Any) -> None:
     assert verdict == "impossible" and "rename scylla.name" in text
 
 
-def test_references_are_kept_as_they_are_written(migrate: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_references_are_kept_as_they_are_written(migrate: Any, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("SECRET", CANARY)
     given = {**ORDERS, "scylla.password": "${env:SECRET}", "scylla.local.dc": "${env:NOT_HERE}"}
     answer = migrate("--to", tmp_path / "new", connector=given)
@@ -164,6 +164,13 @@ def test_references_are_kept_as_they_are_written(migrate: Any, tmp_path: Path, m
     assert (config["scylla.password"], config["scylla.local.dc"]) == ("${env:SECRET}", "${env:NOT_HERE}")
     answer = migrate(connector={**ORDERS, "scylla.password": "${vault:a:b}"})
     assert answer.verdict("scylla.password")[0] == "impossible"
+    refused = tmp_path / "refused.properties"
+    provider = "config.providers.k.class=io.strimzi.kafka.KubernetesSecretConfigProvider"
+    refused.write_text(f"bootstrap.servers=k:9092\nconfig.providers=k\n{provider}\n")
+    (tmp_path / "refers.json").write_text(json.dumps({**ORDERS, "scylla.password": "${k:ns/s:p}"}))
+    assert run(["migrate", str(tmp_path / "refers.json"), str(refused), "--json"]) == 2
+    lines = {line["property"]: line for line in json.loads(capsys.readouterr().out.splitlines()[-1])["lines"]}
+    assert lines["scylla.password"]["verdict"] == lines["config.providers.k.class"]["verdict"] == "impossible"
 
 
 def test_a_file_without_a_name_gets_its_own(migrate: Any) -> None:

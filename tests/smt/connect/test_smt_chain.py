@@ -132,6 +132,11 @@ def test_a_chain_without_steps_changes_nothing() -> None:
     assert build_chain({"name": "shop"})(record) == record
 
 
+def test_what_a_step_drops_no_later_step_sees() -> None:
+    lines = {"transforms": "f,r", "transforms.f.type": "Filter", "transforms.r.type": "TimestampRouter"}
+    assert build_chain(lines)(Record("t", 1, {"a": 1})) is None
+
+
 def test_the_safe_flattening_takes_the_connectors_format() -> None:
     lines = {"transforms": "f", "transforms.f.type": "extract-new-state", "cdc.output.format": "advanced"}
     envelope = {"source": {}, "before": None, "after": {"pk": 1, "box": {"value": 5}, "w": None}, "op": "u"}
