@@ -100,7 +100,11 @@ def test_names_of_schemas_that_avro_refuses_are_found_in_the_files() -> None:
         {"value.converter.scrub.invalid.names": "true"},
         {"schema.name.adjustment.mode": "avro_unicode"},
         {"value.converter": "JsonConverter"},
+        # It may give schemas other names, which only records show.
+        {"transforms": "s", "transforms.s.type": "SetSchemaMetadata$Value", "transforms.s.schema.name": "a.b"},
     ):
         assert not problems({**given, **remedy}), remedy
+    router = {"transforms.r.type": "RegexRouter", "transforms.r.regex": "a", "transforms.r.replacement": "b"}
+    assert len(problems({**given, **router, "transforms": "r"})) == 2
     strict = {"schema.name.adjustment.mode": "avro", "scylla.compatibility": "strict"}
     assert len(problems({**given, **strict})) == 2
