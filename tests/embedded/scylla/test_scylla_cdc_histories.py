@@ -14,15 +14,12 @@ from cassandra.cluster import Session
 from hypothesis import HealthCheck, Phase, given, settings
 
 from connector.source.pages import RawProtocolHandler, raw_rows
-from tests.embedded.scylla.cdc_model import BaseTable, ModelRow, Request
-from tests.embedded.scylla.cdc_model_log import ModelLog
-from tests.embedded.scylla.cdc_rows import UUID_EPOCH, list_position
+from tests.embedded.scylla.cdc_played import as_modelled, play
 from tests.embedded.scylla.cdc_statements import History, create_table, histories
 from tests.servers.double import Double
 from tests.servers.scylla import Scylla
 
 pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla]
-_FIXED = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
 _ON_THE_DOUBLE, _ON_A_REAL_ONE = 15, 60
 
 
@@ -38,41 +35,11 @@ def session(scylla: Scylla) -> Iterator[Session]:
         cluster.shutdown()
 
 
-def logged(session: Session, table: str, base: int) -> list[ModelRow]:
-    rows = []
-    for page in session.execute(f"SELECT * FROM {table}_scylla_cdc_log")._current_rows:
-        for row in page.decoded():
-            values: dict[str, Any] = {name: value for name, value in row.items() if value is not None}
-            if "l" in values:
-                values["l"] = [(list_position(key, base), value) for key, value in values["l"].items()]
-            rows.append(
-                ModelRow(
-                    (values["cdc$time"].time - UUID_EPOCH) // 10 - base,
-                    values["cdc$batch_seq_no"],
-                    values["cdc$operation"],
-                    values.get("cdc$ttl"),
-                    values.get("cdc$end_of_batch", False),
-                    {name: value for name, value in values.items() if name not in _FIXED},
-                )
-            )
-    return sorted(rows, key=lambda row: (row.time, row.number))
-
-
-def send(session: Session, table: str, history: History, base: int) -> list[ModelRow]:
-    """Run the history on the server and on the model; gives the model's log."""
-    options = history.options
-    model = ModelLog(history.shape, options["preimage"], options["postimage"] == "true", options["delta"])
-    rows = BaseTable(history.shape)
-    expected: list[ModelRow] = []
-    for statements in history.requests:
-        request = Request()
-        for statement in statements:
-            statement.apply(history.shape, request)
-        expected += model.rows(rows, request)
-        rows.apply(request)
-        texts = [statement.cql(history.shape, table, base) for statement in statements]
-        session.execute(texts[0] if len(texts) == 1 else f"BEGIN BATCH {'; '.join(texts)}; APPLY BATCH")
-    return sorted(expected, key=lambda row: (row.time, row.number))
+def logged(session: Session, table: str) -> list[dict[str, Any]]:
+    pages = session.execute(f"SELECT * FROM {table}_scylla_cdc_log")._current_rows
+    return [
+        {name: value for name, value in row.items() if value is not None} for page in pages for row in page.decoded()
+    ]
 
 
 @pytest.mark.parametrize("kind", ["vnodes", "tablets"])
@@ -96,9 +63,9 @@ def test_the_log_is_what_the_model_says(scylla: Scylla, session: Session, kind: 
         table = f"{keyspace}.t{next(numbers)}"
         session.execute(create_table(history.shape, table, history.options))
         base = scylla.now_us() + 1000
-        expected = send(session, table, history, base)
+        expected = play(session.execute, table, history, base)
 
-        assert logged(session, table, base) == expected
+        assert as_modelled(logged(session, table), base) == expected
         if not isinstance(scylla, Double):
             session.execute(f"DROP TABLE {table}")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from connector.timeuuid import micros_of
 from connector.values.binary import decoder
 from connector.values.types import CqlType, ListType, UserType
 from embedded.scylla.cdc.tables import Cdc
@@ -16,12 +15,9 @@ from embedded.scylla.logrow import split_row
 from embedded.scylla.results import RequestContext, Rows
 from embedded.scylla.schema import Schema
 from embedded.scylla.streams.service import StreamService
-from tests.embedded.scylla.cdc_model import BaseTable, ModelRow, Request
-from tests.embedded.scylla.cdc_model_log import ModelLog
-from tests.embedded.scylla.cdc_rows import list_position
+from tests.embedded.scylla.cdc_model import BaseTable, Request
+from tests.embedded.scylla.cdc_played import as_modelled, play
 from tests.embedded.scylla.cdc_statements import History, create_table, histories
-
-_FIXED = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
 
 
 class Server:
@@ -53,51 +49,15 @@ class Server:
         return [{name: read(cell) for name, read, cell in zip(names, decode, row) if cell is not None} for row in raw]
 
 
-def logged(server: Server, base: int) -> list[ModelRow]:
-    rows = []
-    for values in server.rows("SELECT * FROM ks.t_scylla_cdc_log"):
-        if "l" in values:
-            values["l"] = [(list_position(key, base), value) for key, value in values["l"]]
-        micros = micros_of(values["cdc$time"].bytes)
-        rows.append(
-            ModelRow(
-                micros - base,
-                values["cdc$batch_seq_no"],
-                values["cdc$operation"],
-                values.get("cdc$ttl"),
-                values.get("cdc$end_of_batch", False),
-                {name: value for name, value in values.items() if name not in _FIXED},
-            )
-        )
-    return sorted(rows, key=lambda row: (row.time, row.number))
-
-
-def send(server: Server, history: History, base: int) -> list[ModelRow]:
-    """Run the history on the server and on the model; gives the model's log."""
-    options = history.options
-    model = ModelLog(history.shape, options["preimage"], options["postimage"] == "true", options["delta"])
-    table = BaseTable(history.shape)
-    expected: list[ModelRow] = []
-    for statements in history.requests:
-        request = Request()
-        for statement in statements:
-            statement.apply(history.shape, request)
-        expected += model.rows(table, request)
-        table.apply(request)
-        texts = [statement.cql(history.shape, "ks.t", base) for statement in statements]
-        server.run(texts[0] if len(texts) == 1 else f"BEGIN BATCH {'; '.join(texts)}; APPLY BATCH")
-    return sorted(expected, key=lambda row: (row.time, row.number))
-
-
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(histories())
 def test_the_log_is_what_the_model_says(history: History) -> None:
     server = Server()
     server.run(create_table(history.shape, "ks.t", history.options))
     base = server.clock.now_us() + 1000
-    expected = send(server, history, base)
+    expected = play(server.run, "ks.t", history, base)
 
-    assert logged(server, base) == expected
+    assert as_modelled(server.rows("SELECT * FROM ks.t_scylla_cdc_log"), base) == expected
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -105,7 +65,7 @@ def test_the_log_is_what_the_model_says(history: History) -> None:
 def test_the_base_table_is_what_the_model_says(history: History) -> None:
     server = Server()
     server.run(create_table(history.shape, "ks.t", history.options))
-    send(server, history, server.clock.now_us() + 1000)
+    play(server.run, "ks.t", history, server.clock.now_us() + 1000)
     model = BaseTable(history.shape)
     for statements in history.requests:
         request = Request()
