@@ -53,6 +53,9 @@ STOPS = replace(
 )
 
 
+ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
+
+
 # Which seed notices changes with every change of the product: it is looked for.
 SEEDS = 60
 
@@ -78,6 +81,7 @@ MEMBERSHIP = "connector/delivery/membership.py"
 WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
 RESTORING = "connector/worker/restoring.py"
+SCHEMAS = "connector/worker/schemas.py"
 READING = "connector/source/reading.py"
 LOG_READER = "connector/source/log_reader.py"
 ASSEMBLER = "connector/changes/assembler.py"
@@ -348,6 +352,13 @@ PROCESS = [
         "            self.delivery.close()\n",
         "",
         world(STOPS, 6),
+    ),
+    Mutant(
+        "a definition counts as written when it is committed",
+        SCHEMAS,
+        "read_topic(clients, topic, 1, group, READ_COMMITTED)",
+        'read_topic(clients, topic, 1, group, "read_uncommitted")',
+        world(ALTERS, 46),
     ),
     Mutant(
         "starting over forgets positions",
