@@ -24,7 +24,7 @@ from spark_jobs.model.layout import shape
 from spark_jobs.model.patches import changes_patch
 from tests.spark_jobs.landing_feed import schema_record
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once")]
 
 TABLE = "pk partition_key int; ck clustering int; d regular date; f regular double; b regular blob; t regular text"
 

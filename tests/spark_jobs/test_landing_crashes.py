@@ -30,7 +30,7 @@ from tests.spark_jobs.landing_way import TABLE, Way
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
-    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.usefixtures("interpreted", "planned_once"),
     pytest.mark.timeout(1800),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
