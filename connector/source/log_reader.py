@@ -35,9 +35,10 @@ LOOKS_SHARE = 0.2
 # a minute to call a silent node down.
 ELSEWHERE_SECONDS = 30.0
 
-# Rows that may lie unprocessed in memory: with rows of a kilobyte this is what a worker's reading side takes at most,
-# give or take a page. Beyond it no read is started and no page is asked for ahead.
-ROWS_AHEAD = 60_000
+# What pages may take that lie unprocessed in memory, give or take one for each read: beyond it no read is started and
+# no page is asked for ahead. A row takes its bytes and, in small rows most of all, the objects that they are in.
+BYTES_AHEAD = 64 << 20
+BYTES_OF_A_ROW = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,10 @@ class LogReader:
         self._waiting: list[tuple[int, int, ReadRequest]] = []
         self._running: dict[ReadRequest, _Running] = {}
         self._order = itertools.count()
-        self._rows_per_page = 1.0
-        self._rows_lock = threading.Lock()
+        self._bytes_per_page = 1.0
+        self._ahead_lock = threading.Lock()
         self._elsewhere: dict[bytes, float] = {}
-        self.rows_ahead = 0
+        self.bytes_ahead = 0
 
     def submit(self, request: ReadRequest) -> None:
         heapq.heappush(self._waiting, (request.urgency, next(self._order), request))
@@ -141,7 +142,7 @@ class LogReader:
     def consumed(self, event: ReadEvent) -> None:
         """The owner is done with a page (or a failure): let the next one come, or the read end."""
         if isinstance(event, PageRead):
-            self._count_rows(-len(event.page.rows))
+            self._count(-_memory(event.page))
         running = self._running.get(event.request)
         if isinstance(event, ReadFailed) or event.last:
             self._running.pop(event.request, None)
@@ -177,16 +178,16 @@ class LogReader:
     @property
     def _room(self) -> int:
         """Reads that may run at once: each may bring a page as full as the last ones were."""
-        free = ROWS_AHEAD - self.rows_ahead
-        return min(self._settings.max_in_flight, max(1, int(free / self._rows_per_page)))
+        free = BYTES_AHEAD - self.bytes_ahead
+        return min(self._settings.max_in_flight, max(1, int(free / self._bytes_per_page)))
 
-    def _count_rows(self, rows: int) -> None:
-        with self._rows_lock:
-            self.rows_ahead += rows
-            if rows > 0:
-                self._rows_per_page += (rows - self._rows_per_page) * 0.2
-            elif rows == 0:
-                self._rows_per_page = max(1.0, self._rows_per_page * 0.98)
+    def _count(self, size: int) -> None:
+        with self._ahead_lock:
+            self.bytes_ahead += size
+            if size > 0:
+                self._bytes_per_page += (size - self._bytes_per_page) * 0.2
+            elif size == 0:
+                self._bytes_per_page = max(1.0, self._bytes_per_page * 0.98)
 
     @property
     def in_flight(self) -> int:
@@ -243,8 +244,8 @@ class LogReader:
             running.state = state
             running.ended = not state
             running.unprocessed += 1
-            self._count_rows(len(page.rows))
-            ahead = PAGES_AHEAD if self.rows_ahead < ROWS_AHEAD else 1
+            self._count(_memory(page))
+            ahead = PAGES_AHEAD if self.bytes_ahead < BYTES_AHEAD else 1
             running.asking = ask = not running.ended and running.unprocessed < ahead
             event = PageRead(running.request, page, running.number, last=running.ended)
         self._sink(event)
@@ -268,6 +269,10 @@ class LogReader:
             self._ask(running)
         else:
             self._sink(ReadFailed(running.request, error, pages))
+
+
+def _memory(page: RawPage) -> int:
+    return page.size + BYTES_OF_A_ROW * len(page.rows) if page.rows else 0
 
 
 def _uuid(raw: bytes) -> uuid.UUID:

@@ -37,11 +37,12 @@ Row = tuple[bytes | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """One page. ``types`` are the driver's type classes in column order; see `signature`."""
+    """One page. ``types`` are the driver's type classes in column order; see `signature`. ``size``: of its body."""
 
     columns: tuple[str, ...]
     types: tuple[Any, ...]
     rows: Sequence[Row]
+    size: int = 0
 
     @property
     def signature(self) -> tuple[tuple[str, str], ...]:
@@ -109,7 +110,8 @@ class _RawResult(_CompiledResult):  # type: ignore[misc]
         self.column_types = [column[3] for column in columns]
         blobs = _Blobs(self.kind)
         blobs.recv_results_rows(f, version, user_types, [(*column[:3], BytesType) for column in columns], encryption)
-        self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), blobs.parsed_rows)
+        size = f.tell() - start
+        self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), blobs.parsed_rows, size)
 
 
 class RawProtocolHandler(ProtocolHandler):  # type: ignore[misc]

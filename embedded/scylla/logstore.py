@@ -33,8 +33,8 @@ from embedded.scylla.store import LiveCells, LiveRow, Page, PageRequest, Partiti
 from embedded.scylla.tokens import cdc_token
 
 _PURGE_EVERY = 4096
-#: A page is cut short here, as ScyllaDB's are (at 1 MB): a frame cannot be longer than 256 MB.
-_PAGE_BYTES = 16 << 20
+#: A page is cut short here, as ScyllaDB's are.
+_PAGE_BYTES = 1 << 20
 _pack_place = Struct(">I").pack
 _unpack_place = Struct(">I").unpack_from
 

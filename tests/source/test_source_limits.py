@@ -1,11 +1,15 @@
-"""The budget of queries: no more than so many a second, whatever the threads do."""
+"""Bounds of reading: so many queries a second, whatever the threads do, and so many bytes in memory."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, cast
 
+import pytest
+
 from connector.source.limits import TokenBucket
-from connector.source.log_reader import LogReader
+from connector.source.log_reader import BYTES_AHEAD, LogReader, LogTable, ReadEvent, ReadRequest
+from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
 
 
@@ -51,3 +55,46 @@ def test_looks_for_late_changes_are_part_of_the_budget_and_leave_most_of_it_to_r
         reads += taken(log._bucket, now[0])
     assert 199 <= looks <= 201
     assert 999 <= looks + reads <= 1001
+
+
+class Answering:
+    """A connection whose answers are given when the test wants them: a page, and nothing behind it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def statement(self, query: str, values: object) -> Any:
+        return type("Statement", (), {})()
+
+    def page_async(self, statement: Any, done: Any, failed: Any, paging_state: bytes | None = None) -> None:
+        self.asked.append(done)
+
+    def answer(self, page: RawPage) -> None:
+        waiting, self.asked = self.asked, []
+        for done in waiting:
+            done(page, None)
+
+
+@pytest.mark.parametrize(("size", "rows"), [(1 << 20, 1), (1 << 20, 5_000), (16 << 20, 1), (1_000, 1)])
+def test_what_lies_unprocessed_is_bounded_by_its_bytes(size: int, rows: int) -> None:
+    """A worker that is slower than ScyllaDB, with more to read than fits."""
+    events: list[ReadEvent] = []
+    connection, now = Answering(), itertools.count(step=10)
+    settings = ReadingSettings(max_queries_per_second=1_000_000)
+    log = LogReader(cast(Any, connection), settings, events.append, clock=lambda: next(now))
+    page = RawPage(("v",), (None,), [(b"",)] * rows, size)
+    for number in range(1_000):
+        log.submit(ReadRequest(number, LogTable("ks", "t"), (number.to_bytes(16, "big"),), 0, 1000))
+    ahead = []
+    for _ in range(200):
+        log.pump()
+        connection.answer(page)
+        ahead.append(log.bytes_ahead)
+        # What a page will be like is known from those before.
+        assert len(events) <= settings.max_in_flight
+        for event in events[:2]:
+            log.consumed(event)
+        del events[:2]
+    assert log.waiting
+    full = min(BYTES_AHEAD, settings.max_in_flight * size)
+    assert full / 2 < max(ahead[100:]) <= BYTES_AHEAD + size + 1_000 * rows
