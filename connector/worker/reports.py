@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import ValidationError
 
@@ -48,14 +48,11 @@ def status_report(configuration: Configuration) -> StatusReport:
             unread = [f"committed positions are not shown: {error}"]
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
-    left = [worker for worker in workers if worker.stale]
-    # An orderly end takes the record away: these ended without a word. Has nobody taken their slots over?
-    orphaned = bool(left) and (not present or bool(_without_owner(present)))
-    tables = {name: _table(name, present, committed.get(name), now, orphaned) for name in names}
+    tables = {name: _table(name, present, committed.get(name), now, _orphaned(workers)) for name in names}
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
     return StatusReport(
         connector=configuration.connector.name,
-        state=max(states) if present or left else State.STOPPED,
+        state=max(states) if workers else State.STOPPED,
         tables=tables,
         workers=workers,
         warnings=(*_warnings(configuration, present), *(unread if present else [])),
@@ -132,6 +129,13 @@ def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> li
                 f"worker {worker.worker} does not know {', '.join(sorted(missing))}: they are not read in its slots"
             )
     return warnings
+
+
+def _orphaned(workers: Sequence[ReportedWorker]) -> bool:
+    """Slots that nobody reads: a rebalance is under way, or their owners ended without a word (an orderly end takes the
+    record away) and nobody has taken over."""
+    present = [worker for worker in workers if not worker.stale]
+    return bool(_without_owner(present)) if present else bool(workers)
 
 
 def _without_owner(workers: list[ReportedWorker]) -> list[int]:

@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--seeds", default="1", help="1,2,3")
     parser.add_argument("--brokers", type=int, default=1, help="Kafka brokers; of several, leaders move (1)")
     parser.add_argument("--nodes", type=int, default=3, help="of ScyllaDB (3)")
+    parser.add_argument("--shards", type=int, default=8, help="of each of its nodes (8)")
     parser.add_argument("--only", default="", help=f"kinds of mishaps: {','.join(KINDS)} (all)")
     parser.add_argument("--scylla", metavar="HOST:PORT[,…]", help="a cluster of your own (an embedded one)")
     parser.add_argument("--scylla-user", metavar="USER", help="who logs in; the password is taken from SCYLLA_PASSWORD")
@@ -71,7 +72,7 @@ def main() -> int:
 
 def server(given: argparse.Namespace, seed: int) -> Double | ForeignScylla:
     if not given.scylla:
-        return Double(ring_delay=0, seed=seed, nodes=given.nodes)
+        return Double(ring_delay=0, seed=seed, nodes=given.nodes, shards=given.shards)
     os.environ["TEST_PATIENCE"] = "4"
     password = os.environ.get("SCYLLA_PASSWORD") if given.scylla_user else None
     login = Login(given.scylla_user, password, given.scylla_tls)

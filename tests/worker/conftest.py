@@ -9,8 +9,16 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
+from tests.servers.plugin import server
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, cql, create_table
+
+
+@pytest.fixture(scope="session")
+def scylla(request: pytest.FixtureRequest) -> Iterator[Scylla]:
+    """With as many streams in a group as a node has shards, as every real cluster has them."""
+    with server(request.config, shards=8) as scylla:
+        yield scylla
 
 
 @pytest.fixture

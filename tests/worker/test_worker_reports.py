@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.worker.reports import _take, _workers
+from connector.worker.reports import _orphaned, _take, _workers
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
 
@@ -69,3 +69,24 @@ def test_last_words_are_believed_as_long_as_they_are_new(age: int, state: State,
     assert (worker.state, worker.tables["ks.t"].state, worker.stale) == (state, state, stale)
     assert worker.tables["ks.t"].lag_ms == 500 + (age if state is State.WAITING else 0)
     assert bool(worker.waiting_for) == (state is State.WAITING)
+
+
+@pytest.mark.parametrize(
+    ("ages", "slots", "orphaned"),
+    [
+        ([], [], False),
+        ([0], [range(25)], False),
+        ([0, 0], [range(12), range(12, 25)], False),
+        ([0, 0], [range(12), []], True),
+        ([0, 60_000], [range(12), range(12, 25)], True),
+        ([0, 60_000], [range(25), range(12, 25)], False),
+        ([60_000], [range(25)], True),
+    ],
+)
+def test_slots_that_nobody_reads_are_not_running(ages: list[int], slots: list[Any], orphaned: bool) -> None:
+    """Also those that one worker has let go and the other does not have yet."""
+    statuses = [
+        WorkerStatus.model_validate({**STATUS, "worker": f"w-{at}", "time_ms": 100_000 - age, "slots": list(its)})
+        for at, (age, its) in enumerate(zip(ages, slots, strict=True))
+    ]
+    assert _orphaned(list(_workers(statuses, 100_000))) is orphaned
