@@ -248,7 +248,9 @@ def _repeated(messages: Iterable[Message]) -> list[OutgoingRecord]:
     """The same once more: who reads uncommitted data sees nothing that was not there before."""
     return [
         OutgoingRecord(
-            *(message.topic() or "", message.key(), message.value()),
+            message.topic() or "",
+            message.key(),
+            message.value(),
             headers=message.headers() or (),
             partition=message.partition(),
         )

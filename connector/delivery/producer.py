@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
 from connector.delivery.records import KafkaRecord, OutgoingRecord
+from connector.delivery.topics import led_by_nobody
 from connector.errors import (
     DeliveryError,
     FatalDeliveryError,
@@ -140,11 +141,10 @@ class ReportingProducer:
         for topic in sorted(self._topics):
             error = existing[topic].error if topic in existing else _gone()
             if error is None:
-                leaderless = [number for number, each in existing[topic].partitions.items() if each.leader < 0]
-                if not leaderless:
+                why = led_by_nobody(existing[topic])
+                if why is None:
                     continue
-                numbers = ", ".join(map(str, sorted(leaderless)))
-                error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"no broker leads its partition {numbers}")
+                error = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, why)
             self.failure = FailedRecord(topic, None, error)
             return
 

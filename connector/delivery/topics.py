@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
@@ -96,14 +96,13 @@ def leaderless(admin: AdminClient) -> dict[str, str]:
         listed = admin.list_topics(timeout=CALL_SECONDS).topics
     except KafkaException as caught:
         raise translated(caught.args[0], "listing topics") from None
-    found = {
-        name: [number for number, each in topic.partitions.items() if each.leader < 0] for name, topic in listed.items()
-    }
-    return {name: _led_by_nobody(numbers) for name, numbers in found.items() if numbers}
+    return {name: why for name, topic in listed.items() if (why := led_by_nobody(topic))}
 
 
-def _led_by_nobody(numbers: Iterable[int]) -> str:
-    return f"no broker leads its partition {', '.join(map(str, sorted(numbers)))}"
+def led_by_nobody(topic: TopicMetadata) -> str | None:
+    """Which partitions no broker leads, if there are any."""
+    numbers = sorted(number for number, partition in topic.partitions.items() if partition.leader < 0)
+    return f"no broker leads its partition {', '.join(map(str, numbers))}" if numbers else None
 
 
 def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem]:
@@ -126,9 +125,9 @@ def look_at_topic(admin: AdminClient, name: str) -> TopicFacts | str:
         return "the topic does not exist"
     if topic.error is not None:
         return describe(topic.error)
-    leaderless = [number for number, partition in topic.partitions.items() if partition.leader < 0]
-    if leaderless:
-        return _led_by_nobody(leaderless)
+    why = led_by_nobody(topic)
+    if why is not None:
+        return why
     known = _known_facts(admin, {name: len(topic.partitions)})
     if name not in known:
         return "the topic is not known to every broker yet"

@@ -15,45 +15,44 @@ from connector.secrets import scrubbed
 from connector.worker.status_document import WorkerStatus
 
 
-class StatusMessage(BaseModel):
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class StatusMessage(_Message):
     """Every second: how the worker is."""
 
-    model_config = ConfigDict(frozen=True)
     event: Literal["status"] = "status"
     status: WorkerStatus
 
 
-class WaitingMessage(BaseModel):
+class WaitingMessage(_Message):
     """While it gets ready: what it does, and why that has to be tried again."""
 
-    model_config = ConfigDict(frozen=True)
     event: Literal["waiting"] = "waiting"
     doing: str
     error: str
 
 
-class BlockedMessage(BaseModel):
+class BlockedMessage(_Message):
     """Its thread sits in a call that does not come back."""
 
-    model_config = ConfigDict(frozen=True)
     event: Literal["blocked"] = "blocked"
     seconds: float
     cause: str
 
 
-class SlotsMessage(BaseModel):
+class SlotsMessage(_Message):
     """How many slots the connector has, which takes long to find out."""
 
-    model_config = ConfigDict(frozen=True)
     event: Literal["slots"] = "slots"
     connector: str
     slots: int
 
 
-class EndMessage(BaseModel):
+class EndMessage(_Message):
     """Its last words."""
 
-    model_config = ConfigDict(frozen=True)
     event: Literal["end"] = "end"
     cause: str
 

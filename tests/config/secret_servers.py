@@ -6,11 +6,12 @@ In: what each has. Out: an address; what was asked, with headers and bodies.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
+
+from tests.servers.small_http import http_server
 
 
 class Asked(NamedTuple):
@@ -85,13 +86,5 @@ def _serving(answer: Callable[[Asked], Answer], asked: list[Asked]) -> Iterator[
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with http_server(Handler) as address:
+        yield address
