@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+from pathlib import Path
+
 import pytest
 
+import smt
 from connector.config import OUTPUT_FORMATS
 from smt import SmtOptionError, build_transform
-from smt.options import IN_CELLS
+from smt.options import IN_CELLS, ExtractOptions
 from tests.smt.records import JAVA
 
 
@@ -67,3 +72,26 @@ def test_old_options_may_be_given_to_the_safe_name() -> None:
 
 def test_every_format_of_the_connector_is_known() -> None:
     assert tuple(IN_CELLS) == OUTPUT_FORMATS
+
+
+#: What one of the implementations has no use for, each with the reason.
+_WITHOUT_USE = {
+    "extract": {
+        "drop_only_optional": "without a schema no field is optional",
+        "null_is_default": "without a schema no field has a default",
+    },
+    "typed": {"tombstones": "they have no value, so no schema: smt/extract.py takes them"},
+    "spark": {
+        "drop_fields_from_key": "counts with drop.fields.header.name, which is refused",
+        "drop_only_optional": "counts with drop.fields.header.name, which is refused",
+        "null_is_default": "a DataFrame's schema has no defaults",
+    },
+}
+
+
+@pytest.mark.parametrize("implementation", _WITHOUT_USE)
+def test_no_implementation_forgets_an_option(implementation: str) -> None:
+    source = Path(smt.__file__).with_name(f"{implementation}.py").read_text()
+    read = {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    options = {field.name for field in dataclasses.fields(ExtractOptions)}
+    assert options - read == set(_WITHOUT_USE[implementation])
