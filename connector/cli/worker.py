@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import gc
 import logging
 import os
 import pickle
@@ -50,12 +49,10 @@ def main() -> None:
 
 
 def _run(order: WorkerOrder, stop: threading.Event) -> int:
+    from connector.worker.collector import collect_rarely
     from connector.worker.process import run_worker
 
-    # Pages are many thousand small objects that live for one page: looking for cycles among them finds none and costs
-    # more than decoding them.
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    collect_rarely()
     try:
         return run_worker(order.configuration, order.index, stop, _report, slots=order.slots)
     except Exception as error:
