@@ -93,7 +93,8 @@ The options of the ScyllaDB transforms are in `docs/smt.md`.
 """
 
 _CREATION_TEXT = """
-Missing topics are created at start. `topic.creation.default.partitions` and `topic.creation.default.replication.factor`
+Missing topics are created at start, or, with `topic.creation.enable=false`, waited for.
+`topic.creation.default.partitions` and `topic.creation.default.replication.factor`
 set the numbers (-1, the default: the broker's own), and any other `topic.creation.default.<setting>` is a setting of
 the topic, such as `retention.ms`. Groups named in `topic.creation.groups` come first, each with
 `topic.creation.<group>.include` and `.exclude` (lists of regular expressions that match whole names).

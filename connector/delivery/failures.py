@@ -1,7 +1,7 @@
 """Kafka's errors in the product's own words.
 
 In: a ``KafkaError`` of a call or a delivery report. Out: the branch of the exception tree that decides what happens
-next (call again, abort and read again, new producer and restore, fail the topic's table, give up).
+next (call again, abort and read again, new producer and restore, let the topic's table wait, give up).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from connector.errors import (
     UnknownOutcome,
 )
 
-# Errors that belong to one topic: its table fails (or dead-letters), the others go on.
+# Errors that belong to one topic, until somebody mends it: its table waits, the others go on.
 TOPIC_ERRORS = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -95,7 +95,7 @@ def describe(error: KafkaError) -> str:
 
 def advice(error: KafkaError) -> str:
     """An error that fails a topic, with what to do about it."""
-    return f"{describe(error)}; {_ADVICE.get(error.code(), 'look at the topic and its settings')}, then restart"
+    return f"{describe(error)}; {_ADVICE.get(error.code(), 'look at the topic and its settings')}"
 
 
 def is_transient(error: KafkaError) -> bool:

@@ -1,7 +1,8 @@
 """Topics: created when missing, looked at when present.
 
 In: what each topic must be. Out: nothing, or all problems at once. A compacted data topic, or an offsets topic that is
-not compacted, is said here rather than found out by lost deltas or by a topic that grows for ever.
+not compacted, is said here rather than found out by lost deltas or by a topic that grows for ever. A topic that only
+some table's records need is never a reason not to start: it is waited for, and the table with it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class TopicSpec:
     create: bool = True
     #: Whether nothing at all works without it; otherwise some table's records wait, and others go on.
     essential: bool = True
+    #: Of its records each one counts, not only the last one of a key.
+    keeps_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict
             raise ConfigurationError(problems)
         for problem in problems:
             wanted.pop(str(problem.value), None)
-            unusable[str(problem.value)] = f"{problem.problem}; {problem.suggestion}, then restart"
+            unusable[str(problem.value)] = _told(problem)
 
     existing = topic_partitions(admin)
     missing = [spec for name, spec in wanted.items() if name not in existing]
@@ -105,24 +108,48 @@ def led_by_nobody(topic: TopicMetadata) -> str | None:
     return f"no broker leads its partition {', '.join(map(str, numbers))}" if numbers else None
 
 
-def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> list[Problem]:
-    """Problems of those that exist already; creates nothing."""
+@dataclass(frozen=True, slots=True)
+class CheckedTopics:
+    """``problems``: nothing works with them. ``awaited``: some table's records wait until they are mended."""
+
+    problems: list[Problem]
+    awaited: list[Problem]
+    warnings: list[str]
+
+
+def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopics:
+    """What is to be said of those that exist already, and of those that must; creates nothing."""
     existing = topic_partitions(admin)
     specs = list(specs)
-    missing = [_forbidden(spec) for spec in specs if spec.name not in existing and not spec.create]
+    found = [(spec, _forbidden(spec)) for spec in specs if spec.name not in existing and not spec.create]
     present = [spec for spec in specs if spec.name in existing]
     facts = _facts(admin, {spec.name: existing[spec.name] for spec in present})
-    return missing + [problem for spec in present for problem in _mismatches(spec, facts[spec.name])]
+    found += [(spec, problem) for spec in present for problem in _mismatches(spec, facts[spec.name])]
+    return CheckedTopics(
+        [problem for spec, problem in found if spec.essential],
+        [problem for spec, problem in found if not spec.essential],
+        [
+            f"topic {spec.name} is compacted: of each key only the last change is kept, so consumers that come later, "
+            "and landing, miss changes; set cleanup.policy=delete on it"
+            for spec in specs
+            if spec.keeps_all and _is_compacted(spec, facts.get(spec.name))
+        ],
+    )
 
 
-def look_at_topic(admin: AdminClient, name: str) -> TopicFacts | str:
-    """What a topic is now, or why it takes no records, as far as its brokers say."""
+def look_at_topic(admin: AdminClient, spec: TopicSpec) -> TopicFacts | str:
+    """What a topic is now, or why it takes no records, as far as its brokers say. One that is missing is created if it
+    may be."""
+    name = spec.name
     try:
         topic = admin.list_topics(timeout=CALL_SECONDS).topics.get(name)
     except KafkaException as caught:
         return describe(caught.args[0])
     if topic is None:
-        return "the topic does not exist"
+        try:
+            return ensure_topics(admin, [spec])[name]
+        except ConfigurationError as error:
+            return "; ".join(map(_told, error.problems))
     if topic.error is not None:
         return describe(topic.error)
     why = led_by_nobody(topic)
@@ -136,6 +163,15 @@ def look_at_topic(admin: AdminClient, name: str) -> TopicFacts | str:
         if len(partition.isrs) < min(least, len(partition.replicas)):
             return f"its partition {number} has {len(partition.isrs)} replicas in sync, min.insync.replicas is {least}"
     return known[name]
+
+
+def _is_compacted(spec: TopicSpec, facts: TopicFacts | None) -> bool:
+    """As it is, or as it would be created."""
+    return bool(facts.compacted) if facts is not None else "compact" in spec.config.get("cleanup.policy", "")
+
+
+def _told(problem: Problem) -> str:
+    return f"{problem.problem}; {problem.suggestion}" if problem.suggestion else problem.problem
 
 
 def _forbidden(spec: TopicSpec) -> Problem:

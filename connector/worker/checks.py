@@ -53,10 +53,12 @@ LONGEST_PAUSE = 10.0
 
 @dataclass(slots=True)
 class Findings:
-    """``unreachable``: nobody answered, so nothing is known. ``warnings``: true, but no reason to refuse."""
+    """``unreachable``: nobody answered, so nothing is known. ``awaited``: some table's records wait until it is mended,
+    and others go on. ``warnings``: true, but no reason to refuse."""
 
     problems: list[Problem] = field(default_factory=list)
     unreachable: list[Problem] = field(default_factory=list)
+    awaited: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -71,7 +73,7 @@ def live_problems(configuration: Configuration) -> Sequence[Problem]:
     found = check(configuration)
     for warning in found.warnings:
         log.warning("%s", warning)
-    return [*found.problems, *found.unreachable]
+    return [*found.problems, *found.awaited, *found.unreachable]
 
 
 def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
@@ -82,7 +84,7 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
         if found is None:
             break
         if found.problems or not found.unreachable:
-            for warning in found.warnings:
+            for warning in [*found.warnings, *map(str, found.awaited)]:
                 log.warning("%s", warning)
             return found.problems
         unreachable = "; ".join(problem.problem for problem in found.unreachable)
@@ -219,7 +221,10 @@ def _check_kafka(configuration: Configuration, found: Findings) -> None:
     clients = kafka_clients(configuration)
     try:
         with clients.named():
-            found.problems += check_topics(clients.admin(), topic_specs(configuration))
+            topics = check_topics(clients.admin(), topic_specs(configuration))
+        found.problems += topics.problems
+        found.awaited += topics.awaited
+        found.warnings += topics.warnings
     except RetriableDeliveryError as error:
         found.unreachable.append(
             Problem("bootstrap.servers", f"unable to reach Kafka: {error}", configuration.worker.bootstrap_servers)

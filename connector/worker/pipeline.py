@@ -40,7 +40,7 @@ class Encoded:
 
 
 class Pipeline:
-    """Of one worker. ``failed_topics`` and ``poison`` outlive aborts: what caused one must not cause the next."""
+    """Of one worker. ``suspended_topics`` and ``poison`` outlive aborts: what caused one must not cause the next."""
 
     def __init__(
         self,
@@ -59,7 +59,6 @@ class Pipeline:
             configuration.connector.delivery.dead_letter_topic if configuration.connector.delivery.dead_letters else ""
         )
         self._tolerant = configuration.connector["errors.tolerance"] == "all"
-        self.failed_topics: dict[str, str] = {}
         #: Those that take no records at the moment, and why.
         self.suspended_topics: dict[str, str] = {}
         self.poison: dict[tuple[bytes, bytes], str] = {}
@@ -151,16 +150,10 @@ class Pipeline:
         if topic in self.suspended_topics:
             raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
         if not self.has_topic(topic):
-            raise PoisonRow(f"topic {topic}: {self.failed_topics[topic]}")
+            raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
         facts = self._topics.get(topic)
         self._limits[topic] = sys.maxsize if facts is None else facts.max_message_bytes - RECORD_OVERHEAD
         return self._limits[topic]
-
-    def fail_topic(self, topic: str, why: str) -> None:
-        """Nothing can be sent to ``topic`` any more."""
-        self.failed_topics[topic] = why
-        self.suspended_topics.pop(topic, None)
-        self._limits.pop(topic, None)
 
     def suspend_topic(self, topic: str, why: str) -> None:
         """Nothing can be sent to ``topic`` for now: its records wait, others go on."""
@@ -180,18 +173,18 @@ class Pipeline:
 
     def trouble(self, topic: str) -> str | None:
         """Why a topic takes no records, of those that are known to take none."""
-        return self.failed_topics.get(topic) or self.suspended_topics.get(topic)
+        return self.suspended_topics.get(topic)
 
     def has_topic(self, topic: str) -> bool:
         """Whether records may go there. One that a transform sends records to, and that no table's name foretold, is
         created now, as Kafka Connect does."""
-        if topic in self.failed_topics:
+        if topic in self.suspended_topics:
             return False
         if topic not in self._topics and self._create_topic is not None:
             try:
                 self._topics[topic] = self._create_topic(topic)
             except ConfigurationError as error:
-                self.fail_topic(topic, "; ".join(problem.problem for problem in error.problems))
+                self.suspend_topic(topic, "; ".join(problem.problem for problem in error.problems))
                 return False
         return True
 
@@ -201,7 +194,7 @@ class Pipeline:
 
     def late_letters(self, batch: Batch, reason: str) -> list[KafkaRecord]:
         """What is kept of a batch that came too late for its place: nothing without a dead-letter topic."""
-        if not self._dead_letter_topic or self._dead_letter_topic in self.failed_topics:
+        if not self._dead_letter_topic:
             log.error("%s: not delivered: %s", batch.layout.description.full_name, reason)
             return []
         return self._letters(batch, PoisonRow(reason))
@@ -213,10 +206,10 @@ class Pipeline:
 
     def _letters(self, batch: Batch, poison: PoisonRow) -> list[KafkaRecord]:
         table, topic = batch.layout.description.full_name, self._dead_letter_topic
-        if topic in self.failed_topics:
-            raise PoisonRow(f"dead-letter topic {topic}: {self.failed_topics[topic]}; the dead letter was: {poison}")
         if topic in self.suspended_topics:
-            raise RetriableDeliveryError(f"dead-letter topic {topic}: {self.suspended_topics[topic]}")
+            raise RetriableDeliveryError(
+                f"dead-letter topic {topic}: {self.suspended_topics[topic]}; the dead letter is: {poison}"
+            )
         self.dead_letters[table] += 1
         self.last_dead_letter = str(poison)
         log.warning("%s: dead letter: %s", table, poison)

@@ -92,6 +92,7 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
                 replication=replication,
                 property="errors.deadletterqueue.topic.name",
                 essential=False,
+                keeps_all=True,
             )
         )
     if output.schema_topic:
@@ -133,7 +134,14 @@ def data_spec(configuration: Configuration, topic: str, partitions: int | None =
         property="topic.prefix",
         create=configuration.connector.delivery.create_topics,
         essential=False,
+        keeps_all=partitions is None,
     )
+
+
+def spec_of(configuration: Configuration, topic: str) -> TopicSpec:
+    """What a topic of records must be, also one whose name nothing but a transform foretells."""
+    foretold = {spec.name: spec for spec in topic_specs(configuration)}
+    return foretold.get(topic) or data_spec(configuration, topic)
 
 
 def _storage(topic: StorageTopic, property_name: str, connector_topic: str | None) -> TopicSpec:

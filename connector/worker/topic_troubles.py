@@ -1,7 +1,8 @@
 """Topics that take no records at the moment: their records wait, others go on, and somebody looks until it is over.
 
-In: a topic of which a record was not delivered. Out: the pipeline suspends it, and resumes it when its brokers say
-nothing against it any more; with growing pauses if it then fails again. Owned by the worker's thread.
+In: a topic of which a record was not delivered, or that is not there. Out: the pipeline suspends it, and resumes it
+when its brokers say nothing against it any more; with growing pauses if it then fails again. Whatever it was, a right
+that is missing or a broker that is away: nobody restarts anything once it is mended. Owned by the worker's thread.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from dataclasses import dataclass
 from connector.delivery import TopicFacts
 from connector.source import Chores
 from connector.worker.pipeline import Pipeline
+from connector.worker.settings import LARGEST_BATCH
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+# What a person has to mend is not over in a moment, and each try takes a transaction of all tables back.
+REFUSED_PAUSE = 5.0
 # A topic that has worked for so long begins with the shortest pause again.
 FORGIVEN_SECONDS = 600.0
 
@@ -31,6 +35,7 @@ Look = Callable[[str, frozenset[str]], TopicFacts | str]
 class _Trouble:
     #: What is due next; None while somebody looks, or while it takes records.
     due: float | None
+    why: str = ""
     pause: float = FIRST_PAUSE
     failed_at: float = 0.0
     #: How large its records might be when one was refused as too large.
@@ -79,17 +84,19 @@ class TopicTroubles:
             trouble = self.suspend(topic, why)
             trouble.unseen, trouble.owners = True, trouble.owners | owners
 
-    def suspend(self, topic: str, why: str, *, too_large: bool = False) -> _Trouble:
-        """A record was not delivered. ``too_large``: the broker says so, of one that is smaller than the limit that is
-        known."""
+    def suspend(self, topic: str, why: str, *, refused: bool = False, too_large: bool = False) -> _Trouble:
+        """A record was not delivered. ``refused``: until somebody mends it; ``too_large``: the broker says so, of one
+        that is smaller than the limit that is known."""
         now = time.monotonic()
         known = self._troubles.get(topic)
         if known is None or now - known.failed_at > FORGIVEN_SECONDS:
             # The first time it is looked at once: whatever it was may be over.
             known = self._troubles[topic] = _Trouble(now)
+            if refused:
+                known.due, known.pause = now + REFUSED_PAUSE, 2 * REFUSED_PAUSE
         else:
             known.due, known.pause = now + known.pause, min(LONGEST_PAUSE, 2 * known.pause)
-        known.failed_at, known.ready = now, None
+        known.failed_at, known.ready, known.why = now, None, why
         known.refused = self._pipeline.largest_record(topic) if too_large else None
         log.warning("topic %s: %s; its records wait, other topics' go on", topic, why)
         self._pipeline.suspend_topic(topic, why)
@@ -99,6 +106,10 @@ class TopicTroubles:
         """Look at what is due."""
         self.take_unseen()
         now = time.monotonic()
+        for topic in self._pipeline.suspended_topics:
+            if topic not in self._troubles:
+                # Nothing was sent to it yet: it was not there, or may not be created.
+                self._troubles[topic] = _Trouble(now + FIRST_PAUSE, failed_at=now)
         for topic, trouble in self._troubles.items():
             if trouble.due is not None and trouble.due <= now:
                 trouble.due = None
@@ -113,18 +124,23 @@ class TopicTroubles:
         if topic not in self._pipeline.suspended_topics:
             return
         if not isinstance(found, TopicFacts):
-            self._pipeline.suspend_topic(topic, str(found or error))
-            trouble.due = time.monotonic() + trouble.pause
-            trouble.pause = min(LONGEST_PAUSE, 2 * trouble.pause)
+            self._wait_on(topic, str(found or error))
             return
-        if trouble.refused is not None and found.max_message_bytes >= trouble.refused:
+        if trouble.refused is not None and found.max_message_bytes == trouble.refused:
             # It says that it takes what it has refused: asking again would be refused again.
-            self._pipeline.fail_topic(topic, f"{self._pipeline.suspended_topics[topic]}; raise its max.message.bytes")
+            self._wait_on(topic, f"{trouble.why}; raise its max.message.bytes")
             return
-        if trouble.unseen or trouble.refused is not None:
+        known = self._pipeline.largest_record(topic)
+        if trouble.unseen or found.max_message_bytes < (LARGEST_BATCH if known is None else known):
             trouble.ready = found
         else:
             self._resume(found)
+
+    def _wait_on(self, topic: str, why: str) -> None:
+        trouble = self._troubles[topic]
+        self._pipeline.suspend_topic(topic, why)
+        trouble.due = time.monotonic() + trouble.pause
+        trouble.pause = min(LONGEST_PAUSE, 2 * trouble.pause)
 
     def take_ready(self) -> list[TopicFacts]:
         """Topics that need a new producer, and are resumed for it: they take smaller records than before, or nobody has

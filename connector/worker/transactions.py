@@ -331,7 +331,7 @@ class Transactions:
         if code in RECORD_ERRORS and batch is not None:
             self._pipeline.poison[(batch.stream_id, batch.time)] = str(failure)
         elif code in TOPIC_ERRORS:
-            self._pipeline.fail_topic(topic, advice(failure.error))
+            self._topics.suspend(topic, advice(failure.error), refused=True)
         elif code not in NOT_OF_THE_TOPIC and topic in self._pipeline.topics:
             self._topics.suspend(topic, describe(failure.error), too_large=code in RECORD_ERRORS)
 

@@ -37,7 +37,7 @@ from connector.topology import Planner
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
-from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings
+from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings, spec_of
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
@@ -76,7 +76,7 @@ def build_worker(
     )
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
     for topic, why in unusable.items():
-        pipeline.fail_topic(topic, why)
+        pipeline.suspend_topic(topic, why)
     membership = Membership(
         clients,
         offsets,
@@ -101,7 +101,7 @@ def build_worker(
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
-        found = look_at_topic(clients.admin(), topic)
+        found = look_at_topic(clients.admin(), spec_of(configuration, topic))
         if owners and isinstance(found, TopicFacts):
             end_left_open(clients, Field(connector.name, offsets, group, lambda: [topic]), {*owners})
         return found

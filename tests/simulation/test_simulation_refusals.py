@@ -23,11 +23,13 @@ LONG = 400.0
 
 
 @contextmanager
-def running(tables: int = 2, rows: int = 30, **connector: str) -> Iterator[Service]:
+def running(
+    tables: int = 2, rows: int = 30, worker: dict[str, str] | None = None, **connector: str
+) -> Iterator[Service]:
     world = make_world(5, Kind(tablets=True, tables=tables, changes=0, late=False, rows=rows, seconds=8.0))
     settings = {"errors.tolerance": "none", **connector}
-    worker = {"transaction.timeout.ms": "4000"}
-    with service(world, 5, workers=1, slots=3, connector=settings, worker=worker) as made:
+    files = {"transaction.timeout.ms": "4000", **(worker or {})}
+    with service(world, 5, workers=1, slots=3, connector=settings, worker=files) as made:
         made.start()
         made.scheduler.run(3.0)
         yield made
@@ -110,14 +112,35 @@ def test_a_topic_without_a_leader_keeps_no_worker_from_starting() -> None:
         (KafkaError.MSG_SIZE_TOO_LARGE, "raise its max.message.bytes"),
     ],
 )
-def test_a_topic_that_refuses_for_good_fails_its_own_table_only(code: int, advice: str) -> None:
+def test_a_topic_that_refuses_until_it_is_mended_holds_up_its_own_table_only(code: int, advice: str) -> None:
     with running() as on:
         bad, good = on.cluster.world.tables
+        aborts = said_aborts(on)
         topic_of(on, bad).refuses = code
-        until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
-        assert state(on, good) == "RUNNING"
-        assert advice in words(on, bad)
+        until(on, lambda: not missing(on, good) and advice in words(on, bad) and state(on, bad) == "WAITING")
+        on.scheduler.run(on.scheduler.now + 120)
+        assert state(on, good) == "RUNNING" and missing(on, bad)
         assert words(on, bad).count(f"topic {NAME}.{bad.name}:") == 1
+        assert said_aborts(on) - aborts <= 12, "tried again with growing pauses"
+        topic_of(on, bad).refuses = None
+        topic_of(on, bad).config["max.message.bytes"] = "2000000"
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_topics_that_are_not_there_are_waited_for_at_the_start_and_later() -> None:
+    with running(worker={"topic.creation.enable": "false"}) as on:
+        bad, good = on.cluster.world.tables
+        on.broker.create(DEAD_LETTERS)
+        until(on, lambda: {state(on, bad), state(on, good)} == {"WAITING"})
+        on.broker.create(f"{NAME}.{good.name}", 2)
+        until(on, lambda: not missing(on, good) and state(on, good) == "RUNNING")
+        on.kill(on.workers[0])
+        until(on, lambda: on.workers[0].status is not None and state(on, good) == "RUNNING")
+        until(on, lambda: state(on, bad) == "WAITING")
+        assert "the topic does not exist, and topic.creation.enable is false" in words(on, bad)
+        on.broker.create(f"{NAME}.{bad.name}", 2)
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
         assert not invariants.breaches(on) and not on.ends
 
 
@@ -143,7 +166,7 @@ def test_dead_letters_that_find_no_topic_wait_for_it_and_nobody_else_does() -> N
     with running(**{"errors.tolerance": "all"}) as on:
         bad, good = on.cluster.world.tables
         leaderless(on.broker.topics[DEAD_LETTERS])
-        topic_of(on, bad).refuses = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        topic_of(on, bad).config["max.message.bytes"] = "100"
         until(on, lambda: not missing(on, good))
         on.scheduler.run(on.scheduler.now + 30)
         assert state(on, good) == "RUNNING" and state(on, bad) == "WAITING"
@@ -158,7 +181,7 @@ def test_heartbeats_that_find_no_topic_hold_nobody_up() -> None:
         aborts = said_aborts(on)
         until(on, lambda: not invariants.missing(on))
         on.scheduler.run(on.scheduler.now + 30)
-        assert said_aborts(on) - aborts <= 2
+        assert said_aborts(on) - aborts <= 4, "tried again with growing pauses"
 
 
 def said_aborts(on: Service) -> int:

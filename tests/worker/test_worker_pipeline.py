@@ -11,7 +11,7 @@ import pytest
 from connector.changes import Batch
 from connector.delivery.records import record_size
 from connector.delivery.topics import TopicFacts
-from connector.errors import PoisonRow
+from connector.errors import PoisonRow, RetriableDeliveryError
 from connector.formats.encoder import Encoder
 from connector.worker.pipeline import RECORDS_AT_ONCE, Pipeline
 from tests.config.files import loaded
@@ -71,11 +71,11 @@ def test_tolerated_poison_is_a_letter_in_its_place() -> None:
     assert found.records["ks.t"] == 2 and found.dead_letters["ks.t"] == 1
 
 
-def test_a_letter_that_cannot_be_sent_is_poison_behind_what_can() -> None:
+def test_a_letter_that_cannot_be_sent_waits_behind_what_can() -> None:
     found, given = pipeline(LETTERS), batches("a", "b", bad=[1])
-    found.fail_topic("letters", "not allowed")
+    found.suspend_topic("letters", "not allowed")
     assert found.encode(given, PLENTY).ends == [1]
-    with pytest.raises(PoisonRow, match=r"not allowed; the dead letter was: .*operation 99"):
+    with pytest.raises(RetriableDeliveryError, match=r"not allowed; the dead letter is: .*operation 99"):
         found.encode(given[1:], PLENTY)
     assert not found.dead_letters["ks.t"]
 
@@ -87,12 +87,15 @@ def test_a_record_that_its_topic_does_not_take_is_poison() -> None:
         found.encode(batches("b" * 3_000), PLENTY)
 
 
-def test_a_topic_that_fails_later_takes_nothing_any_more() -> None:
+def test_a_topic_that_fails_takes_nothing_until_it_is_mended() -> None:
     found, given = pipeline(), batches("a", "b")
     done = found.encode(given[:1], PLENTY)
-    found.fail_topic(done.records[0].topic, "gone")
-    with pytest.raises(PoisonRow, match="gone"):
+    topic = done.records[0].topic
+    found.suspend_topic(topic, "gone")
+    with pytest.raises(RetriableDeliveryError, match="gone"):
         found.encode(given[1:], PLENTY)
+    found.resume_topic(TopicFacts(topic, 1, False, PLENTY))
+    assert found.encode(given[1:], PLENTY).ends == [1]
 
 
 def test_a_batch_that_was_found_out_once_is_poison_again() -> None:

@@ -27,7 +27,7 @@ def test_an_unknown_topic_is_created_once() -> None:
     assert asked == ["routed"]
 
 
-def test_a_topic_that_may_not_be_created_fails_its_records_and_is_not_tried_again() -> None:
+def test_a_topic_that_may_not_be_created_holds_up_its_records_and_is_not_tried_again_at_once() -> None:
     asked: list[str] = []
 
     def create(topic: str) -> TopicFacts:
@@ -36,4 +36,4 @@ def test_a_topic_that_may_not_be_created_fails_its_records_and_is_not_tried_agai
 
     found = pipeline(create)
     assert not found.has_topic("routed") and not found.has_topic("routed")
-    assert asked == ["routed"] and found.failed_topics == {"routed": "not allowed"}
+    assert asked == ["routed"] and found.suspended_topics == {"routed": "not allowed"}
