@@ -222,6 +222,9 @@ class ChangeReader:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
+    def forgive(self) -> None:
+        """Nothing is remembered against anybody."""
+
     def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
         """Called by `Reading`."""
         until = self._until_ms

@@ -20,7 +20,7 @@ from connector.source.background import Background, Purpose
 from connector.source.connection import Connection
 from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest
-from connector.source.retries import Retries
+from connector.source.retries import GivenUp, Retries
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from connector.source.windows import WindowWidth
@@ -63,9 +63,13 @@ class Consumer(Protocol):
         """Called with complete batches, in each stream's order. How many of them, from the first, now count as
         produced: at least one.
 
-        Raises Postponed, or PoisonRow if the first can never be delivered: its group is failed. Any other exception
-        goes through to the caller of `Reading.handle`, and none of the batches counts.
+        Raises Postponed, or PoisonRow if the first cannot be delivered unless somebody mends what is wrong: its group
+        is FAILED, and tried again much later. Any other exception goes through to the caller of `Reading.handle`, and
+        none of the batches counts.
         """
+
+    def forgive(self) -> None:
+        """FAILED groups are tried again: what made them fail may be mended."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,7 @@ class Reading:
         self._voids = planner.voids
         # Groups whose last read failed.
         self._troubled: dict[TableName, set[GroupState]] = {}
+        self._given_up = GivenUp()
         self._widths: dict[GroupState, WindowWidth] = {}
         self._active: dict[Read, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
@@ -132,6 +137,7 @@ class Reading:
         for table in [table for table in self._troubled if self._planner.tables[table].failure is not None]:
             for state in list(self._troubled[table]):
                 self._out_of_trouble(table, state, worked=False)
+        self._try_again(now)
         while self._delayed and self._delayed[0][0] <= now:
             read = heapq.heappop(self._delayed)[2]
             if self._planner.is_current(read):
@@ -147,6 +153,17 @@ class Reading:
         if self._delayed:
             pauses.append(max(0.0, self._delayed[0][0] - now))
         return min(pauses)
+
+    def _try_again(self, now: float) -> None:
+        due = self._given_up.due(now)
+        if due:
+            self._consumer.forgive()
+        for read in due:
+            if self._planner.try_again(read):
+                log.info("%s, slot %d: trying again what is FAILED", read.table, read.slot)
+                self.retries.succeeded(read.state)
+            else:
+                self._given_up.forget(read.state)
 
     @property
     def pause_ms(self) -> int:
@@ -300,6 +317,7 @@ class Reading:
     def _fail(self, active: _Active, reason: str) -> None:
         read = active.read
         log.error("%s, slot %d: FAILED: %s", read.table, read.slot, reason)
+        self._given_up.failed(read, time.monotonic())
         self._drop(active)
         self._planner.fail(read, reason)
         self._out_of_trouble(read.table, read.state, worked=False)

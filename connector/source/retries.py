@@ -1,6 +1,7 @@
 """What is being tried again, how often and why: per group of streams, for `status` and metrics.
 
-In: failures and successes of reads. Out: how long to wait (doubling with jitter), and when to stop trying.
+In: failures and successes of reads. Out: how long to wait (doubling with jitter), when to give up, and when to look
+whether somebody has mended what was given up.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from dataclasses import dataclass
 
 from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
 from connector.source.settings import ReadingSettings
+from connector.topology import GroupState, Read
 
 # A table that is gone may be a schema change that this coordinator has not seen yet; one that stays gone is gone.
 MISSING_TABLE_ATTEMPTS = 30
 DENIED_ATTEMPTS = 5
 FATAL_ATTEMPTS = 3
+# A FAILED group waits for somebody to mend a topic, a registry, a table. Each attempt may cost all of them a
+# transaction.
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 
 
 @dataclass(slots=True)
@@ -65,3 +70,29 @@ class Retries:
         doubled = self._settings.retry_base_ms * (1 << min(attempts - 1, 30))
         pause = min(self._settings.retry_max_ms, doubled) / 1000
         return pause * (1 - self._random.random() * self._settings.retry_jitter_percent / 100)
+
+
+class GivenUp:
+    """FAILED groups of one worker, by the reads that failed, and when to try each again."""
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupState, tuple[float, float, Read]] = {}
+
+    def failed(self, read: Read, now: float) -> None:
+        """For the first time, or again: told before the planner is."""
+        known = None if read.state.failure is None else self._groups.get(read.state)
+        pause = FIRST_LOOK_SECONDS if known is None else min(LONGEST_LOOK_SECONDS, 2 * known[1])
+        self._groups[read.state] = (now + pause, pause, read)
+
+    def due(self, now: float) -> list[Read]:
+        """Each is told once, until it fails again. All of a table together: they mostly have the same cause, which the
+        first of them finds."""
+        tables = {read.table for at, _, read in self._groups.values() if at <= now}
+        due = [(state, pause, read) for state, (_, pause, read) in self._groups.items() if read.table in tables]
+        for state, pause, read in due:
+            self._groups[state] = (float("inf"), pause, read)
+        return [read for _, _, read in due]
+
+    def forget(self, state: GroupState) -> None:
+        """It is read again, or not ours any more."""
+        self._groups.pop(state, None)

@@ -38,6 +38,8 @@ DESCRIBE_SECONDS = 30.0
 GONE_ATTEMPTS = 5
 UNSUPPORTED_ATTEMPTS = 3
 GONE_SECONDS = 5.0
+# A table that is gone may be created again.
+FAILED_SECONDS = 60.0
 
 # So often the next node is asked at once: it may know what the first did not.
 OTHER_NODES = 3
@@ -141,6 +143,8 @@ class Watch:
         self._sampling = False
         self._describe_due = monotonic() + DESCRIBE_SECONDS
         self._missing: dict[TableName, tuple[int, float]] = {}
+        # FAILED since they are gone, and when to look for them.
+        self._lost: dict[TableName, float] = {}
 
     def start(self) -> None:
         """Begin to poll; all vnode tables share one answer."""
@@ -251,7 +255,7 @@ class Watch:
     # -- descriptions ----------------------------------------------------------------------------------------
 
     def _start_describing(self, table: TableName) -> None:
-        if table in self._describing or self._planner.tables[table].failure is not None:
+        if table in self._describing or self._rests(table):
             return
         self._describe_again.pop(table, None)
         self._describing.add(table)
@@ -271,6 +275,9 @@ class Watch:
             task.holds = DESCRIPTION.holds
             self._missing.pop(table, None)
             self._tables.found(found)
+            if self._lost.pop(table, None) is not None:
+                log.info("%s: it is there again", table)
+                self._planner.revive_table(table)
         else:
             task.failed(error or "no answer")
             pause = task.pause()
@@ -289,8 +296,15 @@ class Watch:
         attempts, since = self._missing.get(table, (0, self._monotonic()))
         self._missing[table] = (attempts + 1, since)
         if attempts + 1 >= GONE_ATTEMPTS and self._monotonic() - since >= GONE_SECONDS:
-            log.error("%s: FAILED: %s", table, error)
-            self._planner.fail_table(table, str(error))
+            if table not in self._lost:
+                log.error("%s: FAILED: %s", table, error)
+                self._planner.fail_table(table, str(error))
+            self._lost[table] = self._monotonic() + FAILED_SECONDS
+
+    def _rests(self, table: TableName) -> bool:
+        """It is FAILED: it is looked for now and then if it was gone, and not any more for other reasons."""
+        failed = self._planner.tables[table].failure is not None
+        return failed and self._lost.get(table, float("inf")) > self._monotonic()
 
     # -- clocks and nodes ------------------------------------------------------------------------------------
 

@@ -59,15 +59,18 @@ class GroupState:
 
     ``level`` is the position of all streams that are not in ``apart``. ``delivered`` keeps, per stream, the
     ms of the last delivered row where the committed mark does not cover it. ``recorded`` are the streams with
-    a position in the topic. Beyond the close: ``late`` are the streams of which more was delivered than what lies
+    a position in the topic. A group with a ``failure`` is not read, unless it is tried ``again``.
+
+    Beyond the close: ``late`` are the streams of which more was delivered than what lies
     before it, ``looked`` says that nothing more is expected, ``look_at`` when to look again and
     ``look_past`` how far beyond; ``heirs`` took over from the group, ``holds`` counts the looks that it has to stand
     still for.
     """
 
     __slots__ = (
-        "apart", "close", "delivered", "failure", "gates", "group", "heirs", "holds", "late", "level", "look_at",
-        "look_past", "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters", "watched",
+        "again", "apart", "close", "delivered", "failure", "gates", "group", "heirs", "holds", "late", "level",
+        "look_at", "look_past", "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters",
+        "watched",
     )  # fmt: skip
 
     def __init__(self, group: StreamGroup, slot: int, opened: int, opened_known: bool) -> None:
@@ -85,6 +88,7 @@ class GroupState:
         self.recorded: set[bytes] = set()
         self.reading: Read | None = None
         self.failure: str | None = None
+        self.again = False
         self.queued = False
         self.heirs: list[GroupState] = []
         self.holds = 0
@@ -100,6 +104,10 @@ class GroupState:
             return self.level
         lowest = min(position.read_to for position in self.apart.values())
         return lowest if len(self.apart) == len(self.group.streams) else min(lowest, self.level)
+
+    def worked(self) -> None:
+        """Something of it is committed, or it is somebody else's: what failed before is over."""
+        self.failure, self.again = None, False
 
     @property
     def drained(self) -> bool:

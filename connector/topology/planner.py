@@ -65,6 +65,10 @@ class Planner:
         """Nothing of the table is read any more."""
         self._plans[table].fail_table(reason)
 
+    def revive_table(self, table: TableName) -> None:
+        """It is read again, from where it stood."""
+        self._plans[table].revive()
+
     # -- slots -----------------------------------------------------------------------------------------------
 
     def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
@@ -170,6 +174,10 @@ class Planner:
 
     def fail(self, read: Read, reason: str) -> None:
         self._plans[read.table].fail(read, reason)
+
+    def try_again(self, read: Read) -> bool:
+        """The group of this read, which failed, may be mended: False where there is nothing to be tried."""
+        return self._plans[read.table].try_again(read.state)
 
     # -- transactions ----------------------------------------------------------------------------------------
 

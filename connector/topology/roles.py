@@ -43,6 +43,8 @@ class SetsPlan(Plan, Protocol):
 
     def fail_table(self, table: TableName, reason: str) -> None: ...
 
+    def revive_table(self, table: TableName) -> None: ...
+
 
 class ReadsPlan(Plan, Protocol):
     """For who reads."""
@@ -56,6 +58,8 @@ class ReadsPlan(Plan, Protocol):
     def interrupt(self, read: Read) -> None: ...
 
     def fail(self, read: Read, reason: str) -> None: ...
+
+    def try_again(self, read: Read) -> bool: ...
 
 
 class LooksPlan(Plan, Protocol):

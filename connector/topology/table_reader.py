@@ -56,7 +56,7 @@ class TableReader(TableState):
             self.orphans.pop(slot, None)
             for state in self.lineage.groups(slot):
                 state.reading = None
-                state.failure = None
+                state.worked()
                 state.delivered = {}
                 state.recorded = set()
                 state.late, state.looked, state.look_at, state.look_past = {}, False, 0, 0
@@ -202,16 +202,30 @@ class TableReader(TableState):
         looks.interrupt(self, read)
 
     def fail(self, read: Read, reason: str) -> None:
-        """The group is FAILED: nothing more of it is read; whoever waits for it goes on waiting and names the
-        reason."""
+        """The group is FAILED: nothing more of it is read, unless it is tried again; whoever waits for it goes on
+        waiting and names the reason."""
         if read.state.reading is read:
             read.state.reading = None
-            read.state.failure = reason
+            read.state.failure, read.state.again = reason, False
             looks.let_go(self, read)
 
+    def try_again(self, state: GroupState) -> bool:
+        """Plan reads of a FAILED group, which stays FAILED until one of them gets on. False: it is not FAILED here."""
+        here = state.slot in self.active and any(state is each for each in self.lineage.groups(state.slot))
+        if state.failure is None or not here:
+            return False
+        state.again = True
+        self.settle(state)
+        return True
+
     def fail_table(self, reason: str) -> None:
-        """All groups of the table are FAILED, as when its topic refuses records."""
+        """All groups of the table are FAILED, as when it is gone."""
         self.failure = reason
+
+    def revive(self) -> None:
+        """It is there again."""
+        self.failure = None
+        self._sort_anew()
 
     def _progressed(self, state: GroupState) -> None:
         if state.waiters:
@@ -241,6 +255,9 @@ class TableReader(TableState):
     def committed(self) -> None:
         """The staged commit is known to have happened."""
         staged, self._staged = self._staged, None
+        for state in self._undo:
+            if state.again:
+                state.worked()
         self._undo, self._undo_later = self._undo_later, {}
         if staged is None:
             return

@@ -156,7 +156,8 @@ class TableState:
         return itertools.chain.from_iterable(self.lineage.by_slot.values())
 
     def _ready(self, state: GroupState) -> bool:
-        return state.reading is None and not state.holds and state.failure is None and self.readable(state.slot)
+        stopped = state.failure is not None and not state.again
+        return state.reading is None and not state.holds and not stopped and self.readable(state.slot)
 
     def settle(self, state: GroupState) -> None:
         """Put a group where it belongs: into the queue, or behind the group that it waits for, or nowhere."""

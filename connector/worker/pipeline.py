@@ -62,6 +62,7 @@ class Pipeline:
         #: Those that take no records at the moment, and why.
         self.suspended_topics: dict[str, str] = {}
         self.poison: dict[tuple[bytes, bytes], str] = {}
+        self._exceeded: set[str] = set()
         # Bytes that a record of a topic that is known to be there may have.
         self._limits: dict[str, int] = {}
         self.records: Counter[str] = Counter()
@@ -139,6 +140,7 @@ class Pipeline:
             limit = self._limits.get(record.topic)
             if size > (self._limit(record.topic) if limit is None else limit):
                 # Found out before it is sent: the broker would refuse it together with its neighbours.
+                self._exceeded.add(record.topic)
                 raise PoisonRow(
                     f"a record of {size} bytes is larger than topic {record.topic} takes "
                     f"(max.message.bytes is {self._topics[record.topic].max_message_bytes})"
@@ -154,6 +156,13 @@ class Pipeline:
         facts = self._topics.get(topic)
         self._limits[topic] = sys.maxsize if facts is None else facts.max_message_bytes - RECORD_OVERHEAD
         return self._limits[topic]
+
+    def forgive(self) -> set[str]:
+        """Somebody may have mended what records were refused for. What was not, is refused again. Topics whose limit a
+        record exceeded since the last time: they may take larger ones now."""
+        self.poison.clear()
+        exceeded, self._exceeded = self._exceeded, set()
+        return exceeded
 
     def suspend_topic(self, topic: str, why: str) -> None:
         """Nothing can be sent to ``topic`` for now: its records wait, others go on."""

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from connector.delivery import TopicFacts
@@ -101,6 +101,12 @@ class TopicTroubles:
         log.warning("topic %s: %s; its records wait, other topics' go on", topic, why)
         self._pipeline.suspend_topic(topic, why)
         return known
+
+    def look_again(self, topics: Iterable[str]) -> None:
+        """Find out what they are now before anything is sent to them."""
+        for topic in topics:
+            self._pipeline.suspend_topic(topic, "its settings are looked at")
+            self._troubles.setdefault(topic, _Trouble(None)).due = time.monotonic()
 
     def tick(self) -> None:
         """Look at what is due."""

@@ -126,6 +126,10 @@ class Transactions:
 
     # -- filling ---------------------------------------------------------------------------------------------
 
+    def forgive(self) -> None:
+        """What records were refused for may be mended."""
+        self._topics.look_again(self._pipeline.forgive())
+
     def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
         """`Reading` has complete batches: a transaction is cut in front of one, never inside."""
         if self.delivery.should_commit:

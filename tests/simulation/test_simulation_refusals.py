@@ -151,6 +151,23 @@ def test_a_topic_whose_limit_is_lowered_refuses_large_records_only() -> None:
         until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
         assert "max.message.bytes is 100" in words(on, bad)
         assert not invariants.breaches(on) and not on.ends
+        aborts = said_aborts(on)
+        on.scheduler.run(on.scheduler.now + 1800)
+        assert state(on, bad) == "FAILED", "while it is tried again, too"
+        assert said_aborts(on) - aborts <= 12, "tried again rarely, all groups together"
+        topic_of(on, bad).config["max.message.bytes"] = "2000000"
+        until(on, lambda: not invariants.missing(on) and not on.troubles(), 1000)
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_table_that_is_gone_is_read_again_when_it_is_there() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        bad.gone = (on.cluster.now_ms, on.cluster.now_ms + 120_000)
+        until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
+        assert "does not exist" in words(on, bad) and state(on, good) == "RUNNING"
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not on.ends
 
 
 def test_a_dead_letter_fits_its_topic() -> None:
