@@ -1,7 +1,8 @@
 """Reading logs: paged queries over one group of streams each, within the limits.
 
-In: `ReadRequest`s of the owner thread. Out: through ``sink``, which the driver's threads call: `PageRead` for each page
-in order, or `ReadFailed`. Up to two pages wait unprocessed per read; the next is asked for when one is `consumed`.
+In: `ReadRequest`s and `SweepRequest`s of the owner thread. Out: through ``sink``, which the driver's threads call:
+`PageRead` for each page in order, or `ReadFailed`. Up to two pages wait unprocessed per read; the next is asked for
+when one is `consumed`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from connector.source.pages import RawPage
 from connector.source.routing import aim, release
 from connector.source.settings import ReadingSettings
 from connector.timeuuid import lowest_uuid
-from connector.topology import token_of
+from connector.topology import Sweep, token_of
 
 PAGES_AHEAD = 2
 
@@ -67,10 +68,36 @@ class ReadRequest:
     after: bytes | None = None
     urgency: int = 0
 
+    @property
+    def place(self) -> Hashable:
+        """Requests of one place go to the same nodes."""
+        return self.streams[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweepRequest:
+    """The first row from ``lower_ms`` and before ``upper_ms`` of every stream from one token to another, both
+    included; of rows only their stream and time."""
+
+    group: Sweep
+    table: LogTable
+    first: int
+    last: int
+    lower_ms: int
+    upper_ms: int
+    urgency: int = 0
+
+    @property
+    def place(self) -> Hashable:
+        return self.table, self.first
+
+
+Request = ReadRequest | SweepRequest
+
 
 @dataclass(frozen=True, slots=True)
 class PageRead:
-    request: ReadRequest
+    request: Request
     page: RawPage
     number: int
     last: bool
@@ -78,7 +105,7 @@ class PageRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadFailed:
-    request: ReadRequest
+    request: Request
     error: SourceError
     pages: int
 
@@ -90,7 +117,7 @@ ReadEvent = PageRead | ReadFailed
 class _Running:
     """One read under way; shared between the owner and the driver's threads under ``lock``."""
 
-    request: ReadRequest
+    request: Request
     statement: Any
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: bytes | None = None
@@ -117,15 +144,15 @@ class LogReader:
         self._clock = clock
         self._bucket = TokenBucket(settings.max_queries_per_second, clock())
         self._for_looks = TokenBucket(settings.max_queries_per_second * LOOKS_SHARE, clock())
-        self._waiting: list[tuple[int, int, ReadRequest]] = []
-        self._running: dict[ReadRequest, _Running] = {}
+        self._waiting: list[tuple[int, int, Request]] = []
+        self._running: dict[Request, _Running] = {}
         self._order = itertools.count()
         self._bytes_per_page = 1.0
         self._ahead_lock = threading.Lock()
-        self._elsewhere: dict[bytes, float] = {}
+        self._elsewhere: dict[Hashable, float] = {}
         self.bytes_ahead = 0
 
-    def submit(self, request: ReadRequest) -> None:
+    def submit(self, request: Request) -> None:
         heapq.heappush(self._waiting, (request.urgency, next(self._order), request))
 
     def pump(self) -> float | None:
@@ -199,9 +226,9 @@ class LogReader:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _start(self, request: ReadRequest) -> None:
+    def _start(self, request: Request) -> None:
         try:
-            statement = self._statement(request)
+            statement = self._statement(request) if isinstance(request, ReadRequest) else self._sweep(request)
         except Exception as error:
             self._sink(ReadFailed(request, translated(error, f"preparing a read of {request.table.cql}"), 0))
             return
@@ -221,11 +248,21 @@ class LogReader:
         streams = list(request.streams) if several else request.streams[0]
         start = _uuid(request.after or lowest_uuid(request.lower_ms))
         statement = self._connection.statement(query, [streams, start, _uuid(lowest_uuid(request.upper_ms))])
-        if self._elsewhere and self._clock() < self._elsewhere.get(request.streams[0], 0.0):
+        if self._elsewhere and self._clock() < self._elsewhere.get(request.place, 0.0):
             return statement
-        self._elsewhere.pop(request.streams[0], None)
+        self._elsewhere.pop(request.place, None)
         # The streams of a group lie together.
         return aim(statement, token_of(request.streams[0]), request.table.keyspace, request.table.name)
+
+    def _sweep(self, request: SweepRequest) -> Any:
+        # ScyllaDB cuts the time out of each partition before it looks at a row: nothing is filtered one by one.
+        query = (
+            f'SELECT "cdc$stream_id", "cdc$time" FROM {request.table.cql} '
+            'WHERE token("cdc$stream_id") >= ? AND token("cdc$stream_id") <= ? '
+            'AND "cdc$time" >= ? AND "cdc$time" < ? PER PARTITION LIMIT 1 ALLOW FILTERING BYPASS CACHE'
+        )
+        lower, upper = (_uuid(lowest_uuid(ms)) for ms in (request.lower_ms, request.upper_ms))
+        return self._connection.statement(query, [request.first, request.last, lower, upper])
 
     def _ask(self, running: _Running) -> None:
         self._connection.page_async(
@@ -261,7 +298,7 @@ class LogReader:
             running.retried = True
             running.ended = not again
             pages = running.number
-        self._elsewhere[running.request.streams[0]] = self._clock() + ELSEWHERE_SECONDS
+        self._elsewhere[running.request.place] = self._clock() + ELSEWHERE_SECONDS
         if again:
             release(running.statement)
             # A page in the middle is asked for once more with its own paging state; if that fails too, the owner

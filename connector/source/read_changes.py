@@ -18,6 +18,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -108,6 +109,9 @@ class ChangeReader:
         now = self._connection.clock.now_ms()
         if self._until_ms is None and not self._follow:
             self._until_ms = now
+        if self._until_ms is not None:
+            # A reader that ends asks every group how far it is, and does not wait for the next sweep.
+            self._settings = replace(self._settings, sweeps=False)
         self._planner = Planner(
             self._names,
             slots=SLOTS,

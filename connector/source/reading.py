@@ -19,9 +19,10 @@ from connector.errors import CdcError, PoisonRow, RetriableSourceError, SourceEr
 from connector.source.background import Background, Purpose
 from connector.source.connection import Connection
 from connector.source.failures import ReadTimedOut
-from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest
+from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest, SweepRequest
 from connector.source.retries import GivenUp, Retries
 from connector.source.settings import ReadingSettings
+from connector.source.sweeping import Sweeping
 from connector.source.tables import Tables
 from connector.source.windows import WindowWidth
 from connector.table_name import TableName
@@ -116,6 +117,7 @@ class Reading:
         self._consumer = consumer
         self._tables = tables
         self.log = LogReader(connection, settings, sink)
+        self.sweeping = Sweeping(planner, self.log, settings, tables)
         self.retries = Retries(settings)
         self.counters = ReadingCounters()
         self._voids = planner.voids
@@ -142,6 +144,8 @@ class Reading:
             read = heapq.heappop(self._delayed)[2]
             if self._planner.is_current(read):
                 self._begin(read, now)
+        # Sweeps first: what they take in is not read.
+        self.sweeping.pump(now_ms)
         room = self._settings.max_in_flight - self.log.in_flight - self.log.waiting
         if room > 0:
             for read in self._planner.plan(now_ms, room, self.pause_ms):
@@ -173,12 +177,10 @@ class Reading:
 
     @property
     def _groups(self) -> int:
-        """Those that are read over and over, counted every so often; closed ones stay for a while, to be looked at."""
+        """Those that are read over and over, counted every so often; not the silent ones, nor those that have ended."""
         now = time.monotonic()
         if not self._counted[0] <= now < self._counted[0] + COUNTING_SECONDS:
-            plans = self._planner.tables.values()
-            states = (state for plan in plans for slot in plan.active for state in plan.lineage.groups(slot))
-            self._counted = (now, sum(not state.drained for state in states))
+            self._counted = (now, sum(plan.awake for plan in self._planner.tables.values()))
         return self._counted[1]
 
     def _begin(self, read: Read, now: float) -> None:
@@ -219,6 +221,12 @@ class Reading:
 
     def handle(self, event: ReadEvent) -> None:
         """Take in what the log reader says. Exceptions of the consumer go through; take back what was produced."""
+        if isinstance(event.request, SweepRequest):
+            try:
+                self.sweeping.handle(event, self.pause_ms)
+            finally:
+                self.log.consumed(event)
+            return
         active = self._active.get(cast(Read, event.request.group))
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
@@ -344,6 +352,7 @@ class Reading:
         if self._voids == self._planner.voids:
             return
         self._voids = self._planner.voids
+        self.sweeping.forget_void()
         for active in list(self._active.values()):
             if not self._planner.is_current(active.read):
                 self._drop(active)

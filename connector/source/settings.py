@@ -34,6 +34,7 @@ class ReadingSettings:
     ``grace_ms``: so long after its end a closed stream is looked at once more, and again after four times as long, for
     changes of nodes that learnt of it late (None: as long as the confidence window, at least 10 s).
     ``minimal_wait_ms``: least pause between two reads of one group.
+    ``sweeps``: silent groups share a query.
     ``in_query``: read a group of streams with one IN query (True), stream by stream (False), or decide by the group's
     size (None).
     """
@@ -44,6 +45,7 @@ class ReadingSettings:
     minimal_wait_ms: int = 0
     max_queries_per_second: float = 500.0
     max_in_flight: int = 64
+    sweeps: bool = True
     in_query: bool | None = None
     retry_base_ms: int = 50
     retry_max_ms: int = 30_000

@@ -26,6 +26,11 @@ A worker's life with it::
         planner.interrupt(read)                       # … or broke off: it is planned again from where it stood
         planner.fail(read, reason)                    # … or can never go on
 
+    for sweep in planner.sweeps(now, every_ms):       # instead of many such reads: arcs of the ring, lower, upper
+        …query the first row of each stream in the arcs with lower <= time < upper…
+        planner.swept(sweep, {stream: ms})            # the paged queries have ended; who has rows is read next
+        planner.unswept(sweep)                        # … or broke off: all of them are read
+
     commit = planner.commit_entries(now, move_marks)  # produce commit.entries in order, name commit.slots
     planner.committed()                               # or aborted(), after a *confirmed* abort
     planner.forget()                                  # unknown outcome, fenced: restore the returned slots again
@@ -34,7 +39,7 @@ A worker's life with it::
 
 from __future__ import annotations
 
-from connector.topology.groups import GroupState, Read
+from connector.topology.groups import GroupState, Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held, beyond
 from connector.topology.offsets import (
@@ -96,6 +101,7 @@ __all__ = [
     "SlotsPlan",
     "StreamId",
     "StreamSet",
+    "Sweep",
     "TableState",
     "Tenure",
     "Unrecorded",

@@ -12,11 +12,12 @@ nothing again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from connector.offsets_entry import OffsetsEntry
 from connector.topology import claims, looks
-from connector.topology.groups import GroupState
+from connector.topology.groups import GroupState, Silence
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.offsets import Mark, MarkKey, PositionKey, mark_entry, position_entry
 from connector.topology.table_state import Staged, TableState
@@ -95,7 +96,7 @@ def settle(plan: TableState, staged: Staged) -> None:
             continue
         ledger.mark = mark
         if slot not in staged.claimed:
-            for state in plan.lineage.groups(slot):
+            for state in plan.awake_in(slot):
                 if state.delivered:
                     state.delivered = {s: ms for s, ms in state.delivered.items() if ms >= mark.read_to}
 
@@ -123,11 +124,17 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
     old = ledger.mark
     assert old is not None and plan.newest is not None
     staged_before = len(staged.positions)
-    states = plan.lineage.groups(slot)
+    states = plan.awake_in(slot)
     # `stream_set` never goes down, or streams of the sets above it would start at their opening again, rows
     # delivered or not; `readable` has made sure that we know all of them.
     rechecked = looks.rechecked(plan, slot, old.rechecked)
-    moved = Mark(_next_mark(plan, states, old), plan.newest.timestamp, old.start, plan.book.owner, rechecked)
+    moved = Mark(
+        _not_past(plan.silences.get(slot), _next_mark(plan, states, old), old),
+        plan.newest.timestamp,
+        old.start,
+        plan.book.owner,
+        rechecked,
+    )
     alone = Ledger()
     alone.mark = moved
     for state in states:
@@ -173,7 +180,14 @@ def _stage_under(plan: TableState, state: GroupState, alone: Ledger, ledger: Led
             staged.positions.append((state.slot, state, stream, None))
 
 
-def _next_mark(plan: TableState, states: list[GroupState], old: Mark) -> int:
+def _not_past(silence: Silence | None, read_to: int, old: Mark) -> int:
+    """Silent groups have no positions: the mark is theirs."""
+    if silence is None or not silence.groups:
+        return read_to
+    return max(old.read_to, min(read_to, silence.level))
+
+
+def _next_mark(plan: TableState, states: Sequence[GroupState], old: Mark) -> int:
     """How far the mark of a slot may move: as far as its slowest stream, but for a few that are far behind.
 
     Those get positions instead, so that one group that is FAILED or waits does not make all others start from its

@@ -22,6 +22,34 @@ class Gate:
     before: tuple[GroupState, ...]
 
 
+class Silence:
+    """The groups of one slot in which nothing happens: all stand at ``level``, and a sweep moves them together.
+    ``groups`` counts them."""
+
+    __slots__ = ("groups", "level")
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+        self.groups = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """One permission to look for rows in all silent groups of ``slots``, and in those that may fall silent, at once.
+
+    Of each stream with a token in ``arcs`` (both ends included), the first row from ``lower`` up to ``upper``,
+    exclusive, is wanted. What it says of the time before ``limit`` is final; from there on rows may still become
+    visible, and one that is there already says only when its group is worth reading.
+    """
+
+    table: TableName
+    slots: frozenset[int]
+    arcs: tuple[tuple[int, int], ...]
+    lower: int
+    limit: int
+    upper: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
     """One permission to read: ``streams`` from ``read_to`` (or, where ``after`` is given, behind it) up to
@@ -65,12 +93,16 @@ class GroupState:
     before it, ``looked`` says that nothing more is expected, ``look_at`` when to look again and
     ``look_past`` how far beyond; ``heirs`` took over from the group, ``holds`` counts the looks that it has to stand
     still for.
+
+    A group in ``silence`` stands where that does, whatever ``level`` says; whatever happens to it begins with `stir`.
+    While ``swept`` by a sweep it is not read. ``due``: before this ms a read of it would find nothing; ``news_to``: up
+    to here it has to be read before it may fall silent again.
     """
 
     __slots__ = (
-        "again", "apart", "close", "delivered", "failure", "gates", "group", "heirs", "holds", "late", "level",
-        "look_at", "look_past", "looked", "opened", "opened_known", "queued", "reading", "recorded", "slot", "waiters",
-        "watched",
+        "again", "apart", "close", "delivered", "due", "failure", "gates", "group", "heirs", "holds", "late", "level",
+        "look_at", "look_past", "looked", "news_to", "opened", "opened_known", "queued", "reading", "recorded",
+        "silence", "slot", "swept", "waiters", "watched",
     )  # fmt: skip
 
     def __init__(self, group: StreamGroup, slot: int, opened: int, opened_known: bool) -> None:
@@ -96,10 +128,16 @@ class GroupState:
         self.looked = False
         self.look_at = 0
         self.look_past = 0
+        self.silence: Silence | None = None
+        self.swept: Sweep | None = None
+        self.due = 0
+        self.news_to = 0
 
     @property
     def read_to(self) -> int:
         """Everything in the group before this ms is delivered."""
+        if self.silence is not None:
+            return self.silence.level
         if not self.apart:
             return self.level
         lowest = min(position.read_to for position in self.apart.values())
@@ -113,13 +151,35 @@ class GroupState:
     def drained(self) -> bool:
         return self.close is not None and self.read_to >= self.close
 
+    @property
+    def turn(self) -> int:
+        """Its place among those that are to be read."""
+        return max(self.read_to, self.due)
+
+    def hush(self, silence: Silence) -> None:
+        """Move with ``silence`` from here on; both stand at the same place."""
+        assert self.silence is None and not self.apart
+        self.silence = silence
+        silence.groups += 1
+
+    def stir(self) -> None:
+        """Stand alone again, where the silence stands."""
+        silence = self.silence
+        if silence is not None:
+            self.silence, self.level = None, silence.level
+            silence.groups -= 1
+
     def position(self, stream: bytes) -> Position:
-        return self.apart.get(stream) or Position(self.level)
+        return self.apart.get(stream) or Position(self.level if self.silence is None else self.silence.level)
 
     @property
     def reaches(self) -> int:
         """Nothing of the group at or after this ms is delivered."""
-        ends = [(self.level, None), *self.apart.values(), *self.late.values()]
+        ends = [
+            (self.level if self.silence is None else self.silence.level, None),
+            *self.apart.values(),
+            *self.late.values(),
+        ]
         return max(max(read_to, 0 if after is None else millis_of(after) + 1) for read_to, after in ends)
 
     def next_read(self, cap: int) -> tuple[tuple[bytes, ...], Position, int]:
@@ -173,6 +233,7 @@ class GroupState:
         self._rejoin()
 
     def close_at(self, close: int) -> None:
+        self.stir()
         self.close = close
         self.cap_at_close()
 
@@ -196,6 +257,8 @@ class GroupState:
 
     def place(self, level: int, positions: dict[bytes, Position]) -> None:
         """Put all streams to ``level``, but for those with positions of their own."""
+        self.stir()
+        self.due = self.news_to = 0
         self.level = level
         self.apart = {stream: at for stream, at in positions.items() if at != (level, None)}
         self._rejoin()

@@ -47,6 +47,7 @@ class Lineage:
         self.trimmed = False
         self.by_slot: dict[int, list[GroupState]] = {}
         self._open: dict[bytes, GroupState] = {}
+        self._closed: dict[int, dict[GroupState, None]] = {}
 
     def wanted(self, timestamps: Iterable[int], horizon: int | None) -> tuple[int, ...]:
         """The sets still to be fetched: all newer ones, at first from the one in force at the ``horizon``
@@ -98,7 +99,9 @@ class Lineage:
         change = transition(self.newest, new)
         before = dict(self._open)
         for group in change.closed:
-            self._open.pop(group.streams[0]).close_at(new.timestamp)
+            state = self._open.pop(group.streams[0])
+            state.close_at(new.timestamp)
+            self._closed.setdefault(state.slot, {})[state] = None
         added = [self._add(group, new.timestamp, opened_known=True) for group in change.opened]
         for group, sources in change.waits:
             waited_for = tuple(before[source.streams[0]] for source in sources)
@@ -117,8 +120,10 @@ class Lineage:
         return state
 
     def _shut(self, state: GroupState, gate: Gate) -> None:
+        state.stir()
         state.gates.append(gate)
         for source in gate.before:
+            source.stir()
             # Whoever waits in another slot may wait in another worker, which sees only what is committed.
             if source.slot != state.slot and gate.at not in source.watched:
                 source.watched.append(gate.at)
@@ -126,18 +131,21 @@ class Lineage:
     def groups(self, slot: int) -> list[GroupState]:
         return self.by_slot.get(slot, [])
 
+    def closed(self, slot: int) -> list[GroupState]:
+        """Those that have ended: few, but for some time after a change of all streams."""
+        return list(self._closed.get(slot, ()))
+
     def forget(self, done: Callable[[GroupState], bool]) -> list[StreamGroup]:
         """Drop the closed groups that are ``done``. Gates that name one keep it alive until they have
         opened."""
         forgotten: list[StreamGroup] = []
-        for slot, states in self.by_slot.items():
-            kept = [state for state in states if state.close is None or not done(state)]
-            if len(kept) < len(states):
-                left = set(map(id, kept))
-                for state in states:
-                    if id(state) not in left:
-                        # Gates may still ask it, also after its slot has become ours.
-                        state.read_ended(state.group.streams, state.close or state.opened)
-                        forgotten.append(state.group)
-                self.by_slot[slot] = kept
+        for slot, closed in self._closed.items():
+            gone = {state for state in closed if done(state)}
+            if gone:
+                for state in gone:
+                    # Gates may still ask it, also after its slot has become ours.
+                    state.read_ended(state.group.streams, state.close or state.opened)
+                forgotten += [state.group for state in closed if state in gone]
+                self._closed[slot] = {state: None for state in closed if state not in gone}
+                self.by_slot[slot] = [state for state in self.by_slot[slot] if state not in gone]
         return forgotten

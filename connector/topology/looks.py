@@ -111,7 +111,7 @@ def let_go(plan: TableState, read: Read) -> None:
 def end(plan: TableState) -> None:
     """Looks are begun anew after what may have changed who the heirs are, or whose."""
     for slot in plan.active:
-        for state in plan.lineage.groups(slot):
+        for state in plan.lineage.closed(slot):
             if state.reading is not None and state.reading.late:
                 interrupt(plan, state.reading)
 
@@ -136,7 +136,7 @@ def due(plan: TableState, now: int) -> Iterator[tuple[GroupState, int]]:
     for slot in sorted(plan.active):
         if not plan.readable(slot):
             continue
-        for state in plan.lineage.groups(slot):
+        for state in plan.lineage.closed(slot):
             if state.close is None or state.looked or state.reading is not None or state.failure is not None:
                 continue
             enough = state.close + max(plan.grace_ms, state.look_past)
@@ -171,6 +171,7 @@ def hold(plan: TableState, read: Read, now: int) -> Held | None:
     if elsewhere and (plan.polled_at is None or not 0 <= now - plan.polled_at <= plan.confidence_ms // 2):
         return None
     for heir in heirs:
+        plan.wake(heir)
         if heir.reading is not None:
             interrupt(plan, heir.reading)
         heir.holds += 1
@@ -188,7 +189,7 @@ def hold(plan: TableState, read: Read, now: int) -> Held | None:
 def rechecked(plan: TableState, slot: int, before: int) -> int:
     """Ends at or before this ms need no further look in the slot."""
     assert plan.newest is not None
-    owed = [state.close for state in plan.lineage.groups(slot) if state.close is not None and not state.looked]
+    owed = [state.close for state in plan.lineage.closed(slot) if state.close is not None and not state.looked]
     return max(before, min(owed) - 1 if owed else plan.newest.timestamp)
 
 

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
-from connector.topology import claims, looks
+from connector.topology import claims, looks, sweeps
 from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
-from connector.topology.groups import Read
+from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.sets import StreamGroup
@@ -25,6 +25,9 @@ from connector.topology.waiting import Waiting, waiting_in
 
 # Reads that one table may get before it is another one's turn.
 PORTION = 8
+
+# When a table in which nothing could be swept is tried again.
+NEXT_SWEEP_MS = 1_000
 
 
 class Planner:
@@ -137,6 +140,38 @@ class Planner:
             if portion and oldest is not None:
                 heapq.heappush(waiting, (oldest, turn + len(plans), plan))
         return reads
+
+    def sweeps(self, now: int, every_ms: int, but: Collection[TableName] = ()) -> list[Sweep]:
+        """Those that are due, of each table one every ``every_ms``; each stands until `swept` or `unswept`. In the
+        tables ``but``, and for who asks for none, no group is silent."""
+        begun: list[Sweep] = []
+        for number, plan in enumerate(self._plans.values()):
+            # A clock that steps back must not put them off.
+            if plan.sweep is not None or now < plan.sweep_due <= now + every_ms:
+                continue
+            first = plan.sweep_due == 0
+            if plan.table in but:
+                sweeps.wake_all(plan)
+            sweep = None if plan.table in but else sweeps.begin(plan, now)
+            if sweep is None:
+                plan.sweep_due = now + min(every_ms, NEXT_SWEEP_MS)
+                continue
+            begun.append(sweep)
+            # The first ones come together; from then on tables take turns.
+            plan.sweep_due = now + (every_ms * (number + 1) // len(self._plans) if first else every_ms)
+        return begun
+
+    def is_sweeping(self, sweep: Sweep) -> bool:
+        """The sweep still stands."""
+        return self._plans[sweep.table].sweep is sweep
+
+    def swept(self, sweep: Sweep, found: Mapping[bytes, int], narrowest: int = 1) -> bool:
+        """The whole sweep was read; ``found`` is the ms of the first row of each stream that has one."""
+        return sweeps.finish(self._plans[sweep.table], sweep, found, narrowest)
+
+    def unswept(self, sweep: Sweep) -> None:
+        """The sweep did not get through: its groups are read one by one."""
+        sweeps.give_up(self._plans[sweep.table], sweep)
 
     def looks(self, now: int, count: int) -> list[Read]:
         """Up to ``count`` reads beyond the ends of closed streams; each stands until `finish_look`, `interrupt` or

@@ -13,7 +13,7 @@ from typing import Protocol
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.topology.commits import Commit
-from connector.topology.groups import Read
+from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.table_state import TableState
@@ -60,6 +60,14 @@ class ReadsPlan(Plan, Protocol):
     def fail(self, read: Read, reason: str) -> None: ...
 
     def try_again(self, read: Read) -> bool: ...
+
+    def sweeps(self, now: int, every_ms: int, but: Collection[TableName] = ()) -> list[Sweep]: ...
+
+    def is_sweeping(self, sweep: Sweep) -> bool: ...
+
+    def swept(self, sweep: Sweep, found: Mapping[bytes, int], narrowest: int = 1) -> bool: ...
+
+    def unswept(self, sweep: Sweep) -> None: ...
 
 
 class LooksPlan(Plan, Protocol):

@@ -11,9 +11,10 @@ from connector.topology.table_state import TableState
 def visible_to(plan: TableState) -> int | None:
     """Everything before this ms in the claimed slots can be read in Kafka; None: nothing is being read."""
     states = [*_undrained(plan), *(state for state in plan.fresh if state.drained)]
-    return min(map(plan.visible_to, states), default=None)
+    levels = (silence.level for silence in plan.silences.values() if silence.groups)
+    return min([*map(plan.visible_to, states), *levels], default=None)
 
 
 def _undrained(plan: TableState) -> Iterator[GroupState]:
     for slot in sorted(plan.active):
-        yield from (state for state in plan.lineage.groups(slot) if not state.drained)
+        yield from (state for state in plan.awake_in(slot) if not state.drained)

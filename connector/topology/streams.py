@@ -7,10 +7,15 @@ rows carry.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 MIN_TOKEN = -(1 << 63)
 MAX_TOKEN = (1 << 63) - 1
+RING = ((MIN_TOKEN, MAX_TOKEN),)
+# Who has tokens all around the ring but for gaps smaller than this has the ring.
+SMALL_GAP = 1 << 61
 _WORDS = struct.Struct(">qQ")
 _VERSION = 1
 
@@ -20,6 +25,22 @@ def token_of(stream: bytes) -> int:
     if len(stream) != 16:
         raise ValueError(f"a stream id has 16 bytes, this one {len(stream)}: 0x{stream.hex()}")
     return int.from_bytes(stream[:8], "big", signed=True)
+
+
+def arcs_of(tokens: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """The shortest arc of the ring with all of the ``tokens``, both ends included: in one piece or, across the ring's
+    end, in two."""
+    ordered = sorted(tokens)
+    if not ordered:
+        return ()
+    gaps = [(after - before, before, after) for before, after in pairwise(ordered)]
+    widest, before, after = max(gaps, default=(0, 0, 0))
+    across = ordered[0] - MIN_TOKEN + MAX_TOKEN - ordered[-1] + 1
+    if max(widest, across) < SMALL_GAP:
+        return RING
+    if across >= widest:
+        return ((ordered[0], ordered[-1]),)
+    return ((MIN_TOKEN, before), (after, MAX_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)

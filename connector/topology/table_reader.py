@@ -53,6 +53,7 @@ class TableReader(TableState):
         looks.end(self)
         for slot in slots:
             self.active.discard(slot)
+            self.silences.pop(slot, None)
             self.orphans.pop(slot, None)
             for state in self.lineage.groups(slot):
                 state.reading = None
@@ -60,6 +61,7 @@ class TableReader(TableState):
                 state.delivered = {}
                 state.recorded = set()
                 state.late, state.looked, state.look_at, state.look_past = {}, False, 0, 0
+                state.stir()
                 self._undo.pop(state, None)
                 self.fresh.pop(state, None)
         self._sort_anew()
@@ -121,7 +123,7 @@ class TableReader(TableState):
             at, _, state = heapq.heappop(self._heap)
             state.queued = False
             cap = self._cap(state, limit)
-            if state.read_to != at or not self._ready(state) or at >= cap:
+            if state.turn != at or not self._ready(state) or state.read_to >= cap:
                 self.settle(state)
                 continue
             streams, start, upto = state.next_read(cap)
@@ -150,14 +152,20 @@ class TableReader(TableState):
         self._heap.clear()
         self._parked.clear()
         self.announced.clear()
+        # A sweep was begun for other groups, or other slots.
+        self.sweep, self.sweep_due, self._arcs = None, 0, None
+        self._awake = {
+            slot: {state: None for state in self.lineage.groups(slot) if state.silence is None} for slot in self.active
+        }
         for state in self.states():
             state.queued = False
+            state.swept = None
             state.waiters = []
             for gate in state.gates:
                 for source in gate.before:
                     source.waiters = []
         for slot in self.active:
-            for state in self.lineage.groups(slot):
+            for state in self.awake_in(slot):
                 self.settle(state)
                 self._announce(state)
 
@@ -189,7 +197,10 @@ class TableReader(TableState):
         state = read.state
         if state.reading is not read:
             return False
-        self.touch(state)
+        # What is known to be silent stays known after an abort, where nothing was produced and nobody had to be waited
+        # for: whoever waits for this group takes its place for that of all who came before it.
+        if state.gates or state.again or state in self._undo or state in self._undo_later:
+            self.touch(state)
         state.reading = None
         state.read_ended(read.streams, read.limit if read_to is None else min(read_to, read.limit))
         state.cap_at_close()
@@ -286,7 +297,13 @@ class TableReader(TableState):
     def _prune(self) -> None:
         """Forget groups that are closed, drained by what is committed, and covered by their slot's mark
         alone."""
-        self._finished += self.lineage.forget(self._is_done)
+        self._finished += self.lineage.forget(self._forgets)
+
+    def _forgets(self, state: GroupState) -> bool:
+        if not self._is_done(state):
+            return False
+        self._awake.get(state.slot, {}).pop(state, None)
+        return True
 
     def _is_done(self, state: GroupState) -> bool:
         if state.close is None or not self.committed_to(state, state.close):

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from connector.table_name import TableName
 from connector.topology.book import SlotBook
 from connector.topology.gates import blocking
-from connector.topology.groups import Gate, GroupState, Read, Saved
+from connector.topology.groups import Gate, GroupState, Read, Saved, Silence, Sweep
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.lineage import Lineage
 from connector.topology.offsets import Mark, Position
 from connector.topology.sets import StreamGroup, StreamSet
 from connector.topology.slots import home_slot
+from connector.topology.streams import RING, arcs_of, token_of
 
 # The least time between the end of a stream and the look beyond it, and between two looks: gossip of a new stream set
 # takes seconds where a node is busy, and clocks are off by less.
@@ -74,6 +75,11 @@ class TableState:
         self.grace_ms = max(confidence_ms, LEAST_GRACE_MS) if grace_ms is None else grace_ms
         self.holding: dict[Read, list[GroupState]] = {}
         self.look_at = 0
+        self.silences: dict[int, Silence] = {}
+        self.sweep: Sweep | None = None
+        self.sweep_due = 0
+        self._awake: dict[int, dict[GroupState, None]] = {}
+        self._arcs: tuple[tuple[int, int], ...] | None = None
 
     @property
     def newest(self) -> StreamSet | None:
@@ -81,6 +87,8 @@ class TableState:
 
     def claimable(self) -> list[int]:
         """Slots that were restored and in which this table is not claimed yet."""
+        if len(self.active) == len(self.book.own):
+            return []
         return [slot for slot in sorted(self.book.own) if slot not in self.active]
 
     def own_ledger(self, slot: int) -> Ledger | None:
@@ -155,9 +163,49 @@ class TableState:
     def states(self) -> Iterator[GroupState]:
         return itertools.chain.from_iterable(self.lineage.by_slot.values())
 
+    def awake_in(self, slot: int) -> tuple[GroupState, ...]:
+        """The groups of one of our slots, but for the silent ones, about which there is nothing to say."""
+        return tuple(self._awake.get(slot, ()))
+
+    @property
+    def awake(self) -> int:
+        """How many groups are read one by one."""
+        return sum(map(len, self._awake.values())) - sum(len(self.lineage.closed(slot)) for slot in self._awake)
+
+    def wake(self, state: GroupState) -> bool:
+        """From here on the group is read by itself, once it is settled; whether it was not before."""
+        if state.silence is None and state.swept is None:
+            return False
+        state.swept = None
+        if state.silence is not None:
+            state.stir()
+            self._awake[state.slot][state] = None
+        return True
+
+    def hush(self, state: GroupState, silence: Silence) -> None:
+        """The group moves with the others of its slot in which nothing happens."""
+        state.hush(silence)
+        del self._awake[state.slot][state]
+
+    def is_uncommitted(self, state: GroupState) -> bool:
+        """An abort would take something of it back, or a commit has something to say of it."""
+        return state in self._undo or state in self._undo_later or state in self.fresh or state in self.announced
+
+    def arcs(self) -> tuple[tuple[int, int], ...]:
+        """Where on the ring the streams of our slots are, see `sweeps.arcs_of`."""
+        if self._arcs is None:
+            elsewhere = any(states for slot, states in self.lineage.by_slot.items() if slot not in self.active)
+            groups = (state.group for slot in self.active for state in self.lineage.groups(slot))
+            self._arcs = (
+                arcs_of(token_of(stream) for group in groups for stream in group.streams) if elsewhere else RING
+            )
+        return self._arcs
+
     def _ready(self, state: GroupState) -> bool:
+        if state.reading is not None or state.silence is not None or state.swept is not None or state.holds:
+            return False
         stopped = state.failure is not None and not state.again
-        return state.reading is None and not state.holds and not stopped and self.readable(state.slot)
+        return not stopped and self.readable(state.slot)
 
     def settle(self, state: GroupState) -> None:
         """Put a group where it belongs: into the queue, or behind the group that it waits for, or nowhere."""
@@ -167,11 +215,13 @@ class TableState:
         if shut is not None and state.read_to >= shut[0].at:
             witness = shut[1]
             witness.waiters.append(state)
+            if self.wake(witness):
+                self.settle(witness)
             if witness.slot not in self.active:
                 self._parked.setdefault(witness.slot, set()).add(witness)
             return
         state.queued = True
-        heapq.heappush(self._heap, (state.read_to, next(self._numbers), state))
+        heapq.heappush(self._heap, (state.turn, next(self._numbers), state))
 
     def passed(self, state: GroupState) -> int | None:
         """The newest change that others wait for and that the group has passed."""

@@ -73,7 +73,7 @@ def waiting_in(plan: TableState, now: int) -> Iterator[Waiting]:
 
 
 def _waiting_groups(plan: TableState, slot: int) -> Iterator[Waiting]:
-    for state in plan.lineage.groups(slot):
+    for state in plan.awake_in(slot):
         if state.failure is not None:
             yield Waiting(
                 plan.table,

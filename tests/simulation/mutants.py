@@ -358,7 +358,7 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 46),
+        world(ALTERS, 0),
     ),
     Mutant(
         "starting over forgets positions",

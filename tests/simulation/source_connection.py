@@ -22,12 +22,18 @@ from connector.source import Connection, ServerClock
 from connector.source.failures import ReadTimedOut
 from connector.source.pages import RawPage
 from connector.timeuuid import time_key
+from connector.topology import token_of
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
 from tests.simulation.source_world import Row, Table, World
 
 _LOG = re.compile(
     r'SELECT (?P<what>.+) FROM (?P<keyspace>\w+)\.(?P<table>\w+)_scylla_cdc_log WHERE "cdc\$stream_id" (?:IN|=) \? '
     r'AND "cdc\$time" (?P<lower>>=?) \? AND "cdc\$time" < \?'
+)
+_SWEEP = re.compile(
+    r'SELECT "cdc\$stream_id", "cdc\$time" FROM (?P<keyspace>\w+)\.(?P<table>\w+)_scylla_cdc_log '
+    r'WHERE token\("cdc\$stream_id"\) >= \? AND token\("cdc\$stream_id"\) <= \? '
+    r'AND "cdc\$time" >= \? AND "cdc\$time" < \? PER PARTITION LIMIT 1 '
 )
 _INSERT = b"\x02"
 _TRUE = b"\x01"
@@ -74,6 +80,7 @@ class Cluster:
     queries: int = 0
     # Of every read of a log: how many of its streams, for worlds that must have read several at once.
     widest: int = 0
+    sweeps: int = 0
     nodes: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -189,7 +196,8 @@ class SimulatedConnection(Connection):
 
     def _page(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
         asked = _LOG.match(statement.query)
-        assert asked is not None, statement.query
+        if asked is None:
+            return self._swept(statement, paging_state)
         table = self._simulated.table(asked["keyspace"], asked["table"])
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
@@ -218,6 +226,28 @@ class SimulatedConnection(Connection):
             last = page[-1]
             state = last.stream + last.order.to_bytes(20, "big") + bytes([last.number])
         return self._raw(table, page, asked["what"]), state
+
+    def _swept(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
+        """The first row of each partition, partitions in the order of their tokens; a page may be short or empty."""
+        asked = _SWEEP.match(statement.query)
+        assert asked is not None, statement.query
+        table = self._simulated.table(asked["keyspace"], asked["table"])
+        if table is None:
+            raise TableMissing(f"unconfigured table {asked['table']}")
+        first, last, *bounds = statement.values
+        lower, upper = (time_key(each.bytes) for each in bounds)
+        now = self._simulated.now_ms
+        oldest = now - table.ttl * 1000
+        streams = sorted((token_of(stream), stream) for stream in table.by_stream)
+        behind = (first - 1, b"") if paging_state is None else (token_of(paging_state), paging_state)
+        left = [stream for token, stream in streams if token <= last and (token, stream) > behind]
+        page = left[: self._scheduler.random.randint(1, 8)]
+        found = []
+        for stream in page:
+            rows = (row for row in table.by_stream[stream] if lower <= row.order < upper)
+            found += [row for row in rows if row.visible_at <= now and row.ms > oldest][:1]
+        self._simulated.sweeps += 1
+        return self._raw(table, found, '"cdc$stream_id", "cdc$time"'), page[-1] if len(left) > len(page) else None
 
     def _raw(self, table: Table, rows: Sequence[Row], what: str) -> RawPage:
         columns = _log_columns(self._columns(table))

@@ -164,7 +164,7 @@ class Simulation:
     def settle_down(self) -> None:
         """The end of all disturbances: zombies notice, every slot has an owner."""
         self.calm = True
-        self.pace = Pace(0.6, 0.15, 0.5, 0.5, 0.02, 0.3, 0.3, 0.0, 0.0, 0.0, 0.01, 0.0)
+        self.pace = Pace(0.6, 0.15, 0.5, 0.5, 0.02, 0.3, 0.3, 0.0, 0.0, 0.0, 0.01, 0.0, self.pace.sweep)
         for worker in [worker for worker in self.workers if worker.failed]:
             self.kill(worker)
         for worker in self.workers:

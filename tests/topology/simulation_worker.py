@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connector.topology import Held, Observed, Planner, Read, beyond
+from connector.topology import Held, Observed, Planner, Read, Sweep, beyond
 from connector.topology.commits import Commit
 from tests.topology.simulation_kafka import Stored, Transaction
 from tests.topology.worlds import GRACE, Row
@@ -51,6 +51,14 @@ class ActiveRead:
 
 
 @dataclass(eq=False)
+class ActiveSweep:
+    """A look for rows in many groups: its first pages are read at once, its end is told later."""
+
+    sweep: Sweep
+    found: dict[bytes, int]
+
+
+@dataclass(eq=False)
 class ActiveLook:
     """A look beyond the end of a group: what it found, who must stand still, what may be delivered of it."""
 
@@ -86,6 +94,7 @@ class Pace:
     fail: float
     compaction: float
     forget: float
+    sweep: float
 
     @classmethod
     def draw(cls, rng: random.Random) -> Pace:
@@ -102,6 +111,8 @@ class Pace:
             fail=rng.choice([0.0, 0.0, 0.02]),
             compaction=rng.choice([0.0, 0.01, 0.1]),
             forget=rng.choice([0.0, 0.0, 0.05]),
+            # Last, so that what else is drawn stays as it was.
+            sweep=rng.choice([0.0, 0.3, 1.0]),
         )
 
 
@@ -132,6 +143,7 @@ class Worker:
         self.commit: Commit | None = None
         self.reads: list[ActiveRead] = []
         self.looks: list[ActiveLook] = []
+        self.sweeps: list[ActiveSweep] = []
         self.tries: Counter[bytes] = Counter()
         self.polling: tuple[int, list[int]] | None = None
         self.failed = False
@@ -157,6 +169,9 @@ class Worker:
             return
         if self.rng.random() < 0.002 and not self.sim.calm:
             self.skew = self.rng.choice([-40, -1, 0, 1])
+        if self.sweeps and self.rng.random() < 0.2:
+            self.sweep_step(self.rng.choice(self.sweeps))
+            return
         if self.looks and self.rng.random() < 0.3:
             self.look_step(self.rng.choice(self.looks))
             return
@@ -167,6 +182,9 @@ class Worker:
             self.follow()
         elif 0.30 < kind < 0.55:
             world = self.sim.world
+            if self.rng.random() < pace.sweep:
+                for sweep in self.planner.sweeps(self.now, self.rng.choice([1, 10])):
+                    self.sweeps.append(ActiveSweep(sweep, world.first_rows(sweep, self.sim.now)))
             for read in self.planner.plan(self.now, self.rng.randint(1, 3)):
                 streams = read.streams
                 rows = world.query(streams, read.read_to, read.after, read.limit, self.sim.now)
@@ -297,6 +315,14 @@ class Worker:
         self.reads.remove(active)
         early = self.rng.random() < 0.1 and not active.rows
         self.planner.finish(read, self.rng.randint(read.read_to, read.limit) if early else None)
+
+    def sweep_step(self, active: ActiveSweep) -> None:
+        """It may be void by now, or break off."""
+        self.sweeps.remove(active)
+        if self.rng.random() < self.sim.pace.interrupt / 2:
+            self.planner.unswept(active.sweep)
+        else:
+            self.planner.swept(active.sweep, active.found)
 
     def look_step(self, look: ActiveLook) -> None:
         """Hold, then search, then deliver a few, then end: anything may happen in between."""

@@ -56,6 +56,7 @@ def test_an_abort_shuts_the_gate_again() -> None:
     single = Single(FOUR, now=2_000)
     single.poll(tablets(1_500, A, LEFT, RIGHT, C, D))
     reads = single.reads()
+    single.planner.advance(reads[B], B, row(1_400))
     single.planner.finish(reads[B])
     left = single.reads()[LEFT]
     single.planner.aborted()
@@ -267,6 +268,7 @@ def test_a_failed_group_stops_alone_and_is_named() -> None:
     single.poll(tablets(1_500, A, LEFT, RIGHT, C, D))
     reads = single.reads()
     single.planner.fail(reads[B], "a row that cannot be encoded")
+    single.planner.advance(reads[A], A, row(1_400))
     single.planner.finish(reads[A])
     single.planner.aborted()
     got = single.reads()

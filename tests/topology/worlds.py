@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid, time_key
-from connector.topology import StreamSet, View, tablet_set, vnode_set
+from connector.topology import StreamSet, Sweep, View, tablet_set, token_of, vnode_set
 from tests.topology.ring import PLACES, make_stream, token_at
 
 EPOCH = 1_000_000
@@ -73,6 +73,16 @@ class World:
                 behind = row.ms >= read_to if after is None else row.order > time_key(after)
                 if behind and row.ms < limit and row.visible_at <= now:
                     found.append(row)
+        return found
+
+    def first_rows(self, sweep: Sweep, now: int) -> dict[bytes, int]:
+        """What a sweep of the log returns: where the first row is of each stream in its part of the ring."""
+        found: dict[bytes, int] = {}
+        for stream, rows in self.by_stream.items():
+            if any(first <= token_of(stream) <= last for first, last in sweep.arcs):
+                between = [row.ms for row in rows if sweep.lower <= row.ms < sweep.upper and row.visible_at <= now]
+                if between:
+                    found[stream] = min(between)
         return found
 
 

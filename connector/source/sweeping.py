@@ -1,0 +1,152 @@
+"""Sweeps of logs: one query that tells which of a table's many silent streams have rows, and that all others have none.
+
+In: the planner's sweeps, pages of the `LogReader`. Out: the planner is told of the first row of each stream that has
+one, or that a sweep did not get through. Owned by one thread; never waits.
+
+A sweep passes by every partition of a log. Where a log holds much of the last hours in many files, that can cost the
+server more than reading the groups one by one: what takes long, or does not end, is not tried again for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from connector.errors import SourceError
+from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
+from connector.source.settings import ReadingSettings
+from connector.source.tables import Tables
+from connector.table_name import TableName
+from connector.timeuuid import millis_of
+from connector.topology import ReadsPlan, Sweep
+
+log = logging.getLogger(__name__)
+
+# A young row is seen by a sweep that follows it by up to this more than the confidence window, and delivered at once.
+LATE_MS = 1_200
+
+# So many sweeps a second are nothing to anybody, as long as no table is swept more often than this.
+USUAL_PER_SECOND = 20
+LEAST_MS, MOST_OFTEN_MS = 300, 1_000
+
+# Of the budget of queries, what sweeps may take at most.
+SHARE = 0.5
+
+# A sweep that takes longer is dear: all groups of a table read one by one cost about this.
+DEAR_SECONDS = 5.0
+DEAR_PAGES = 64
+
+# After a dear sweep the table's groups are read one by one for so long, after the next one for twice as long, up to:
+PAUSE_SECONDS = 60.0
+LONGEST_PAUSE = 3_600.0
+
+
+@dataclass(slots=True)
+class _Active:
+    sweep: Sweep
+    began: float
+    outstanding: int
+    pages: int = 0
+    found: dict[bytes, int] = field(default_factory=dict)
+
+
+class Sweeping:
+    """All sweeps of one process. ``swept`` counts those that got through."""
+
+    def __init__(
+        self,
+        planner: ReadsPlan,
+        log_reader: LogReader,
+        settings: ReadingSettings,
+        tables: Tables,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._planner = planner
+        self._log = log_reader
+        self._settings = settings
+        self._tables = tables
+        self._clock = clock
+        self._active: dict[Sweep, _Active] = {}
+        self._dear: Counter[TableName] = Counter()
+        self._again: dict[TableName, float] = {}
+        self.swept = 0
+
+    @property
+    def every_ms(self) -> int:
+        """How long it takes until each table is swept again. Few tables are swept often, for the lag that is shown;
+        many as rarely as rows are delivered no later for it; and never more often than the budget allows."""
+        tables, confidence = len(self._planner.tables), self._settings.confidence_ms
+        least = max(LEAST_MS, min(MOST_OFTEN_MS, confidence))
+        usual = min(max(least, 1000 * tables / USUAL_PER_SECOND), confidence + LATE_MS)
+        budget = 1000 * tables / (self._settings.max_queries_per_second * SHARE)
+        return round(max(usual, budget, self._settings.minimal_wait_ms))
+
+    def pump(self, now_ms: int) -> None:
+        """Begin what is due."""
+        if not self._settings.sweeps:
+            return
+        now = self._clock()
+        for table in [table for table, again in self._again.items() if again <= now]:
+            del self._again[table]
+        for sweep in self._planner.sweeps(now_ms, self.every_ms, self._again):
+            self._active[sweep] = _Active(sweep, now, len(sweep.arcs))
+            where = self._tables[sweep.table].log
+            for first, last in sweep.arcs:
+                self._log.submit(SweepRequest(sweep, where, first, last, sweep.lower, sweep.upper, sweep.lower))
+
+    def handle(self, event: ReadEvent, narrowest: int) -> None:
+        """Take in what the log reader says of a sweep; ``narrowest``: see `ReadsPlan.swept`."""
+        assert isinstance(event.request, SweepRequest)
+        sweep = event.request.group
+        active = self._active.get(sweep)
+        if active is None or not self._planner.is_sweeping(sweep):
+            self._drop(sweep)
+        elif isinstance(event, ReadFailed):
+            self._failed(active, event.error)
+        else:
+            self._page(active, event, narrowest)
+
+    def forget_void(self) -> None:
+        """After an abort, a release, a claim or new streams: drop the sweeps that do not stand any more."""
+        for sweep in [sweep for sweep in self._active if not self._planner.is_sweeping(sweep)]:
+            self._drop(sweep)
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _page(self, active: _Active, event: PageRead, narrowest: int) -> None:
+        active.pages += 1
+        for stream, at in event.page.rows:
+            if stream is not None and at is not None:
+                ms = millis_of(at)
+                active.found[stream] = min(ms, active.found.get(stream, ms))
+        if not event.last:
+            return
+        active.outstanding -= 1
+        if active.outstanding:
+            return
+        self._drop(active.sweep)
+        self._planner.swept(active.sweep, active.found, narrowest)
+        self.swept += 1
+        took = self._clock() - active.began
+        if active.pages > DEAR_PAGES or took > max(DEAR_SECONDS, self.every_ms / 4000):
+            self._rest(active.sweep.table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
+        else:
+            self._dear.pop(active.sweep.table, None)
+
+    def _failed(self, active: _Active, error: SourceError) -> None:
+        self._drop(active.sweep)
+        self._planner.unswept(active.sweep)
+        self._rest(active.sweep.table, f"its log could not be swept: {error}")
+
+    def _rest(self, table: TableName, why: str) -> None:
+        self._dear[table] += 1
+        pause = min(LONGEST_PAUSE, PAUSE_SECONDS * 2 ** (self._dear[table] - 1))
+        self._again[table] = self._clock() + pause
+        log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
+
+    def _drop(self, sweep: Sweep) -> None:
+        self._active.pop(sweep, None)
+        self._log.cancel(sweep)

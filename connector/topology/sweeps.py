@@ -1,0 +1,116 @@
+"""Sweeps: one look for rows in all the silent groups of a table, instead of a read of each.
+
+In: a `TableState`, the time, which streams had rows. Out: `Sweep`s; silent groups that have moved on together, and
+those in which something happens woken, to be read one by one.
+
+A group without anything to remember may be swept: it is open, nothing waits for it, it waits for nothing, and what was
+delivered of it is covered by its slot's mark. If the sweep finds no row of it, that says the same as a read that found
+none: nothing lies before the sweep's ``limit``, and it moves there. From then on it shares its place with the other
+silent groups of its slot, so that what it costs is its part of one query, and one number per slot.
+
+A sweep also sees rows that are too young to be delivered. They are no reason to believe anything, but one to wake
+their group and to read it when they are old enough. So sweeps may be a confidence window apart and delay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connector.topology.groups import GroupState, Silence, Sweep
+from connector.topology.table_state import TableState
+
+# A sweep passes by all groups, and finds rows in every one that is awake: it is worth it while so many times the silent
+# ones are more than those.
+WORTH = 8
+
+
+def begin(plan: TableState, now: int) -> Sweep | None:
+    """A sweep of all that is silent or may fall silent; None: there is nothing to be learnt by one now."""
+    limit = plan.limit(now)
+    if limit is None or plan.sweep is not None or plan.failure is not None:
+        return None
+    slots = frozenset(slot for slot in plan.active if plan.readable(slot))
+    tired = [state for slot in slots for state in plan.awake_in(slot) if may_rest(plan, state)]
+    silences = [silence for slot, silence in plan.silences.items() if slot in slots and silence.groups]
+    swept = len(tired) + sum(silence.groups for silence in silences)
+    if swept * WORTH <= plan.awake - len(tired):
+        wake_all(plan)
+        return None
+    lower = min([state.read_to for state in tired] + [silence.level for silence in silences], default=limit)
+    if lower >= limit:
+        return None
+    sweep = Sweep(plan.table, slots, plan.arcs(), lower, limit, now + 1)
+    for state in tired:
+        state.swept = sweep
+    plan.sweep = sweep
+    return sweep
+
+
+def finish(plan: TableState, sweep: Sweep, found: Mapping[bytes, int], narrowest: int) -> bool:
+    """All of the sweep was read, and ``found`` the first row (ms) of some streams. False: it is void.
+
+    ``narrowest`` ms is the least that a read covers: who is woken is read so much earlier.
+    """
+    if plan.sweep is not sweep:
+        return False
+    plan.sweep = None
+    for slot in sweep.slots:
+        if found:
+            for state in plan.lineage.groups(slot):
+                if state.silence is not None:
+                    _hear(plan, sweep, state, found, narrowest)
+        silence = plan.silences.setdefault(slot, Silence(sweep.limit))
+        if not silence.groups:
+            silence.level = sweep.limit
+        elif silence.level >= sweep.lower:
+            silence.level = max(silence.level, sweep.limit)
+        for state in plan.awake_in(slot):
+            if state.swept is sweep and not _hear(plan, sweep, state, found, narrowest):
+                state.swept = None
+                if silence.level == sweep.limit and sweep.lower <= state.read_to <= sweep.limit:
+                    plan.hush(state, silence)
+                else:
+                    plan.settle(state)
+    return True
+
+
+def give_up(plan: TableState, sweep: Sweep) -> None:
+    """The sweep did not get through: all of its groups are read one by one."""
+    if plan.sweep is sweep:
+        wake_all(plan)
+
+
+def wake_all(plan: TableState) -> None:
+    """Nobody is silent, and nobody is about to be."""
+    if plan.sweep is None and not any(silence.groups for silence in plan.silences.values()):
+        return
+    plan.sweep = None
+    for slot in plan.active:
+        for state in plan.lineage.groups(slot):
+            if plan.wake(state):
+                plan.settle(state)
+
+
+def may_rest(plan: TableState, state: GroupState) -> bool:
+    """Nothing has to be remembered of the group but how far it is read."""
+    if state.close is not None or state.failure is not None or state.reading is not None or state.holds:
+        return False
+    if state.gates or state.watched or state.waiters or plan.is_uncommitted(state):
+        return False
+    if state.apart or state.delivered or state.recorded or state.late:
+        return False
+    return state.read_to >= state.news_to
+
+
+def _hear(plan: TableState, sweep: Sweep, state: GroupState, found: Mapping[bytes, int], narrowest: int) -> bool:
+    """Wake the group if there is a row of it."""
+    if not found or found.keys().isdisjoint(state.group.streams):
+        return False
+    first = min(found[stream] for stream in state.group.streams if stream in found)
+    plan.wake(state)
+    state.news_to = sweep.upper
+    if first >= sweep.limit and state.read_to <= sweep.limit:
+        # Nothing before it, as far as anybody knows; what turns up there after all is read with it.
+        state.due = first + 1 - narrowest
+    plan.settle(state)
+    return True

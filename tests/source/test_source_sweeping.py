@@ -1,0 +1,132 @@
+"""How often logs are swept, and what happens where a sweep is dear or does not get through."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import SimpleNamespace
+from typing import Any, cast
+
+from cassandra.cqltypes import BytesType, TimeUUIDType
+
+from connector.errors import RetriableSourceError
+from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadFailed, SweepRequest
+from connector.source.pages import RawPage
+from connector.source.settings import ReadingSettings
+from connector.source.sweeping import DEAR_PAGES, DEAR_SECONDS, LATE_MS, LONGEST_PAUSE, PAUSE_SECONDS, Sweeping
+from connector.source.tables import Tables
+from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
+
+STREAMS = [stream(place) for place in (32, 64, 96, 128)]
+
+
+class Requests:
+    """What a log reader was asked for."""
+
+    def __init__(self) -> None:
+        self.submitted: list[SweepRequest] = []
+
+    def submit(self, request: SweepRequest) -> None:
+        self.submitted.append(request)
+
+    def cancel(self, group: Hashable) -> None:
+        self.submitted = [each for each in self.submitted if each.group != group]
+
+
+class Swept:
+    """A planner with four groups, and its sweeps."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = 0.0
+        self.one = Single(tablets(9_000, *STREAMS), now=10_000)
+        self.log = Requests()
+        tables = cast(Tables, {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))})
+        given = ReadingSettings(confidence_ms=CONFIDENCE, **settings)
+        self.sweeping = Sweeping(self.one.planner, cast(LogReader, self.log), given, tables, lambda: self.clock)
+
+    def later(self, seconds: float) -> None:
+        self.clock += seconds
+        self.one.to(self.one.now + round(seconds * 1000))
+        self.sweeping.pump(self.one.now)
+
+    def answer(self, *rows: tuple[bytes, bytes], last: bool = True) -> None:
+        page = RawPage(("cdc$stream_id", "cdc$time"), (BytesType, TimeUUIDType), list(rows))
+        self.tell(PageRead(self.log.submitted[0], page, 1, last))
+
+    def tell(self, event: ReadEvent) -> None:
+        self.sweeping.handle(event, 1)
+
+    @property
+    def awake(self) -> int:
+        return self.one.plan.awake
+
+
+def test_a_sweep_wakes_who_has_rows_on_any_of_its_pages() -> None:
+    swept = Swept()
+    swept.sweeping.pump(swept.one.now)
+    swept.answer((STREAMS[1], row(9_500)), last=False)
+    assert swept.awake == 4 and not swept.one.reads()
+    swept.answer((STREAMS[3], row(9_600)))
+    assert set(swept.one.reads()) == {STREAMS[1], STREAMS[3]}
+    assert swept.sweeping.swept == 1
+
+
+def test_a_sweep_that_breaks_off_is_not_tried_again_for_a_while_and_all_groups_are_read() -> None:
+    swept = Swept()
+    swept.sweeping.pump(swept.one.now)
+    swept.answer()
+    assert swept.awake == 0
+    for pause in (PAUSE_SECONDS, 2 * PAUSE_SECONDS):
+        swept.later(2.0)
+        swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("it timed out"), 0))
+        assert swept.awake == 4
+        assert set(swept.one.reads()) == set(STREAMS)
+        swept.one.planner.aborted()
+        swept.later(pause - 1)
+        assert not swept.log.submitted
+        assert len(swept.one.reads()) == 4
+        swept.one.planner.aborted()
+    swept.later(2.0)
+    swept.answer()
+    assert swept.awake == 0
+
+
+def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
+    for seconds, pages in ((DEAR_SECONDS + 1, 1), (0.1, DEAR_PAGES + 1)):
+        swept = Swept()
+        swept.sweeping.pump(swept.one.now)
+        swept.clock += seconds
+        for number in range(pages):
+            swept.answer(last=number == pages - 1)
+        assert {swept.one.at(each) for each in STREAMS} == {10_000 - CONFIDENCE}
+        swept.later(2.0)
+        assert not swept.log.submitted
+        assert set(swept.one.reads()) == set(STREAMS)
+
+
+def test_pauses_have_a_limit() -> None:
+    swept = Swept()
+    for _ in range(12):
+        swept.later(LONGEST_PAUSE + 1)
+        swept.tell(ReadFailed(swept.log.submitted[0], RetriableSourceError("it timed out"), 0))
+
+
+def test_few_tables_are_swept_often_many_as_rarely_as_nothing_is_later_for_it() -> None:
+    def every(tables: int, **settings: Any) -> int:
+        planner = cast(Any, SimpleNamespace(tables=range(tables)))
+        return Sweeping(planner, cast(Any, None), ReadingSettings(**settings), cast(Any, {})).every_ms
+
+    assert every(1) == 1_000
+    assert every(1, confidence_ms=500) == 500
+    assert every(1, confidence_ms=100) == 300
+    assert every(100) == 5_000
+    assert every(100, confidence_ms=500) == 500 + LATE_MS
+    assert every(5_000) == 30_000 + LATE_MS
+    assert every(5_000, max_queries_per_second=100) == 100_000, "the budget is the budget"
+    assert every(1, minimal_wait_ms=7_000) == 7_000
+
+
+def test_who_reads_to_an_end_does_not_wait_for_sweeps() -> None:
+    swept = Swept(sweeps=False)
+    swept.sweeping.pump(swept.one.now)
+    assert not swept.log.submitted
+    assert len(swept.one.reads()) == 4
