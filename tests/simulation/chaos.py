@@ -199,7 +199,8 @@ class Chaos:
 
     def _node_lies(self) -> None:
         node = self._random.choice(self._service.cluster.nodes)
-        node.confused_until = self._scheduler.now + self._random.uniform(0.2, 3.0)
+        longest = max(0, self._service.cluster.world.longest_lag - node.lag) / 1000
+        node.confused_until = self._scheduler.now + min(longest, self._random.uniform(0.2, 3.0))
 
     def _clock_steps(self) -> None:
         """A node's clock falls behind, or comes back: none of them may ever be trusted to be ahead."""

@@ -1,6 +1,6 @@
 """One seed, one run of the product: random world, random mishaps, then a calm in which everything must come right.
 
-``python -m tests.simulation.simulate FIRST LAST`` runs many by hand; ``--trace SEED`` shows one.
+``python -m tests.simulation.simulate FIRST LAST`` runs many by hand.
 """
 
 from __future__ import annotations

@@ -77,12 +77,14 @@ class Table:
 
 @dataclass
 class World:
-    """``lags``: of each node, in ms. Vnode tables share their sets."""
+    """``lags``: of each node, in ms. Vnode tables share their sets. ``longest_lag``: no node's view of the sets may
+    ever be older, as the order of keys needs it where ranges grow or rows come after the end of their stream."""
 
     tables: list[Table]
     lags: list[int]
     confidence_ms: int
     end: int
+    longest_lag: int
 
 
 class _Tablets:
@@ -192,7 +194,7 @@ def make_world(seed: int, kind: Kind) -> World:
         tablets = (rng.random() < 0.6) if kind.tablets is None else kind.tablets
         like = next((table for table in tables if not table.tablets), None) if not tablets else None
         tables.append(_table(rng, kind, f"t{number}", tablets, grow, late, like))
-    return World(tables, lags, kind.confidence_ms, max(table.end for table in tables))
+    return World(tables, lags, kind.confidence_ms, max(table.end for table in tables), longest)
 
 
 def _table(
