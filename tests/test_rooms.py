@@ -63,6 +63,7 @@ ROOMS: dict[str, set[str]] = {
     "connector.source": {"connector.topology", "connector.changes", "connector.values", "connector.config"},
     "connector.delivery": {"connector.config"},
     "connector.http": {"connector.config"},
+    "connector.rest": {"connector.config", "connector.http"},
     "connector.worker": {
         "connector.config",
         "connector.values",
@@ -72,6 +73,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.source",
         "connector.delivery",
         "connector.http",
+        "connector.rest",
     },
     **LANDING,
     # The commands that come with the embedded servers, and the demo.
@@ -91,6 +93,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.source",
         "connector.delivery",
         "connector.http",
+        "connector.rest",
         "connector.worker",
         "smt",
         *LANDING,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from connector.config import Configuration, Source, is_worker_document, load, read_documents
@@ -58,6 +59,15 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
     return found
+
+
+def problems_of(config: Mapping[str, str], worker: Path | None) -> Sequence[Problem]:
+    """All that is wrong with a connector's properties beside a worker's file."""
+    try:
+        _load(dict(config), worker, "connector")
+    except ConfigurationError as error:
+        return error.problems
+    return ()
 
 
 def _doubled(found: list[tuple[str, Configuration]]) -> list[Problem]:

@@ -7,12 +7,13 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connector.cli.configuration import add_configurations_arguments, load_configurations
+from connector.cli.configuration import add_configurations_arguments, load_configurations, problems_of
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
@@ -31,13 +32,18 @@ class RunCommand:
         add_configurations_arguments(parser)
         parser.add_argument("--tasks", type=positive, metavar="N", help="worker processes (default: tasks.max)")
         parser.add_argument(
-            "--http-port", type=port, metavar="N", help="serve /live, /ready, /health, /status and /metrics here"
+            "--http-port",
+            type=port,
+            metavar="N",
+            help="serve /live, /ready, /health, /status, /metrics and Kafka Connect's REST API here",
         )
         parser.add_argument(
             "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        from connector.rest import rest_routes
+        from connector.worker.connect_cluster import ConnectCluster
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
         from connector.worker.supervisor import Supervisor
@@ -59,9 +65,12 @@ class RunCommand:
             stack.enter_context(_signals(stop, supervisor.kill))
             if args.http_port is not None:
                 _same_port(configurations)
-                server = status_server(configurations[0], supervisor, args.http_host, args.http_port)
+                cluster = ConnectCluster(supervisor, lambda config: problems_of(config, args.worker))
+                routes = rest_routes(cluster)
+                server = status_server(configurations[0], supervisor, args.http_host, args.http_port, routes)
+                cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
                 stack.enter_context(server)
-                log.info("metrics, health and status on %s", server.url)
+                log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
             if len(configurations) > 1:
                 # None waits for another one's servers, nor ends for what they object to.
                 for configuration in configurations:
@@ -91,6 +100,11 @@ def _checks(
 
     problems = wait_until_checked(configuration, stop, waiting)
     return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
+
+
+def _reached_at(host: str) -> str:
+    """A name that tells this process from those on other machines."""
+    return socket.gethostname() if host in ("0.0.0.0", "::", "") else host
 
 
 def _same_port(configurations: Sequence[Configuration]) -> None:

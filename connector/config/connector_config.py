@@ -119,6 +119,8 @@ class ConnectorConfig(Part):
     delivery: DeliveryConfig
     values: Mapping[str, Any]
     given: frozenset[str]
+    #: What was given, as it may be shown: references as they are written, secrets as asterisks.
+    written: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]

@@ -141,6 +141,7 @@ def load(
         ),
         values=_with_families(connector_document, connector_values),
         given=frozenset(connector_document.texts),
+        written=_as_written(connector_document),
     )
     return Configuration(
         connector=built,
@@ -257,6 +258,16 @@ def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, A
         if name not in values
     }
     return {**others, **values}
+
+
+def _as_written(document: Document) -> dict[str, str]:
+    found = {}
+    for name in document.texts:
+        declared = CONNECTOR.get(name)
+        shown = document.masked(name, declared.secret if declared else is_secret(name))
+        if shown is not None:
+            found[name] = shown
+    return found
 
 
 def _mention_weak(document: Document, findings: Findings) -> None:

@@ -21,7 +21,7 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.registry import SchemaRegistry
-from connector.delivery.release import broker_release
+from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.topic_reader import read_topic, scan_partition
@@ -63,6 +63,7 @@ __all__ = [
     "advice",
     "broker_release",
     "check_topics",
+    "cluster_id",
     "compact_json",
     "dead_letter_record",
     "decode_offsets_entry",

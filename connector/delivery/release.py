@@ -1,4 +1,4 @@
-"""The release of a broker, as far as it says one: Kafka's protocol has no version of the server.
+"""What a cluster says of itself: its id, and the release of a broker, as far as it says one: the protocol has none.
 
 In: clients. Out: a text for people, or None.
 """
@@ -17,6 +17,16 @@ log = logging.getLogger(__name__)
 # Until 3.9 brokers had this setting, whose default is their own release; 4.0 took it away.
 PROTOCOL = "inter.broker.protocol.version"
 BEHIND_IT = "4.0 or newer"
+
+
+def cluster_id(clients: KafkaClients) -> str | None:
+    """None if no broker answers."""
+    try:
+        found = clients.admin().list_topics(timeout=CALL_SECONDS).cluster_id
+    except KafkaException as error:
+        log.debug("the cluster's id is not known: %s", error)
+        return None
+    return None if found is None else str(found)
 
 
 def broker_release(clients: KafkaClients) -> str | None:

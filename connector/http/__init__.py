@@ -7,10 +7,20 @@ library behind it is Tornado, which nothing outside of this room sees.
 from __future__ import annotations
 
 from connector.http.access import Access, is_loopback
-from connector.http.exchange import Answer, Handler, Refused, Request, Route, answer_json, answer_text
+from connector.http.exchange import (
+    JSON,
+    Answer,
+    Handler,
+    Refused,
+    Request,
+    Route,
+    answer_json,
+    answer_text,
+)
 from connector.http.server import HttpServer
 
 __all__ = [
+    "JSON",
     "Access",
     "Answer",
     "Handler",

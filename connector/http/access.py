@@ -34,6 +34,11 @@ class Access:
         shown = hashlib.sha256(given.strip().encode("latin-1", "replace")).digest()
         return hmac.compare_digest(known, shown) and kind.lower() == "bearer"
 
+    def may_write(self, address: str) -> bool:
+        """Whether who asks from there, and was let in, may change anything: everybody whom a token or a certificate
+        has let in, else this machine."""
+        return bool(self.token) or self.asks_for_certificates or is_loopback(address)
+
     @property
     def asks_for_certificates(self) -> bool:
         return self.tls is not None and self.tls.verify_mode is ssl.CERT_REQUIRED
@@ -44,6 +49,9 @@ def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return False
+    # A socket that listens on `::` sees IPv4 clients as ::ffff:127.0.0.1.
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

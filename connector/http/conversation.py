@@ -28,7 +28,7 @@ from tornado.iostream import IOStream, SSLIOStream, StreamClosedError, Unsatisfi
 from tornado.netutil import ssl_wrap_socket
 
 from connector.http.access import Access
-from connector.http.exchange import Answer, Refused, Request, Route
+from connector.http.exchange import Answer, Refused, Request, Route, answer_text
 from connector.http.origins import foreign
 from connector.http.sockets import Crowd
 
@@ -40,6 +40,10 @@ BODY_BYTES = 1024 * 1024
 BUFFER_BYTES = BODY_BYTES + 128 * 1024
 MOST_FIELDS = 100
 
+_ONLY_FROM_HERE = (
+    "without rest.bearer.token, or clients' certificates (listeners.https.ssl.client.auth=required), "
+    "only this machine may change anything"
+)
 # What Tornado writes by itself to what is no HTTP.
 _BARE_REFUSAL = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 
@@ -98,8 +102,8 @@ class Conversations(HTTPServerConnectionDelegate):
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return _Exchange(self, request_conn)
 
-    async def answer(self, start: RequestStartLine, headers: HTTPHeaders, body: bytes) -> Answer:
-        """What is answered to one request; never raises."""
+    async def answer(self, start: RequestStartLine, headers: HTTPHeaders, body: bytes, address: str) -> Answer:
+        """What is answered to one request from an address; never raises."""
         try:
             if len(headers.get_list("Host")) != 1 and start.version != "HTTP/1.0":
                 raise Refused(400)
@@ -108,8 +112,15 @@ class Conversations(HTTPServerConnectionDelegate):
                 raise Refused(403, refused)
             path, query = _target(start.path)
             authorized = self.access.allows(headers.get("Authorization"))
-            route, parts = self._route(start.method, path, authorized)
-            request = Request(start.method, path, parts, query, dict(headers), body, authorized)
+            found = self._matching(path, authorized)
+            if start.method == "OPTIONS":
+                allowed = _methods(found)
+                return answer_text(allowed, {"Allow": allowed})
+            route, parts = _chosen(found, start.method)
+            may_write = self.access.may_write(address)
+            if route.writes and not may_write:
+                raise Refused(403, _ONLY_FROM_HERE)
+            request = Request(start.method, path, parts, query, dict(headers), body, authorized, may_write)
             given = route.handler(request)
             return await given if inspect.isawaitable(given) else given
         except Refused as no:
@@ -118,21 +129,29 @@ class Conversations(HTTPServerConnectionDelegate):
             log.warning("an HTTP request failed", exc_info=error)
             return Refused(500, f"{type(error).__name__}: {error}").answer()
 
-    def _route(self, method: str, path: str, authorized: bool) -> tuple[Route, Mapping[str, str]]:
+    def _matching(self, path: str, authorized: bool) -> Sequence[tuple[Route, Mapping[str, str]]]:
         found = [(route, parts) for route in self.routes if (parts := route.match(path)) is not None]
         if not authorized:
             # Nor do those learn what there is.
             found = [(route, parts) for route, parts in found if route.open]
             if not found:
                 raise Refused(401, headers={"WWW-Authenticate": "Bearer"})
-        wanted = "GET" if method == "HEAD" else method
-        for route, parts in found:
-            if route.method == wanted:
-                return route, {name: unquote(text, errors="replace") for name, text in parts.items()}
         if not found:
             raise Refused(404)
-        methods = {route.method for route, _ in found}
-        raise Refused(405, headers={"Allow": ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))})
+        return found
+
+
+def _chosen(found: Sequence[tuple[Route, Mapping[str, str]]], method: str) -> tuple[Route, Mapping[str, str]]:
+    wanted = "GET" if method == "HEAD" else method
+    for route, parts in found:
+        if route.method == wanted:
+            return route, {name: unquote(text, errors="replace") for name, text in parts.items()}
+    raise Refused(405, headers={"Allow": _methods(found)})
+
+
+def _methods(found: Sequence[tuple[Route, Mapping[str, str]]]) -> str:
+    methods = {route.method for route, _ in found}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"}))
 
 
 class _Exchange(HTTPMessageDelegate):
@@ -141,6 +160,7 @@ class _Exchange(HTTPMessageDelegate):
     def __init__(self, conversations: Conversations, connection: HTTPConnection) -> None:
         self._all, self._connection = conversations, connection
         self._stream = cast(_Member, connection.stream)  # type: ignore[attr-defined]
+        self._address = str(connection.context.remote_ip)  # type: ignore[attr-defined]
         self._start: RequestStartLine | None = None
         self._headers = HTTPHeaders()
         self._body = bytearray()
@@ -165,7 +185,7 @@ class _Exchange(HTTPMessageDelegate):
         assert self._start is not None
         try:
             async with asyncio.timeout(self._all.answer_seconds):
-                answer = await self._all.answer(self._start, self._headers, bytes(self._body))
+                answer = await self._all.answer(self._start, self._headers, bytes(self._body), self._address)
                 # Whoever does not take an answer may have to make room for others, like those who do not ask.
                 self._all.crowd.waits(self._stream)
                 await self._write(answer, with_body=self._start.method != "HEAD")
@@ -185,8 +205,8 @@ class _Exchange(HTTPMessageDelegate):
     async def _write(self, answer: Answer, *, with_body: bool) -> None:
         headers = HTTPHeaders(
             {
-                "Content-Type": answer.kind,
-                "Content-Length": str(len(answer.body)),
+                **({"Content-Type": answer.kind} if answer.kind else {}),
+                **({} if answer.status == 204 else {"Content-Length": str(len(answer.body))}),
                 "Cache-Control": "no-store",
                 "X-Content-Type-Options": "nosniff",
                 **({"Connection": "close"} if answer.status == 400 else {}),

@@ -18,7 +18,10 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``path`` has named parts in ``parts``; ``authorized`` is False only on routes that are open to everybody."""
+    """``path`` has named parts in ``parts``; ``authorized`` is False only on routes that are open to everybody.
+
+    ``may_write``: who asks has shown who it is, or is on this machine.
+    """
 
     method: str
     path: str
@@ -27,6 +30,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     authorized: bool = True
+    may_write: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,19 @@ Handler = Callable[[Request], Answer | Awaitable[Answer]]
 class Route:
     """A handler of requests. It runs in the server's one thread: what waits for something is a coroutine.
 
-    ``path`` may have named parts: ``/connectors/{connector}``. ``open`` ones are answered without a token. GET answers
-    HEAD as well.
+    ``path`` may have named parts: ``/connectors/{connector}``; a slash at its end does not count. ``open`` ones are
+    answered without a token; those that write, of those who may. GET answers HEAD as well.
     """
 
     method: str
     path: str
     handler: Handler
     open: bool = False
+    writes: bool = False
 
     def match(self, path: str) -> dict[str, str] | None:
         """The named parts of a path that this route is for."""
-        mine, theirs = self.path.split("/"), path.split("/")
+        mine, theirs = self.path.split("/"), (path[:-1] if path.endswith("/") and path != "/" else path).split("/")
         if len(mine) != len(theirs):
             return None
         parts = {}
@@ -85,8 +90,8 @@ def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None
     return Answer(status, JSON, json.dumps(scrubbed(value)).encode(), headers or {})
 
 
-def answer_text(text: str) -> Answer:
-    return Answer(200, "text/plain; charset=utf-8", scrub(text).encode(errors="replace"))
+def answer_text(text: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(200, "text/plain; charset=utf-8", scrub(text).encode(errors="replace"), headers or {})
 
 
 def _phrase(status: int) -> str:

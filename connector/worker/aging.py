@@ -11,7 +11,7 @@ from connector.worker.status_document import RunningWorker, WorkerStatus
 FRESH_SECONDS = 2.0
 
 
-def aged(status: WorkerStatus, age: float, trouble: str | None) -> RunningWorker:
+def aged(status: WorkerStatus, age: float, trouble: str | None, *, starting: bool = False) -> RunningWorker:
     """A worker's last words, and how old they are: what was a lag then has grown since."""
     document = status.document()
     if age >= FRESH_SECONDS:
@@ -22,7 +22,8 @@ def aged(status: WorkerStatus, age: float, trouble: str | None) -> RunningWorker
         document["waiting_for"] = trouble
         for each in (document, *document["tables"].values()):
             each["state"] = max(State(each["state"]), State.WAITING).value
-    return RunningWorker.model_validate({**document, "last_report_age_seconds": round(age, 1)})
+    more = {"last_report_age_seconds": round(age, 1), "starting": starting}
+    return RunningWorker.model_validate({**document, **more})
 
 
 def with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus:

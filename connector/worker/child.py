@@ -1,16 +1,20 @@
-"""A worker process as its supervisor sees it, and how its messages arrive.
+"""A worker process as its supervisor sees it: how it is started and stopped, and how its messages arrive.
 
-In: lines on the process's stdout. Out: each message, with whose it is.
+In: an order; lines on the process's stdout. Out: a `Child`; each message, with whose it is.
 """
 
 from __future__ import annotations
 
 import logging
+import pickle
 import subprocess
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from connector.worker.messages import Message, from_line
+from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
 
 log = logging.getLogger(__name__)
@@ -37,6 +41,42 @@ class Child:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+
+def started(
+    command: Sequence[str], order: WorkerOrder, put: Callable[[tuple[Child, Message]], None], now: float
+) -> Child:
+    """A new process with its order, listened to from now on."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = Child(order.index, process, order.configuration.group, started=time.monotonic(), heard=now)
+    assert process.stdin is not None
+    try:
+        pickle.dump(order, process.stdin)
+        process.stdin.flush()
+    except BrokenPipeError:
+        log.warning("worker %d ended during its start", order.index)
+    threading.Thread(target=listen, args=(child, put), daemon=True).start()
+    log.info("worker %d started, pid %d", order.index, process.pid)
+    return child
+
+
+def stop_all(children: Sequence[Child], seconds: float) -> None:
+    """In order, and by force what has not ended after that time."""
+    for child in children:
+        child.process.terminate()
+    deadline = time.monotonic() + seconds
+    for child in children:
+        try:
+            if code := child.process.wait(max(0.1, deadline - time.monotonic())):
+                # Mostly its own patience with a server: what it left open is ended by whoever takes its slots over.
+                log.warning("worker %d did not stop in order: exit status %d", child.index, code)
+        except subprocess.TimeoutExpired:
+            log.warning("worker %d did not stop in time", child.index)
+            child.process.kill()
+            child.process.wait()
+        for pipe in (child.process.stdin, child.process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def listen(child: Child, put: Callable[[tuple[Child, Message]], None]) -> None:

@@ -1,4 +1,4 @@
-"""What the HTTP port of `run` serves: `/live`, `/ready`, `/health`, `/status`, `/metrics`.
+"""What the HTTP port of `run` serves: `/live`, `/ready`, `/health`, `/status`, `/metrics`, and what others add.
 
 In: a running service. Out: routes for an `HttpServer`, and that server for a configuration.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 from connector.config import Configuration, KeystoreError
 from connector.errors import CdcError
-from connector.http import Access, Answer, HttpServer, Request, Route, answer_json, answer_text, is_loopback
+from connector.http import Access, Answer, HttpServer, Request, Route, answer_json, is_loopback
 from connector.worker.metrics import metrics_page
 from connector.worker.state import State
 from connector.worker.status_document import Health, Liveness, Readiness, RunningWorker, ServiceStatus
@@ -30,14 +31,16 @@ class Service(Protocol):
     def liveness(self) -> Liveness: ...
 
 
-def status_server(configuration: Configuration, service: Service, host: str, port: int) -> HttpServer:
-    """The server, not yet started; says so if anybody may read it."""
+def status_server(
+    configuration: Configuration, service: Service, host: str, port: int, others: Sequence[Route] = ()
+) -> HttpServer:
+    """The server, not yet started; says so if anybody may read it. ``others``: what it serves beside this."""
     http = configuration.worker.http
     try:
         access = Access(http.token, http.tls())
     except KeystoreError as error:
         raise CdcError(f"TLS of the HTTP port: {error}") from None
-    server = HttpServer(host, port, status_routes(service), access)
+    server = HttpServer(host, port, [*status_routes(service), *others], access)
     if not is_loopback(host):
         warn_of_open_port(server)
     return server
@@ -83,17 +86,13 @@ def status_routes(service: Service) -> list[Route]:
         # The page's values are filtered one by one: its names must stay what they are.
         return Answer(200, METRICS_TYPE, metrics_page(service.status))
 
-    def index(request: Request) -> Answer:
-        return answer_text("".join(f"{route.path}\n" for route in routes))
-
-    routes = [
+    return [
         Route("GET", "/live", live, open=True),
         Route("GET", "/ready", ready, open=True),
         Route("GET", "/health", health),
         Route("GET", "/status", status),
         Route("GET", "/metrics", metrics),
     ]
-    return [*routes, Route("GET", "/", index)]
 
 
 def readiness_of(status: ServiceStatus) -> Readiness:

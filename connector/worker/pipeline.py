@@ -65,6 +65,8 @@ class Pipeline:
         self._exceeded: set[str] = set()
         # Bytes that a record of a topic that is known to be there may have.
         self._limits: dict[str, int] = {}
+        #: Topics that records were made for.
+        self.written: set[str] = set()
         self.records: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
         self.last_dead_letter: str | None = None
@@ -154,6 +156,7 @@ class Pipeline:
         if not self.has_topic(topic):
             raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
         facts = self._topics.get(topic)
+        self.written.add(topic)
         self._limits[topic] = sys.maxsize if facts is None else facts.max_message_bytes - RECORD_OVERHEAD
         return self._limits[topic]
 

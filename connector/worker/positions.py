@@ -71,6 +71,11 @@ class Positions:
         with self._clients.named():
             return list(_stored(self._committed().values()))
 
+    def exist(self) -> bool:
+        """Whether there is an offsets topic; without one the connector has never run."""
+        with self._clients.named():
+            return self.topic in topic_partitions(self._clients.admin())
+
     def slots(self) -> int:
         """The number of slots in force: as the marks say, else as configured."""
         return self._slots(self._committed())

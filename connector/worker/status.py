@@ -87,6 +87,7 @@ class Snapshots:
                 "dead_letter": worker.pipeline.last_dead_letter,
                 "late_changes": worker.late.last,
             },
+            topics=tuple(sorted(worker.pipeline.written)),
         )
 
     def _tables(self, now: int) -> dict[str, TableStatus]:

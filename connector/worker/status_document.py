@@ -162,6 +162,7 @@ class WorkerStatus(Document):
     background: tuple[FailingStatus, ...] = ()
     background_seconds: dict[str, float] = {}
     errors: dict[str, str | None] = {}
+    topics: tuple[str, ...] = ()
 
     @property
     def nothing_left(self) -> bool:
@@ -172,16 +173,22 @@ class WorkerStatus(Document):
 
 
 class RunningWorker(WorkerStatus):
-    """A worker's last report, in `/status`."""
+    """A worker's last report, in `/status`. ``starting``: it is that of its predecessor."""
 
     last_report_age_seconds: float = 0.0
+    starting: bool = False
 
 
 class ConnectorStatus(Document):
-    """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more."""
+    """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more.
+
+    ``given_up``: why it has failed for good. ``workers``: the numbers that its workers have, or will have.
+    """
 
     state: State
     waiting_for: str | None = None
+    given_up: str | None = None
+    workers: tuple[int, ...] = ()
     workers_wanted: int = 0
     workers_running: int = 0
     restarts: int = 0

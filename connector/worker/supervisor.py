@@ -7,9 +7,7 @@ In: how to start one, how many. Out: the exit status of `run`: 0 told to stop, 1
 from __future__ import annotations
 
 import logging
-import pickle
 import queue
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +18,7 @@ from connector.config import Configuration
 from connector.source import Background, Purpose
 from connector.worker.about import About
 from connector.worker.aging import aged, with_lags
-from connector.worker.child import Child, listen
+from connector.worker.child import Child, started, stop_all
 from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
@@ -130,7 +128,7 @@ class Supervisor:
                     return 1
             return 0
         finally:
-            self._stop_all()
+            stop_all(list(self.children.values()), STOP_SECONDS)
 
     def kill(self) -> None:
         """A second signal: nothing is waited for."""
@@ -154,22 +152,11 @@ class Supervisor:
                 self._start(order)
 
     def _start(self, order: WorkerOrder) -> None:
-        process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        child = Child(
-            order.index, process, order.configuration.group, started=time.monotonic(), heard=self._monotonic()
-        )
+        known = replace(order, slots=self.slots.get(order.configuration.connector.name))
+        child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]
         self.children[order.index] = child
-        assert process.stdin is not None
-        try:
-            pickle.dump(replace(order, slots=self.slots.get(order.configuration.connector.name)), process.stdin)
-            process.stdin.flush()
-        except BrokenPipeError:
-            log.warning("worker %d ended during its start", order.index)
-        listening = threading.Thread(target=listen, args=(child, self._messages.put), daemon=True)
-        listening.start()
-        log.info("worker %d started, pid %d", order.index, process.pid)
 
     def _take_reports(self) -> None:
         until = time.monotonic() + LOOK_SECONDS
@@ -277,25 +264,11 @@ class Supervisor:
         working = [status for status in statuses if status.slots]
         return bool(working) and all(status.nothing_left for status in working)
 
-    def _stop_all(self) -> None:
-        children = list(self.children.values())
-        for child in children:
-            child.process.terminate()
-        deadline = time.monotonic() + STOP_SECONDS
-        for child in children:
-            try:
-                if code := child.process.wait(max(0.1, deadline - time.monotonic())):
-                    # Mostly its own patience with a server: what it left open is ended by whoever takes its slots over.
-                    log.warning("worker %d did not stop in order: exit status %d", child.index, code)
-            except subprocess.TimeoutExpired:
-                log.warning("worker %d did not stop in time", child.index)
-                child.process.kill()
-                child.process.wait()
-            for pipe in (child.process.stdin, child.process.stdout):
-                if pipe is not None:
-                    pipe.close()
-
     # -- looking at it ---------------------------------------------------------------------------------------
+
+    def configurations(self) -> list[Configuration]:
+        """Of the connectors, in order."""
+        return list({order.configuration.group: order.configuration for order in self._orders}.values())
 
     def liveness(self) -> Liveness:
         """Whether this process does its work; how its workers and servers are is no part of it."""
@@ -310,9 +283,13 @@ class Supervisor:
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in self._last.items() if index not in present]
         workers = [
-            aged(child.status, self._age(child.status_at), self._trouble(child)) for child in children if child.status
+            aged(child.status, self._age(child.status_at), self._trouble(child), starting=not child.own)
+            for child in children
+            if child.status
         ]
-        workers += [aged(status, self._age(at), f"worker {index} is started again") for index, status, at in gone]
+        workers += [
+            aged(status, self._age(at), f"worker {index} is started again", starting=True) for index, status, at in gone
+        ]
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         state = max((worker.state for worker in workers), default=State.WAITING)
@@ -381,7 +358,7 @@ class Supervisor:
     def _connectors(self, workers: Sequence[RunningWorker]) -> Iterator[tuple[str, ConnectorStatus]]:
         """Of each connector of the process, what is said of all together."""
         for group, tenant in self._tenants.items():
-            orders = {order.index for order in self._orders if order.configuration.group == group}
+            orders = sorted(order.index for order in self._orders if order.configuration.group == group)
             running = {child.index for child in self.children.values() if child.group == group}
             states = [worker.state for worker in workers if worker.index in orders]
             state = max(states, default=State.WAITING)
@@ -391,7 +368,9 @@ class Supervisor:
                 tenant.name,
                 ConnectorStatus(
                     state=State.FAILED if tenant.over is not None else state,
-                    waiting_for=tenant.reason(),
+                    waiting_for=tenant.reason() or self.waiting_for,
+                    given_up=tenant.over,
+                    workers=tuple(orders),
                     workers_wanted=len(orders),
                     workers_running=len(running),
                     restarts=tenant.restarts,

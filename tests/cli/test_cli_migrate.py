@@ -73,7 +73,7 @@ def test_every_line_has_its_word(migrate: Any) -> None:
     assert sorted(named) == sorted([*ORDERS, *WORKER])
     assert answer.verdict("topic.prefix") == ("kept", "")
     assert answer.verdict("database.history.kafka.topic")[0] == "no effect"
-    assert answer.verdict("rest.port") == ("no effect", "has no effect here: there is no REST interface")
+    assert answer.verdict("rest.port") == ("no effect", "has no effect here: the REST API is on `--http-port`")
     assert answer.verdict("producer.delivery.timeout.ms")[0] == "changed"
 
 

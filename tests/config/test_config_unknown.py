@@ -100,7 +100,7 @@ def test_what_connect_ignores_is_said_and_ignored(name: str, reason: str) -> Non
     [
         ("scylla.user", "belongs in the connector's file"),
         ("transforms.a.type", "belongs in the connector's file"),
-        ("ssl.client.auth", "there is no REST interface"),
+        ("ssl.client.auth", "the REST API is on `--http-port`"),
         ("auto.create.topics.enable", "property of the broker"),
         ("log4j.root.loglevel", "unknown property, ignored"),
         ("zookeeper.connect", "unknown property, ignored"),

@@ -142,12 +142,12 @@ def test_head_is_get_without_a_body(server: HttpServer) -> None:
         ("GET", "/nothing", 404, None),
         ("HEAD", "/nothing", 404, None),
         ("BREW", "/nothing", 404, None),
-        ("POST", "/health", 405, "GET, HEAD"),
-        ("OPTIONS", "/health", 405, "GET, HEAD"),
-        ("BREW", "/health", 405, "GET, HEAD"),
-        ("get", "/health", 405, "GET, HEAD"),
-        ("GET", "/things/a/config", 405, "PUT"),
-        ("GET", "/health/", 404, None),
+        ("OPTIONS", "/nothing", 404, None),
+        ("POST", "/health", 405, "GET, HEAD, OPTIONS"),
+        ("BREW", "/health", 405, "GET, HEAD, OPTIONS"),
+        ("get", "/health", 405, "GET, HEAD, OPTIONS"),
+        ("GET", "/things/a/config", 405, "OPTIONS, PUT"),
+        ("GET", "/health//", 404, None),
         ("GET", "/%00/../etc/passwd", 404, None),
         ("GET", "/%ff%fe", 404, None),
         ("GET", "http://[::1/health", 400, None),
@@ -163,6 +163,32 @@ def test_errors_are_json_as_kafka_connects(
         error = json.loads(body)
         assert error["error_code"] == status and error["message"].startswith(f"HTTP {status} ")
     assert healthy(server)
+
+
+def test_a_slash_at_the_end_does_not_count(server: HttpServer) -> None:
+    assert ask(server, "/health/")[0] == 200
+
+
+def test_options_says_what_a_path_takes(server: HttpServer) -> None:
+    status, headers, body = ask(server, "/things/a/config", "OPTIONS")
+    assert (status, headers["Allow"], body) == (200, "OPTIONS, PUT", b"OPTIONS, PUT")
+
+
+@pytest.mark.parametrize(
+    ("token", "address", "allowed"),
+    [
+        (None, "127.0.0.1", True),
+        (None, "::1", True),
+        (None, "::ffff:127.0.0.1", True),
+        (None, "10.1.2.3", False),
+        (None, "::ffff:10.1.2.3", False),
+        (Secret("an-operators-token"), "10.1.2.3", True),
+    ],
+)
+def test_only_this_machine_writes_unless_a_token_says_who_asks(
+    token: Secret | None, address: str, allowed: bool
+) -> None:
+    assert Access(token).may_write(address) is allowed
 
 
 def test_bodies_queries_and_named_parts_reach_a_coroutine(server: HttpServer) -> None:

@@ -51,11 +51,9 @@ def worker(**changed: object) -> dict[str, Any]:
 
 
 def test_every_path_is_there() -> None:
-    statuses = {path: get(loaded(), path)[0] for path in ("/live", "/status", "/metrics", "/", "/health", "/nothing")}
-    expected = {"/live": 200, "/status": 200, "/metrics": 200, "/": 200, "/health": 503, "/nothing": 404}
+    statuses = {path: get(loaded(), path)[0] for path in ("/live", "/status", "/metrics", "/health", "/nothing")}
+    expected = {"/live": 200, "/status": 200, "/metrics": 200, "/health": 503, "/nothing": 404}
     assert statuses == expected
-    listed = get(loaded(), "/")[1].split()
-    assert listed == ["/live", "/ready", "/health", "/status", "/metrics"]
 
 
 def test_probes_need_no_token_and_tell_strangers_nothing() -> None:
@@ -64,7 +62,7 @@ def test_probes_need_no_token_and_tell_strangers_nothing() -> None:
     assert get(secured, "/live")[0] == 200
     assert get(secured, "/ready", service=waiting) == (503, '{"ready": false}')
     assert "db.internal" in get(secured, "/ready", "an-operators-token", waiting)[1]
-    for path in ("/health", "/status", "/metrics", "/"):
+    for path in ("/health", "/status", "/metrics"):
         assert get(secured, path)[0] == 401
         assert get(secured, path, "an-operators-token", Recorded(state="RUNNING"))[0] == 200
 

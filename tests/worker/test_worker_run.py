@@ -71,6 +71,18 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     assert {worker["kafka_version"] for worker in report["workers"]} == {"4.0 or newer"}
     until(lambda: latencies(connector) == 50, 90, "a latency of each change")
     assert [connector.get(path)[0] for path in ("/live", "/ready")] == [200, 200]
+    assert [
+        json.loads(connector.get(f"/connectors/{connector.name}/tasks/{n}/status")[1])["state"] for n in (0, 1)
+    ] == [
+        "RUNNING",
+        "RUNNING",
+    ]
+    topics = json.loads(connector.get(f"/connectors/{connector.name}/topics")[1])
+    assert topics == {connector.name: {"topics": [connector.topic(table)]}}
+    assert len(json.loads(connector.get("/")[1])["kafka_cluster_id"]) > 10
+    offsets = json.loads(connector.get(f"/connectors/{connector.name}/offsets")[1])["offsets"]
+    assert {each["partition"]["table_name"] for each in offsets} == {table.partition(".")[2]}
+    assert {each["offset"]["read_to"] > 0 for each in offsets if "slot" in each["partition"]} == {True}
     assert f" INFO [{connector.name}/1] connector." in connector.log
     refused = connector.command("offsets", "reset", "--to", "now")
     assert refused.returncode == 1
@@ -216,6 +228,10 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     report = until(lambda: in_state(connector, "FAILED"), 90, "a status that says so")
     assert report["tables"][table]["state"] == "FAILED"
     assert "77" in report["tables"][table]["error"]
+    status = json.loads(connector.get(f"/connectors/{connector.name}/status")[1])
+    failed = [task for task in status["tasks"] if task["state"] == "FAILED"]
+    assert status["connector"]["state"] == "RUNNING" and len(failed) == 1
+    assert f"{table} is FAILED: " in failed[0]["trace"] and "streams 0x" in failed[0]["trace"]
     insert(session, table, range(30, 60))
     until(lambda: len(found(connector, table)) >= 45, 90, "the other groups, later")
 

@@ -12,6 +12,7 @@ import pytest
 from connector.config import Configuration
 from connector.errors import Problem
 from connector.worker import supervisor as supervising
+from connector.worker.connect_cluster import ConnectCluster
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.supervisor import Supervisor
@@ -126,6 +127,12 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         assert state(supervisor, "waits") == "WAITING"
         said = supervisor.status().waiting_for or ""
         assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
+        shown = {view.name: view for view in ConnectCluster(supervisor, lambda config: ()).connectors()}
+        assert [each.state for each in shown["works"].tasks] == ["RUNNING"]
+        assert (shown["works"].instance.state, shown["waits"].instance.state) == ("RUNNING", "UNASSIGNED")
+        assert [each.state for each in shown["waits"].tasks] == ["UNASSIGNED"]
+        assert shown["refused"].instance.state == "FAILED" and not shown["refused"].tasks
+        assert "the login was refused" in str(shown["refused"].instance.trace)
     finally:
         stop.set()
         thread.join(90)

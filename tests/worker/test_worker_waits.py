@@ -79,7 +79,7 @@ def test_whatever_is_away_at_the_start_is_named_and_the_wait_ends_in_time(
             each.start("--http-port", "0")
             made.append((each, words))
         for each, words in made:
-            until(lambda: "metrics, health and status on" in each.log, 120, "its start")  # noqa: B023
+            until(lambda: "metrics, health, status and Kafka Connect's REST API on" in each.log, 120, "its start")  # noqa: B023
             if words:
                 until(lambda: all(word in _waiting(each) for word in words), 90, lambda: f"{words} in {_waiting(each)}")  # noqa: B023
             ended_in_time(each)

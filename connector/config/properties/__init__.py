@@ -23,6 +23,7 @@ from connector.config.properties.catalogue import (
     family_of,
 )
 from connector.config.properties.connection import CONNECTION, READING
+from connector.config.properties.framework import CONNECTOR_CLASS
 from connector.config.properties.http import HTTP
 from connector.config.properties.kind import (
     BOOLEAN,
@@ -46,6 +47,7 @@ __all__ = [
     "BROKERS",
     "CONNECTION",
     "CONNECTOR",
+    "CONNECTOR_CLASS",
     "CONNECTOR_FAMILIES",
     "CONNECTOR_SECTIONS",
     "DEFAULT_PLACEMENT",

@@ -28,11 +28,13 @@ class Invalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``parse`` turns text into the value; ``label`` is the word the documentation uses."""
+    """``parse`` turns text into the value; ``label`` is the word the documentation uses. ``literals``: all that there
+    are, if they are few."""
 
     label: str
     parse: Callable[[str], Any]
     secret: bool = False
+    literals: tuple[str, ...] = ()
 
 
 def _boolean(text: str) -> bool:
@@ -90,7 +92,7 @@ def one_of(*literals: str) -> Kind:
             raise Invalid("Value must be one of " + ", ".join(literals), hint)
         return found
 
-    return Kind("one of " + ", ".join(f"`{literal}`" for literal in literals), parse)
+    return Kind("one of " + ", ".join(f"`{literal}`" for literal in literals), parse, literals=literals)
 
 
 def list_of(*literals: str, problem: Callable[[str], str] | None = None) -> Kind:
@@ -109,7 +111,7 @@ def list_of(*literals: str, problem: Callable[[str], str] | None = None) -> Kind
             chosen.append(found)
         return frozenset(chosen)
 
-    return Kind("list of " + ", ".join(f"`{literal}`" for literal in literals), parse)
+    return Kind("list of " + ", ".join(f"`{literal}`" for literal in literals), parse, literals=literals)
 
 
 def matching(pattern: str, problem: str, suggestion: str | None = None, *, empty: bool = False) -> Kind:

@@ -6,7 +6,7 @@ from connector.config.properties.address import BROKERS
 from connector.config.properties.kind import BOOLEAN, LONG_MAX, STRING, integer, matching, one_of
 from connector.config.properties.property import Effect, Family, Property, Section, without_effect
 
-_NO_REST = "there is no REST interface"
+_NO_REST = "the REST API is on `--http-port`"
 _NO_CONFIG_TOPIC = "the configuration is read from files, no topic holds it"
 _NO_PLUGINS = "there are no Java plugins"
 _GROUP = "workers share slots through an ordinary consumer group"

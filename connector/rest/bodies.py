@@ -1,0 +1,68 @@
+"""What comes in as JSON and goes out as JSON, with the refusals that Connect has for what it cannot read or write.
+
+In: requests. Out: bodies, answers; ``Refused`` with 406, 415 or 500 (Connect's answer to a body that is no JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from connector.http import JSON, Answer, Refused, Request
+from connector.secrets import scrubbed
+
+_ACCEPTED = ("application/json", "application/*", "*/*")
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """As Connect writes it: without blanks, in UTF-8."""
+    text = json.dumps(scrubbed(value), separators=(",", ":"), ensure_ascii=False)
+    return Answer(status, JSON, text.encode(errors="replace"), headers or {})
+
+
+def refuse_foreign_types(request: Request) -> None:
+    """Of what is sent and of what is wanted."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    accepted = [_media_type(each) for each in headers.get("accept", "*/*").split(",")]
+    if not any(each in _ACCEPTED for each in accepted):
+        raise Refused(406)
+    if request.body and _media_type(headers.get("content-type", JSON)) != JSON:
+        raise Refused(415)
+
+
+def properties(request: Request) -> dict[str, str]:
+    """The body: names of properties and their texts. What is no text becomes one, as Connect's reader does it."""
+    given = json_object(request)
+    return {name: text for name, value in given.items() if (text := property_text(name, value)) is not None}
+
+
+def property_text(name: str, value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        raise Refused(500, f"The value of {name} must be a text, a number or a boolean")
+    return json.dumps(value)
+
+
+def json_object(request: Request) -> dict[str, Any]:
+    if not request.body:
+        raise Refused(500, "The request has no body; a JSON object is wanted")
+    try:
+        found = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(500, f"The request's body is no JSON: {_without_content(error)}") from None
+    if not isinstance(found, dict):
+        raise Refused(500, "The request's body must be a JSON object")
+    return found
+
+
+def _without_content(error: Exception) -> str:
+    """Where it is wrong, without what stands there: it may be a password."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    return "it is not in UTF-8, or nested too deep"
+
+
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()

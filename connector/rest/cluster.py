@@ -1,0 +1,78 @@
+"""What the API asks of the service, and the forms of what it is told.
+
+In and out: frozen values; ``document`` is their JSON in Connect's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from connector.errors import Problem
+
+ConnectState = Literal["UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A connector or a task, where it runs. ``trace``: why it has failed."""
+
+    state: ConnectState
+    worker_id: str
+    version: str
+    trace: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        trace = {"trace": self.trace} if self.trace else {}
+        return {"state": self.state, "worker_id": self.worker_id, **trace, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorView:
+    """``config`` as it may be shown; ``tasks`` in order, their place is their number; ``topics`` that it wrote to."""
+
+    name: str
+    config: Mapping[str, str]
+    instance: Instance
+    tasks: tuple[Instance, ...]
+    topics: tuple[str, ...]
+
+    def info(self) -> dict[str, Any]:
+        tasks = [{"connector": self.name, "task": number} for number in range(len(self.tasks))]
+        return {"name": self.name, "config": dict(self.config), "tasks": tasks, "type": "source"}
+
+    def status(self) -> dict[str, Any]:
+        tasks = [self.task_status(number) for number in range(len(self.tasks))]
+        return {"name": self.name, "connector": self.instance.document(), "tasks": tasks, "type": "source"}
+
+    def task_status(self, number: int) -> dict[str, Any]:
+        return {"id": number, **self.tasks[number].document()}
+
+    def task_configs(self) -> list[dict[str, Any]]:
+        config = {**self.config, "task.class": f"{self.config['connector.class']}Task"}
+        return [{"id": {"connector": self.name, "task": each}, "config": config} for each in range(len(self.tasks))]
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A place in the source, and how far it is delivered."""
+
+    partition: Mapping[str, Any]
+    offset: Mapping[str, Any]
+
+
+class Cluster(Protocol):
+    """The service. What says so may take a while: it is called in another thread than the server's."""
+
+    def cluster_id(self) -> str | None:
+        """Kafka's; may take a while. None while Kafka does not say it."""
+
+    def connectors(self) -> Sequence[ConnectorView]:
+        """All that there are."""
+
+    def offsets(self, connector: str) -> Sequence[Offset]:
+        """What is committed; may take a while. Raises ``CdcError``."""
+
+    def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
+        """All that is wrong with a connector's configuration; may take a while."""

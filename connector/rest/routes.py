@@ -1,0 +1,153 @@
+"""The paths of Connect's REST API that look at connectors.
+
+In: a `Cluster`. Out: routes. Whatever asks a server is asked in another thread than the HTTP server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from connector import __version__
+from connector.errors import CdcError
+from connector.http import Answer, Handler, Refused, Request, Route
+from connector.rest import definitions
+from connector.rest.bodies import answer, properties, refuse_foreign_types
+from connector.rest.cluster import Cluster, ConnectorView
+from connector.rest.loggers import level_of, levels
+
+#: The Kafka whose API this is: tools look at it to know what they may ask.
+API_VERSION = "4.1.1"
+
+
+def rest_routes(cluster: Cluster) -> list[Route]:
+    """All paths, for a server of their own or beside others."""
+
+    async def server(request: Request) -> Answer:
+        kafka = await asyncio.to_thread(cluster.cluster_id)
+        commit = f"scylla-cdc {__version__}"
+        return answer({"version": API_VERSION, "commit": commit, "kafka_cluster_id": kafka})
+
+    def listed(request: Request) -> Answer:
+        views = cluster.connectors()
+        if "expand" not in request.query:
+            return answer([view.name for view in views])
+        wanted = set(request.query["expand"])
+        forms: dict[str, Callable[[ConnectorView], Any]] = {"info": ConnectorView.info, "status": ConnectorView.status}
+        shown = {name: form for name, form in forms.items() if name in wanted}
+        return answer({view.name: {name: form(view) for name, form in shown.items()} for view in views})
+
+    def of_connector(form: Callable[[ConnectorView], Any], missing: str = "Connector {} not found") -> Handler:
+        def handler(request: Request) -> Answer:
+            name = request.parts["connector"]
+            return answer(form(_found(cluster, name, missing.format(name))))
+
+        return handler
+
+    def task_status(request: Request) -> Answer:
+        name, number = request.parts["connector"], task_number(request)
+        missing = f"No status found for task {name}-{number}"
+        view = _found(cluster, name, missing)
+        if not 0 <= number < len(view.tasks):
+            raise Refused(404, missing)
+        return answer(view.task_status(number))
+
+    def topics(request: Request) -> Answer:
+        name = request.parts["connector"]
+        view = next((view for view in cluster.connectors() if view.name == name), None)
+        return answer({name: {"topics": [] if view is None else list(view.topics)}})
+
+    async def offsets(request: Request) -> Answer:
+        name = request.parts["connector"]
+        _found(cluster, name, f"Connector {name} not found")
+        try:
+            found = await asyncio.to_thread(cluster.offsets, name)
+        except CdcError as error:
+            raise Refused(500, str(error)) from None
+        return answer({"offsets": [{"partition": dict(each.partition), "offset": dict(each.offset)} for each in found]})
+
+    def plugin_list(request: Request) -> Answer:
+        return answer(definitions.plugins())
+
+    def plugin_config(request: Request) -> Answer:
+        plugin = request.parts["plugin"]
+        if not definitions.is_ours(plugin):
+            raise Refused(404, f"Unknown plugin {plugin}.")
+        return answer(definitions.definitions())
+
+    async def validate(request: Request) -> Answer:
+        plugin, config = request.parts["plugin"], properties(request)
+        refuse_other_plugins(plugin, config)
+        found = await asyncio.to_thread(cluster.problems, config)
+        return answer(definitions.validation(plugin, config, found))
+
+    def all_levels(request: Request) -> Answer:
+        return answer(levels())
+
+    def one_level(request: Request) -> Answer:
+        name = request.parts["logger"]
+        found = level_of(name)
+        if found is None:
+            raise Refused(404, f"Logger {name} not found.")
+        return answer(found)
+
+    connector = "/connectors/{connector}"
+    routes = [
+        Route("GET", "/", server),
+        Route("GET", "/connectors", listed),
+        Route("GET", connector, of_connector(ConnectorView.info)),
+        Route("GET", f"{connector}/config", of_connector(lambda view: dict(view.config))),
+        Route("GET", f"{connector}/status", of_connector(ConnectorView.status, "No status found for connector {}")),
+        Route("GET", f"{connector}/tasks", of_connector(ConnectorView.task_configs)),
+        Route("GET", f"{connector}/tasks/{{task}}/status", task_status),
+        Route("GET", f"{connector}/topics", topics),
+        Route("GET", f"{connector}/offsets", offsets),
+        Route("GET", "/connector-plugins", plugin_list),
+        Route("GET", "/connector-plugins/{plugin}/config", plugin_config),
+        # It changes nothing, but it reads what references name.
+        Route("PUT", "/connector-plugins/{plugin}/config/validate", validate, writes=True),
+        Route("GET", "/admin/loggers", all_levels),
+        Route("GET", "/admin/loggers/{logger}", one_level),
+    ]
+    return [Route(each.method, each.path, _typed(each.handler), writes=each.writes) for each in routes]
+
+
+def task_number(request: Request) -> int:
+    """Of the path; what is no number is no path."""
+    text = request.parts["task"]
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
+        raise Refused(404)
+    return int(text)
+
+
+def refuse_other_plugins(plugin: str, config: dict[str, str]) -> None:
+    """In Connect's words, what is no configuration of the plugin."""
+    given = config.get("connector.class")
+    if given is None:
+        # Connect hides its own 400 in a 500.
+        raise Refused(
+            500,
+            "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
+            f"Connector config {{{', '.join(sorted(config))}}} contains no connector type",
+        )
+    if not given.removesuffix("Connector").endswith(plugin.removesuffix("Connector")):
+        raise Refused(400, f"Included connector type {given} does not match request type {plugin}")
+
+
+def _found(cluster: Cluster, name: str, missing: str) -> ConnectorView:
+    for view in cluster.connectors():
+        if view.name == name:
+            return view
+    raise Refused(404, missing)
+
+
+def _typed(handler: Handler) -> Handler:
+    """Behind the look at what is sent and wanted."""
+
+    def checked(request: Request) -> Answer | Awaitable[Answer]:
+        refuse_foreign_types(request)
+        return handler(request)
+
+    return checked

@@ -1,0 +1,132 @@
+"""The service as Kafka Connect's API shows it: a connector is one of the configurations, a task one of its workers.
+
+In: the supervisor's status and configurations. Out: a `Cluster` for `connector.rest`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from connector import __version__
+from connector.config import CONNECTOR_CLASS, Configuration
+from connector.delivery import cluster_id
+from connector.errors import Problem
+from connector.rest import ConnectorView, Instance, Offset
+from connector.topology import Reason
+from connector.worker.positions import Positions, StoredPosition
+from connector.worker.settings import kafka_clients
+from connector.worker.state import State
+from connector.worker.status_document import ConnectorStatus, RunningWorker, ServiceStatus
+
+#: What is wrong with a connector's configuration beside the worker's file of this service.
+Validate = Callable[[Mapping[str, str]], Sequence[Problem]]
+
+
+class Service(Protocol):
+    """The supervisor, as it is looked at here."""
+
+    def status(self) -> ServiceStatus: ...
+
+    def configurations(self) -> Sequence[Configuration]: ...
+
+
+class ConnectCluster:
+    """Of one process. ``worker_id``: host and port of its API, as Connect names workers; known once it is served."""
+
+    def __init__(self, service: Service, validate: Validate) -> None:
+        self._service, self._validate = service, validate
+        self.worker_id = ""
+        self._cluster_id: str | None = None
+        self._asking = threading.Lock()
+
+    def cluster_id(self) -> str | None:
+        """Asked until it is known."""
+        with self._asking:
+            if self._cluster_id is None:
+                clients = kafka_clients(self._service.configurations()[0])
+                with clients.named():
+                    self._cluster_id = cluster_id(clients)
+            return self._cluster_id
+
+    def connectors(self) -> Sequence[ConnectorView]:
+        status = self._service.status()
+        return [self._view(each, status) for each in self._service.configurations()]
+
+    def offsets(self, connector: str) -> Sequence[Offset]:
+        for configuration in self._service.configurations():
+            if configuration.connector.name == connector:
+                positions = Positions(configuration)
+                return [_offset(each) for each in sorted(positions.stored(), key=_place)] if positions.exist() else ()
+        return ()
+
+    def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
+        return self._validate(config)
+
+    def _view(self, configuration: Configuration, status: ServiceStatus) -> ConnectorView:
+        name = configuration.connector.name
+        connector = status.connectors[name]
+        workers = {worker.index: worker for worker in status.workers}
+        mine = [workers.get(index) for index in connector.workers]
+        return ConnectorView(
+            name=name,
+            config=config_of(configuration),
+            instance=self._connector(connector),
+            tasks=tuple(map(self._task, mine)) if connector.given_up is None else (),
+            topics=tuple(sorted({topic for worker in mine if worker is not None for topic in worker.topics})),
+        )
+
+    def _connector(self, connector: ConnectorStatus) -> Instance:
+        if connector.given_up is not None:
+            return Instance("FAILED", self.worker_id, __version__, connector.given_up)
+        waits = connector.waiting_for is not None and not connector.workers_running
+        return Instance("UNASSIGNED" if waits else "RUNNING", self.worker_id, __version__)
+
+    def _task(self, worker: RunningWorker | None) -> Instance:
+        """What waits or is tried again is RUNNING, as a task of Connect's is that tries again."""
+        if worker is None:
+            return Instance("UNASSIGNED", self.worker_id, __version__)
+        if worker.state is State.FAILED:
+            return Instance("FAILED", self.worker_id, worker.version, trace_of(worker))
+        return Instance("RESTARTING" if worker.starting else "RUNNING", self.worker_id, worker.version)
+
+
+def config_of(configuration: Configuration) -> dict[str, str]:
+    """As it was given, with references as they are written, and secrets as asterisks."""
+    connector = configuration.connector
+    return {**connector.written, "name": connector.name, "connector.class": _class_of(connector.written)}
+
+
+def _class_of(written: Mapping[str, str]) -> str:
+    return written.get("connector.class") or CONNECTOR_CLASS
+
+
+def trace_of(worker: RunningWorker) -> str:
+    """Which tables and groups of streams have failed, and why."""
+    return "\n".join(line for name, table in sorted(worker.tables.items()) for line in _trace(name, worker))
+
+
+def _trace(name: str, worker: RunningWorker) -> Iterator[str]:
+    table = worker.tables[name]
+    if table.state is not State.FAILED:
+        return
+    yield f"{name} is FAILED: {table.error or 'no reason is known'}"
+    for each in table.waiting:
+        if each.reason == Reason.FAILED.value and each.slot is not None:
+            streams = ", ".join(f"0x{stream}" for stream in each.streams)
+            yield f"\tslot {each.slot}, streams {streams}, read to {each.read_to}: {each.note or table.error}"
+
+
+def _place(each: StoredPosition) -> tuple[str, int, bytes]:
+    return str(each.table), each.slot, each.stream or b""
+
+
+def _offset(each: StoredPosition) -> Offset:
+    """By the names of the offsets topic."""
+    place = {"keyspace_name": each.table.keyspace, "table_name": each.table.name}
+    if each.stream is None:
+        return Offset({**place, "slot": each.slot}, {"read_to": each.read_to})
+    after = each.detail.get("after")
+    more = {} if after is None else {"after": str(after)}
+    return Offset({**place, "stream_id": each.stream.hex()}, {"read_to": each.read_to, **more})

@@ -1,0 +1,123 @@
+"""Requests that a real Connect worker was asked, in order; the recorded answers are in ``answers.json``.
+
+`python -m tests.rest.cases URL` asks them of a worker (empty, with Kafka's FileStream connectors) and records anew.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.servers.patience import until
+
+ANSWERS = Path(__file__).with_name("answers.json")
+#: The connector of the recording; ours stands in its place.
+PLUGIN = "FileStreamSource"
+CONFIG = {"connector.class": PLUGIN, "file": "/dev/null", "topic": "t1", "tasks.max": "1"}
+VALIDATE = f"/connector-plugins/{PLUGIN}/config/validate"
+
+
+@dataclass(frozen=True)
+class Case:
+    """``settles``: what was asked is done when the connector and its tasks are in these states."""
+
+    method: str
+    path: str
+    body: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+    settles: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = "" if self.body is None else f" {self.body if isinstance(self.body, str) else json.dumps(self.body)}"
+        return f"{self.method} {self.path}{shown}{''.join(f' {name}={value}' for name, value in self.headers)}"
+
+
+@dataclass(frozen=True)
+class Answered:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+FIRST = Case("POST", "/connectors", {"name": "orders", "config": CONFIG}, settles=("RUNNING", "RUNNING"))
+LOOKING = (
+    *(Case("GET", path) for path in ("/", "/connectors", "/connectors/", "/connectors?expand=info")),
+    *(Case("GET", f"/connectors?{query}") for query in ("expand=status&expand=info", "expand=x", "expand")),
+    *(Case("GET", f"/connectors/orders{each}") for each in ("", "/", "/config", "/status", "/tasks", "/tasks-config")),
+    *(Case("GET", f"/connectors/orders/tasks/{each}/status") for each in ("0", "7", "x", "-1")),
+    *(Case("GET", f"/connectors/orders/{each}") for each in ("topics", "offsets")),
+    *(Case("GET", f"/connectors/no{each}") for each in ("", "/config", "/status", "/tasks", "/tasks/0/status")),
+    *(Case("GET", f"/connectors/{each}") for each in ("no/topics", "no/offsets", "a%20b", "%C3%BC/status")),
+    *(Case("GET", f"/connector-plugins{each}") for each in ("", f"/{PLUGIN}/config", "/No/config", f"/{PLUGIN}")),
+    *(Case("GET", f"/admin{each}") for each in ("", "/loggers", "/loggers/root", "/loggers/no.such")),
+    *(Case("HEAD", path) for path in ("/", "/connectors/orders")),
+    *(Case("OPTIONS", path) for path in ("/connector-plugins",)),
+    Case("PUT", VALIDATE, CONFIG),
+    Case("PUT", VALIDATE, {**CONFIG, "name": "x"}),
+    Case("PUT", VALIDATE, {"connector.class": PLUGIN, "name": "q", "tasks.max": "x"}),
+    Case("PUT", "/connector-plugins/Other/config/validate", CONFIG),
+    *(Case("PUT", VALIDATE, body) for body in ({}, "{no", "[]", "")),
+    Case("PUT", VALIDATE, CONFIG, (("Content-Type", "text/plain"),)),
+    *(Case("GET", "/connectors", headers=(("Accept", each),)) for each in ("text/html", "application/*")),
+    Case("GET", "/nothing"),
+    *(Case(method, "/connectors/orders/topics") for method in ("PUT", "DELETE")),
+)
+
+
+def ask(url: str, case: Case) -> Answered:
+    """Of any worker."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=90)
+    try:
+        body = case.body if isinstance(case.body, str | None) else json.dumps(case.body)
+        headers = {**({} if body is None else {"Content-Type": "application/json"}), **dict(case.headers)}
+        connection.request(case.method, case.path, body, headers)
+        answer = connection.getresponse()
+        return Answered(answer.status, dict(answer.getheaders()), answer.read().decode())
+    finally:
+        connection.close()
+
+
+def states(url: str) -> tuple[str, ...]:
+    """Of the connector and its tasks."""
+    status = json.loads(ask(url, Case("GET", "/connectors/orders/status")).body)
+    return (status["connector"]["state"], *(task["state"] for task in status["tasks"])) if "connector" in status else ()
+
+
+def recorded() -> dict[str, Answered]:
+    return {case: Answered(**answer) for case, answer in json.loads(ANSWERS.read_text()).items()}
+
+
+def record(url: str) -> None:
+    found = {}
+    for case in (FIRST, *LOOKING):
+        found[str(case)] = answered = ask(url, case)
+        for name in ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding"):
+            answered.headers.pop(name, None)
+        if case.settles:
+            until(lambda: states(url) == case.settles, what=f"{case} to be done")  # noqa: B023
+    kept = {case: {**vars(each), "body": _kept(each.body)} for case, each in found.items()}
+    ANSWERS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _kept(text: str) -> str:
+    """The form of a body: of long lists the first members, of documentation nothing."""
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: "" if name == "documentation" else cut(member) for name, member in value.items()}
+        return [cut(member) for member in value[:3]] if isinstance(value, list) else value
+
+    try:
+        return json.dumps(cut(json.loads(text)))
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    record(sys.argv[1])

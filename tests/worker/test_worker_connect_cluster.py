@@ -1,0 +1,62 @@
+"""The service in Kafka Connect's words: what a connector and its tasks are, and why they have failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from connector.config import CONNECTOR_CLASS, Configuration
+from connector.rest import ConnectorView
+from connector.worker.connect_cluster import ConnectCluster
+from connector.worker.status_document import ServiceStatus
+from tests.config.files import loaded
+
+RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("status.json").read_text())
+
+
+class Recorded:
+    """One connector with two workers, of which only the first has reported."""
+
+    def __init__(self, configuration: Configuration, **changed: Any) -> None:
+        self.configuration = configuration
+        worker = {**RECORDED["workers"][0], **changed}
+        connector = {**RECORDED["connectors"]["shop"], "workers": [0, 1]}
+        document = {**RECORDED, "workers": [worker], "connectors": {configuration.connector.name: connector}}
+        self.document = ServiceStatus.model_validate(document)
+
+    def status(self) -> ServiceStatus:
+        return self.document
+
+    def configurations(self) -> Sequence[Configuration]:
+        return [self.configuration]
+
+
+def view(configuration: Configuration | None = None, **changed: Any) -> ConnectorView:
+    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), lambda config: ())
+    cluster.worker_id = "here:8083"
+    return cluster.connectors()[0]
+
+
+def test_a_failed_table_fails_its_task_with_the_trace_that_names_it() -> None:
+    task, other = view().tasks
+    assert (task.state, task.worker_id, other.state) == ("FAILED", "here:8083", "UNASSIGNED")
+    trace = str(task.trace).splitlines()
+    assert trace[0] == "ks.gone is FAILED: table ks.gone does not exist"
+    assert trace[1] == "ks.t is FAILED: column v: 3 bytes are no int"
+    assert trace[2].startswith("\tslot ") and "streams 0x" in trace[2]
+
+
+def test_what_waits_is_running_and_what_starts_is_restarting() -> None:
+    assert view(state="WAITING").tasks[0].state == "RUNNING"
+    assert view(state="WAITING", starting=True).tasks[0].state == "RESTARTING"
+
+
+def test_a_configuration_is_shown_as_it_is_written_without_secrets() -> None:
+    given = {"scylla.user": "${env:WHO}", "scylla.password": "open sesame", "producer.override.sasl.password": "more"}
+    shown = view(loaded(given, environ={"WHO": "cdc-reader"})).config
+    assert (shown["scylla.user"], shown["scylla.password"]) == ("${env:WHO}", "********")
+    assert shown["producer.override.sasl.password"] == "********"
+    assert (shown["name"], shown["connector.class"]) == ("orders", CONNECTOR_CLASS)
+    assert "tasks.max" not in shown
