@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connector.cli.configuration import add_configurations_arguments, load_configurations, problems_of
@@ -46,6 +47,7 @@ class RunCommand:
         from connector.worker.connect_cluster import ConnectCluster
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
+        from connector.worker.steering import Steering
         from connector.worker.supervisor import Supervisor
         from connector.worker.tenants import Preparation
 
@@ -65,7 +67,9 @@ class RunCommand:
             stack.enter_context(_signals(stop, supervisor.kill))
             if args.http_port is not None:
                 _same_port(configurations)
-                cluster = ConnectCluster(supervisor, lambda config: problems_of(config, args.worker))
+                cluster = ConnectCluster(
+                    supervisor, Steering(supervisor), lambda config: problems_of(config, args.worker)
+                )
                 routes = rest_routes(cluster)
                 server = status_server(configurations[0], supervisor, args.http_host, args.http_port, routes)
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
@@ -74,7 +78,7 @@ class RunCommand:
             if len(configurations) > 1:
                 # None waits for another one's servers, nor ends for what they object to.
                 for configuration in configurations:
-                    supervisor.prepare(configuration, Preparation(configuration, stop, _checks))
+                    supervisor.prepare(configuration, partial(Preparation, configuration, stop, _checks))
             else:
                 problems, slots = _checks(configurations[0], stop, supervisor)
                 if problems:

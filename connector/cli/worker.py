@@ -1,7 +1,7 @@
 """A worker process of `scylla-cdc run`; started by it, not by people.
 
-In, on stdin: one pickled `WorkerOrder`, then nothing: the end of stdin says that the supervisor is gone. Out, on
-stdout: one JSON object a line, the worker's reports. Logs go to stderr, as everywhere.
+In, on stdin: one pickled `WorkerOrder`, then an instruction a line; the end of stdin says that the supervisor is gone.
+Out, on stdout: one JSON object a line, the worker's reports. Logs go to stderr, as everywhere.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import faulthandler
 import logging
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
 
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt
+from connector.worker.instructions import Instruction, from_lines
 from connector.worker.messages import EndMessage, Message, to_line
 from connector.worker.order import WorkerOrder
 
@@ -39,8 +41,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
-    threading.Thread(target=_watch_supervisor, args=(stop,), daemon=True).start()
-    status = _run(order, stop)
+    instructions: queue.SimpleQueue[Instruction] = queue.SimpleQueue()
+    threading.Thread(target=_listen_to_supervisor, args=(stop, instructions), daemon=True).start()
+    status = _run(order, stop, instructions)
     logging.shutdown()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -48,13 +51,13 @@ def main() -> None:
     os._exit(status)
 
 
-def _run(order: WorkerOrder, stop: threading.Event) -> int:
+def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQueue[Instruction]) -> int:
     from connector.worker.collector import collect_rarely
     from connector.worker.process import run_worker
 
     collect_rarely()
     try:
-        return run_worker(order.configuration, order.index, stop, _report, slots=order.slots)
+        return run_worker(order.configuration, order.index, stop, _report, instructions, slots=order.slots)
     except Exception as error:
         _report(EndMessage.of(error))
         logging.getLogger("connector.worker").exception("the worker failed")
@@ -80,12 +83,16 @@ def _stop(stop: threading.Event) -> None:
     _begin_to_stop(stop)
 
 
-def _watch_supervisor(stop: threading.Event) -> None:
+def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue[Instruction]) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
+    begun = b""
     try:
-        # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends.
-        while os.read(sys.stdin.fileno(), 4096):
-            pass
+        # Past Python's buffer, whose lock a thread that waits in it would hold when the interpreter ends. It holds no
+        # instruction: they are given to those who have reported.
+        while read := os.read(sys.stdin.fileno(), 4096):
+            whole, _, begun = (begun + read).rpartition(b"\n")
+            for each in from_lines(whole):
+                instructions.put(each)
     finally:
         _begin_to_stop(stop)
 

@@ -21,6 +21,11 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
     return Answer(status, JSON, text.encode(errors="replace"), headers or {})
 
 
+def nothing(status: int) -> Answer:
+    """It is done, or will be."""
+    return Answer(status, "", b"")
+
+
 def refuse_foreign_types(request: Request) -> None:
     """Of what is sent and of what is wanted."""
     headers = {name.lower(): value for name, value in request.headers.items()}

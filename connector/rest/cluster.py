@@ -5,8 +5,8 @@ In and out: frozen values; ``document`` is their JSON in Connect's words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from connector.errors import Problem
@@ -46,6 +46,12 @@ class ConnectorView:
         tasks = [self.task_status(number) for number in range(len(self.tasks))]
         return {"name": self.name, "connector": self.instance.document(), "tasks": tasks, "type": "source"}
 
+    def restarted(self, itself: bool, tasks: Collection[int]) -> ConnectorView:
+        """As it is shown when a restart was asked for."""
+        begun = [replace(each, state="RESTARTING", trace=None) for each in (self.instance, *self.tasks)]
+        shown = tuple(begun[1 + at] if at in tasks else task for at, task in enumerate(self.tasks))
+        return replace(self, instance=begun[0] if itself else self.instance, tasks=shown)
+
     def task_status(self, number: int) -> dict[str, Any]:
         return {"id": number, **self.tasks[number].document()}
 
@@ -73,6 +79,12 @@ class Cluster(Protocol):
 
     def offsets(self, connector: str) -> Sequence[Offset]:
         """What is committed; may take a while. Raises ``CdcError``."""
+
+    def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
+        """Soon: it is not waited for. ``itself``: the connector, which matters if it has failed as a whole.
+
+        A task that has failed tries again what has failed in it; others are ended in order and started anew.
+        """
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         """All that is wrong with a connector's configuration; may take a while."""

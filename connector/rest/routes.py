@@ -1,4 +1,4 @@
-"""The paths of Connect's REST API that look at connectors.
+"""All paths of Connect's REST API; here those that look at connectors.
 
 In: a `Cluster`. Out: routes. Whatever asks a server is asked in another thread than the HTTP server's.
 """
@@ -6,7 +6,6 @@ In: a `Cluster`. Out: routes. Whatever asks a server is asked in another thread 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +16,8 @@ from connector.rest import definitions
 from connector.rest.bodies import answer, properties, refuse_foreign_types
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import level_of, levels
+from connector.rest.parts import found_view, task_number
+from connector.rest.restarts import restart_routes
 
 #: The Kafka whose API this is: tools look at it to know what they may ask.
 API_VERSION = "4.1.1"
@@ -42,14 +43,14 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     def of_connector(form: Callable[[ConnectorView], Any], missing: str = "Connector {} not found") -> Handler:
         def handler(request: Request) -> Answer:
             name = request.parts["connector"]
-            return answer(form(_found(cluster, name, missing.format(name))))
+            return answer(form(found_view(cluster, name, missing.format(name))))
 
         return handler
 
     def task_status(request: Request) -> Answer:
         name, number = request.parts["connector"], task_number(request)
         missing = f"No status found for task {name}-{number}"
-        view = _found(cluster, name, missing)
+        view = found_view(cluster, name, missing)
         if not 0 <= number < len(view.tasks):
             raise Refused(404, missing)
         return answer(view.task_status(number))
@@ -61,7 +62,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
 
     async def offsets(request: Request) -> Answer:
         name = request.parts["connector"]
-        _found(cluster, name, f"Connector {name} not found")
+        found_view(cluster, name, f"Connector {name} not found")
         try:
             found = await asyncio.to_thread(cluster.offsets, name)
         except CdcError as error:
@@ -95,6 +96,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
 
     connector = "/connectors/{connector}"
     routes = [
+        *restart_routes(cluster),
         Route("GET", "/", server),
         Route("GET", "/connectors", listed),
         Route("GET", connector, of_connector(ConnectorView.info)),
@@ -114,14 +116,6 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     return [Route(each.method, each.path, _typed(each.handler), writes=each.writes) for each in routes]
 
 
-def task_number(request: Request) -> int:
-    """Of the path; what is no number is no path."""
-    text = request.parts["task"]
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
-        raise Refused(404)
-    return int(text)
-
-
 def refuse_other_plugins(plugin: str, config: dict[str, str]) -> None:
     """In Connect's words, what is no configuration of the plugin."""
     given = config.get("connector.class")
@@ -134,13 +128,6 @@ def refuse_other_plugins(plugin: str, config: dict[str, str]) -> None:
         )
     if not given.removesuffix("Connector").endswith(plugin.removesuffix("Connector")):
         raise Refused(400, f"Included connector type {given} does not match request type {plugin}")
-
-
-def _found(cluster: Cluster, name: str, missing: str) -> ConnectorView:
-    for view in cluster.connectors():
-        if view.name == name:
-            return view
-    raise Refused(404, missing)
 
 
 def _typed(handler: Handler) -> Handler:

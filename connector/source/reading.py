@@ -158,6 +158,10 @@ class Reading:
             pauses.append(max(0.0, self._delayed[0][0] - now))
         return min(pauses)
 
+    def try_again(self) -> None:
+        """Whatever is FAILED, in the next round instead of when its time has come."""
+        self._given_up.hurry(time.monotonic())
+
     def _try_again(self, now: float) -> None:
         due = self._given_up.due(now)
         if due:

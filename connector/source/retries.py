@@ -93,6 +93,11 @@ class GivenUp:
             self._groups[state] = (float("inf"), pause, read)
         return [read for _, _, read in due]
 
+    def hurry(self, now: float) -> None:
+        """Somebody has asked for all to be tried again; what is being tried is left to that."""
+        for state, (at, pause, read) in self._groups.items():
+            self._groups[state] = (min(at, now) if at != float("inf") else at, pause, read)
+
     def forget(self, state: GroupState) -> None:
         """It is read again, or not ours any more."""
         self._groups.pop(state, None)

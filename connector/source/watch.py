@@ -185,6 +185,12 @@ class Watch:
             for table in self._tables:
                 self._start_describing(table)
 
+    def look_again(self) -> None:
+        """For tables that are gone, in the next round instead of when their time has come."""
+        now = self._monotonic()
+        self._lost = dict.fromkeys(self._lost, now)
+        self._describe_due = now
+
     # -- stream sets -----------------------------------------------------------------------------------------
 
     def _ask(self, poll: Poll, now: float) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from connector.worker.instructions import Instruction
 from connector.worker.messages import Message, from_line
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
@@ -37,6 +38,13 @@ class Child:
     # When ``status`` came: the last one of its predecessor, until it has one of its own.
     status_at: float = 0.0
     own: bool = False
+    # Told to end, so that another one begins.
+    renewed: bool = False
+
+    @property
+    def starting(self) -> bool:
+        """What it said last is soon, or still, its predecessor's word."""
+        return self.renewed or not self.own
 
     @property
     def pid(self) -> int:
@@ -58,6 +66,17 @@ def started(
     threading.Thread(target=listen, args=(child, put), daemon=True).start()
     log.info("worker %d started, pid %d", order.index, process.pid)
     return child
+
+
+def instruct(child: Child, instruction: Instruction) -> None:
+    """Only one that has reported: its order lies behind it."""
+    if not child.own or child.process.stdin is None:
+        return
+    try:
+        child.process.stdin.write(instruction.line())
+        child.process.stdin.flush()
+    except (BrokenPipeError, ValueError):
+        log.debug("worker %d ended before it was told: %s", child.index, instruction.value)
 
 
 def stop_all(children: Sequence[Child], seconds: float) -> None:

@@ -6,7 +6,7 @@ In: the supervisor's status and configurations. Out: a `Cluster` for `connector.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from connector import __version__
@@ -32,11 +32,21 @@ class Service(Protocol):
     def configurations(self) -> Sequence[Configuration]: ...
 
 
+class Restarts(Protocol):
+    """Who can restart what: connectors by their groups, workers by their numbers."""
+
+    def begin_anew(self, group: str) -> None: ...
+
+    def renew(self, workers: Iterable[int]) -> None: ...
+
+    def try_again(self, workers: Iterable[int]) -> None: ...
+
+
 class ConnectCluster:
     """Of one process. ``worker_id``: host and port of its API, as Connect names workers; known once it is served."""
 
-    def __init__(self, service: Service, validate: Validate) -> None:
-        self._service, self._validate = service, validate
+    def __init__(self, service: Service, restarts: Restarts, validate: Validate) -> None:
+        self._service, self._restarts, self._validate = service, restarts, validate
         self.worker_id = ""
         self._cluster_id: str | None = None
         self._asking = threading.Lock()
@@ -55,14 +65,29 @@ class ConnectCluster:
         return [self._view(each, status) for each in self._service.configurations()]
 
     def offsets(self, connector: str) -> Sequence[Offset]:
-        for configuration in self._service.configurations():
-            if configuration.connector.name == connector:
-                positions = Positions(configuration)
-                return [_offset(each) for each in sorted(positions.stored(), key=_place)] if positions.exist() else ()
-        return ()
+        configuration = self._configuration(connector)
+        positions = None if configuration is None else Positions(configuration)
+        if positions is None or not positions.exist():
+            return ()
+        return [_offset(each) for each in sorted(positions.stored(), key=_place)]
+
+    def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
+        configuration, status = self._configuration(connector), self._service.status()
+        if configuration is None:
+            return
+        if itself:
+            self._restarts.begin_anew(configuration.group)
+        numbers = status.connectors[connector].workers
+        chosen = {numbers[task] for task in tasks if task < len(numbers)}
+        failed = {worker.index for worker in status.workers if worker.state is State.FAILED} & chosen
+        self._restarts.try_again(failed)
+        self._restarts.renew(chosen - failed)
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return self._validate(config)
+
+    def _configuration(self, connector: str) -> Configuration | None:
+        return next((each for each in self._service.configurations() if each.connector.name == connector), None)
 
     def _view(self, configuration: Configuration, status: ServiceStatus) -> ConnectorView:
         name = configuration.connector.name

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
@@ -31,6 +32,7 @@ from connector.source import Connection, DescribedTable, Tables, connection_sett
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.blocked import BlockedTurns
+from connector.worker.instructions import Instruction
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
@@ -53,7 +55,12 @@ class Stopped(Exception):
 
 
 def run_worker(
-    configuration: Configuration, index: int, stop: threading.Event, report: Report, slots: int | None = None
+    configuration: Configuration,
+    index: int,
+    stop: threading.Event,
+    report: Report,
+    instructions: queue.SimpleQueue[Instruction],
+    slots: int | None = None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
@@ -69,7 +76,7 @@ def run_worker(
         return 2
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     try:
-        _turn(worker, stop, report, status_topic)
+        _turn(worker, stop, report, instructions, status_topic)
         return 0
     except ConfigurationError as error:
         report(EndMessage(cause="; ".join(map(str, error.problems))))
@@ -89,7 +96,13 @@ def run_worker(
         log.info("worker %d ended", index)
 
 
-def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: StatusTopic) -> None:
+def _turn(
+    worker: Worker,
+    stop: threading.Event,
+    report: Report,
+    instructions: queue.SimpleQueue[Instruction],
+    status_topic: StatusTopic,
+) -> None:
     snapshots = Snapshots(worker, about(worker.connection, worker.clients))
     due = 0.0
     with BlockedTurns(report, worker.clients) as turns:
@@ -97,12 +110,23 @@ def _turn(worker: Worker, stop: threading.Event, report: Report, status_topic: S
         while not stop.is_set():
             worker.turn()
             turns.turned()
+            while not instructions.empty():
+                _obey(worker, instructions.get())
             now = time.monotonic()
             if now >= due:
                 due = now + REPORT_SECONDS
                 status = snapshots.take()
                 report(StatusMessage(status=status))
                 status_topic.publish(status.document())
+
+
+def _obey(worker: Worker, instruction: Instruction) -> None:
+    match instruction:
+        case Instruction.TRY_AGAIN:
+            log.info("asked to try again what is FAILED")
+            worker.try_again()
+        case _:
+            assert_never(instruction)
 
 
 # -- getting ready ---------------------------------------------------------------------------------------------

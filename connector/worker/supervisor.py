@@ -76,11 +76,11 @@ class Supervisor:
         self._connector = ",".join(dict.fromkeys(order.configuration.connector.name for order in self._orders))
         self._about = About()
         self._messages: queue.SimpleQueue[tuple[Child, Message]] = queue.SimpleQueue()
+        #: What other threads want done in ours.
+        self.requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
-        self._due: dict[int, float] = {order.index: 0.0 for order in orders}
-        self._tenants = {
-            order.configuration.group: Tenant(order.configuration.connector.name) for order in self._orders
-        }
+        self.due: dict[int, float] = {order.index: 0.0 for order in orders}
+        self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self._orders}
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
@@ -91,12 +91,11 @@ class Supervisor:
     @property
     def restarts(self) -> int:
         """Workers that ended, of all connectors."""
-        return sum(tenant.restarts for tenant in self._tenants.values())
+        return sum(tenant.restarts for tenant in self.tenants.values())
 
-    def prepare(self, configuration: Configuration, preparation: Preparation) -> None:
+    def prepare(self, configuration: Configuration, prepare: Callable[[], Preparation]) -> None:
         """Its workers are started when what is in front of them is done."""
-        self._tenants[configuration.group].preparation = preparation
-        preparation.start()
+        self.tenants[configuration.group].prepare(prepare)
 
     @property
     def waiting_for(self) -> str | None:
@@ -112,6 +111,8 @@ class Supervisor:
         try:
             while not stop.is_set():
                 self._round = self._monotonic()
+                while not self.requests.empty():
+                    self.requests.get()()
                 self._start_due()
                 self._take_reports()
                 self._look_after()
@@ -121,7 +122,7 @@ class Supervisor:
                         ended = self._ended(child, code)
                         if ended is not None:
                             return ended
-                if self._tenants and all(tenant.over is not None for tenant in self._tenants.values()):
+                if self.tenants and all(tenant.over is not None for tenant in self.tenants.values()):
                     return 2
                 if self._nothing_left():
                     log.error("all tables have failed: nothing left to read")
@@ -140,15 +141,15 @@ class Supervisor:
     def _start_due(self) -> None:
         now = time.monotonic()
         for order in self._orders:
-            due = self._due.get(order.index)
+            due = self.due.get(order.index)
             if due is None or due > now:
                 continue
-            tenant = self._tenants[order.configuration.group]
+            tenant = self.tenants[order.configuration.group]
             prepared = tenant.preparation
             if tenant.may_start():
                 if prepared is not None and prepared.slots is not None:
                     self.slots[tenant.name] = prepared.slots
-                del self._due[order.index]
+                del self.due[order.index]
                 self._start(order)
 
     def _start(self, order: WorkerOrder) -> None:
@@ -184,7 +185,7 @@ class Supervisor:
             case StatusMessage(status=status):
                 child.waiting = child.blocked = None
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
-                    self._tenants[child.group].causes.clear()
+                    self.tenants[child.group].causes.clear()
                     self._last_end.pop(child.index, None)
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
             case WaitingMessage():
@@ -207,7 +208,10 @@ class Supervisor:
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
         if child.process.stdin is not None:
             child.process.stdin.close()
-        tenant = self._tenants[child.group]
+        tenant = self.tenants[child.group]
+        if child.renewed and code != 2:
+            self.due[child.index] = 0.0
+            return None
         tenant.restarts += 1
         if code == 2:
             if self._is_alone:
@@ -218,7 +222,7 @@ class Supervisor:
         if code < 0:
             log.warning("worker %d was killed by signal %d; restarting it", child.index, -code)
             self._last_end[child.index] = f"killed by signal {-code}"
-            self._due[child.index] = 0.0
+            self.due[child.index] = 0.0
             return None
         cause = child.cause or f"exit status {code}"
         log.error("worker %d ended: %s", child.index, cause)
@@ -227,13 +231,13 @@ class Supervisor:
         if ends >= CRASH_LOOP and self._is_alone:
             log.error("%d workers in a row failed for the same reason: %s", CRASH_LOOP, cause)
             return 1
-        self._due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
+        self.due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
         return None
 
     @property
     def _is_alone(self) -> bool:
         """With a single connector its end is ours; beside others it is no reason to end those."""
-        return len(self._tenants) == 1
+        return len(self.tenants) == 1
 
     def _give_up(self, tenant: Tenant, group: str, why: str) -> None:
         tenant.give_up(why)
@@ -252,7 +256,7 @@ class Supervisor:
             self._take(origin, message)
 
     def _nothing_left(self) -> bool:
-        going = {group for group, tenant in self._tenants.items() if tenant.over is None}
+        going = {group for group, tenant in self.tenants.items() if tenant.over is None}
         return bool(going) and all(map(self._has_nothing_left, going))
 
     def _has_nothing_left(self, group: str) -> bool:
@@ -263,6 +267,10 @@ class Supervisor:
             return False
         working = [status for status in statuses if status.slots]
         return bool(working) and all(status.nothing_left for status in working)
+
+    def workers_of(self, group: str) -> list[int]:
+        """The numbers of a connector's workers."""
+        return sorted(order.index for order in self._orders if order.configuration.group == group)
 
     # -- looking at it ---------------------------------------------------------------------------------------
 
@@ -283,7 +291,9 @@ class Supervisor:
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in self._last.items() if index not in present]
         workers = [
-            aged(child.status, self._age(child.status_at), self._trouble(child), starting=not child.own)
+            aged(
+                child.status, self._age(child.status_at), self._trouble(child), starting=child.renewed or not child.own
+            )
             for child in children
             if child.status
         ]
@@ -293,7 +303,7 @@ class Supervisor:
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         state = max((worker.state for worker in workers), default=State.WAITING)
-        if any(tenant.over is not None for tenant in self._tenants.values()):
+        if any(tenant.over is not None for tenant in self.tenants.values()):
             state = State.FAILED
         elif reasons and (self.waiting_for or state is State.RUNNING):
             state = State.WAITING
@@ -318,7 +328,7 @@ class Supervisor:
     def _reasons(self, children: list[Child]) -> Iterator[str]:
         """Why not all is running, worker by worker."""
         present = {child.index for child in children}
-        ours = {group: tenant.reason() for group, tenant in self._tenants.items()}
+        ours = {group: tenant.reason() for group, tenant in self.tenants.items()}
         yield from (reason for reason in ours.values() if reason is not None)
         for order in self._orders:
             if order.index not in present and ours[order.configuration.group] is None:
@@ -348,7 +358,7 @@ class Supervisor:
         last = self._last_end.get(index)
         if last is None:
             return ""
-        ends = max((len(tenant.causes) for tenant in self._tenants.values()), default=0)
+        ends = max((len(tenant.causes) for tenant in self.tenants.values()), default=0)
         repeated = f", {ends} ends in a row" if ends > 1 else ""
         return f" (it ended before: {last}{repeated})"
 
@@ -357,8 +367,8 @@ class Supervisor:
 
     def _connectors(self, workers: Sequence[RunningWorker]) -> Iterator[tuple[str, ConnectorStatus]]:
         """Of each connector of the process, what is said of all together."""
-        for group, tenant in self._tenants.items():
-            orders = sorted(order.index for order in self._orders if order.configuration.group == group)
+        for group, tenant in self.tenants.items():
+            orders = self.workers_of(group)
             running = {child.index for child in self.children.values() if child.group == group}
             states = [worker.state for worker in workers if worker.index in orders]
             state = max(states, default=State.WAITING)

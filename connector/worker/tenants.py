@@ -54,6 +54,20 @@ class Tenant:
     restarts: int = 0
     #: Why it is not run any more.
     over: str | None = None
+    _prepare: Callable[[], Preparation] | None = None
+
+    def prepare(self, prepare: Callable[[], Preparation]) -> None:
+        """``prepare`` makes what stands in front of its workers, now and when it is begun anew."""
+        self._prepare = prepare
+        self.preparation = prepare()
+        self.preparation.start()
+
+    def begin_anew(self) -> None:
+        """One that was given up is tried again, from its checks on."""
+        self.over = None
+        self.causes.clear()
+        if self._prepare is not None:
+            self.prepare(self._prepare)
 
     def may_start(self) -> bool:
         """Whether its workers may be started now."""

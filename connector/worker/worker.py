@@ -126,6 +126,11 @@ class Worker:
         self.chores.close()
         self.connection.close()
 
+    def try_again(self) -> None:
+        """Somebody has asked for what is FAILED to be tried now, not when its time has come."""
+        self.reading.try_again()
+        self.watch.look_again()
+
     def _next_due(self, now: float) -> float:
         due = self._pump_due if self.transactions.ready else now + LONGEST_WAIT
         left = self.transactions.seconds_left

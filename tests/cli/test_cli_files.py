@@ -94,7 +94,7 @@ def test_commits_of_one_connector_say_nothing_about_the_crashes_of_another(statu
     process: Any = None
     ours, others = (Child(index, process, group) for index, group in enumerate(("one", "two")))
     one = Tenant("one", causes=["broken"] * 4)
-    looked_after._tenants = {"one": one, "two": Tenant("two")}
+    looked_after.tenants = {"one": one, "two": Tenant("two")}
     reported = StatusMessage(status=WorkerStatus.model_validate(status))
     looked_after._take(others, reported)
     assert one.causes == ["broken"] * 4

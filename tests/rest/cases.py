@@ -44,7 +44,8 @@ class Answered:
     body: str
 
 
-FIRST = Case("POST", "/connectors", {"name": "orders", "config": CONFIG}, settles=("RUNNING", "RUNNING"))
+RUNS = ("RUNNING", "RUNNING")
+FIRST = Case("POST", "/connectors", {"name": "orders", "config": CONFIG}, settles=RUNS)
 LOOKING = (
     *(Case("GET", path) for path in ("/", "/connectors", "/connectors/", "/connectors?expand=info")),
     *(Case("GET", f"/connectors?{query}") for query in ("expand=status&expand=info", "expand=x", "expand")),
@@ -66,6 +67,18 @@ LOOKING = (
     *(Case("GET", "/connectors", headers=(("Accept", each),)) for each in ("text/html", "application/*")),
     Case("GET", "/nothing"),
     *(Case(method, "/connectors/orders/topics") for method in ("PUT", "DELETE")),
+)
+RESTARTING = (
+    Case("POST", "/connectors/orders/restart", settles=RUNS),
+    Case("POST", "/connectors/orders/restart?includeTasks=true", settles=RUNS),
+    *(
+        Case("POST", f"/connectors/orders/restart?{query}", settles=RUNS)
+        for query in ("includeTasks=true&onlyFailed=true", "onlyFailed=true", "onlyFailed=maybe")
+    ),
+    *(Case("POST", f"/connectors/no/restart{query}") for query in ("", "?includeTasks=true")),
+    *(Case("POST", f"/connectors/{each}/restart") for each in ("orders/tasks/5", "orders/tasks/x", "no/tasks/0")),
+    Case("POST", "/connectors/orders/tasks/0/restart", settles=RUNS),
+    *(Case("GET", f"/connectors/orders/{each}") for each in ("restart", "tasks/0/restart")),
 )
 
 
@@ -95,7 +108,7 @@ def recorded() -> dict[str, Answered]:
 
 def record(url: str) -> None:
     found = {}
-    for case in (FIRST, *LOOKING):
+    for case in (FIRST, *LOOKING, *RESTARTING):
         found[str(case)] = answered = ask(url, case)
         for name in ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding"):
             answered.headers.pop(name, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from connector.errors import Problem
 from connector.http import HttpServer
 from connector.rest import ConnectorView, Instance, Offset, rest_routes
 from tests.config.files import CONNECTOR, WORKER, validate
-from tests.rest.cases import LOOKING, PLUGIN, Answered, Case, ask, recorded
+from tests.rest.cases import LOOKING, PLUGIN, RESTARTING, Answered, Case, ask, recorded
 
 RECORDED = recorded()
 OURS = CONNECTOR_CLASS.rpartition(".")[2].removesuffix("Connector")
@@ -26,15 +26,22 @@ FREE = ("config",)
 class Orders:
     """One connector with one task, as it is in the recording."""
 
+    def __init__(self, *states: Any) -> None:
+        self.states = states or ("RUNNING", "RUNNING")
+        self.restarts: list[tuple[str, bool, list[int]]] = []
+
     def cluster_id(self) -> str | None:
         return "sWI6zyUaSiqxehlqNcNV1A"
 
     def connectors(self) -> Sequence[ConnectorView]:
-        running = Instance("RUNNING", "127.0.0.1:8083", "0.1.0")
-        return [ConnectorView("orders", {"name": "orders", "connector.class": OURS}, running, (running,), ())]
+        instance, *tasks = (Instance(state, "127.0.0.1:8083", "0.1.0") for state in self.states)
+        return [ConnectorView("orders", {"name": "orders", "connector.class": OURS}, instance, tuple(tasks), ())]
 
     def offsets(self, connector: str) -> Sequence[Offset]:
         return ()
+
+    def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
+        self.restarts.append((connector, itself, [*tasks]))
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return validate({**config, "connector.class": OURS}, WORKER, {})
@@ -46,16 +53,16 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-@pytest.mark.parametrize("case", LOOKING, ids=str)
+@pytest.mark.parametrize("case", (*LOOKING, *RESTARTING), ids=str)
 def test_we_answer_as_connect_does(url: str, case: Case) -> None:
     theirs, ours = RECORDED[str(case)], ask(url, for_ours(case))
     assert ours.status == theirs.status, ours.body
     if "Content-Type" in theirs.headers:
         assert media_type(ours) == media_type(theirs)
-    if case.method == "OPTIONS":
-        assert {*ours.headers["Allow"].split(", ")} == {*theirs.headers["Allow"].split(",")}
-    elif case.method == "HEAD":
+    if not theirs.body:
         assert ours.body == ""
+    elif case.method == "OPTIONS":
+        assert {*ours.headers["Allow"].split(", ")} == {*theirs.headers["Allow"].split(",")}
     else:
         place = "config" if case.path.endswith("orders/config") else ""
         assert (found := difference(json.loads(theirs.body), json.loads(ours.body), place)) is None, found
@@ -93,6 +100,8 @@ def difference(theirs: Any, ours: Any, place: str = "") -> str | None:
     if isinstance(theirs, list) and isinstance(ours, list):
         return difference(theirs[0], ours[0], f"{place}[0]") if theirs and ours else None
     nullable = place.endswith((".default_value", ".value", ".group"))
+    if place.endswith(".state"):
+        return None if theirs == ours else f"{place}: {theirs} and {ours}"
     same = type(theirs) is type(ours) or (nullable and (theirs is None or ours is None))
     return None if same else f"{place}: {theirs!r} and {ours!r}"
 
@@ -143,3 +152,23 @@ def body(url: str, case: Case) -> Any:
     answered = ask(url, case)
     assert answered.status == 200, answered.body
     return json.loads(answered.body)
+
+
+@pytest.mark.parametrize(
+    ("query", "itself", "tasks"),
+    [
+        ("", True, []),
+        ("?includeTasks=true", True, [0, 1, 2]),
+        ("?includeTasks=true&onlyFailed=true", False, [1]),
+        ("?onlyFailed=true", False, []),
+        ("?onlyFailed=yes", True, []),
+    ],
+)
+def test_a_restart_is_of_what_is_asked_for(query: str, itself: bool, tasks: list[int]) -> None:
+    cluster = Orders("RUNNING", "RUNNING", "FAILED", "RUNNING")
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        answered = ask(server.url, Case("POST", f"/connectors/orders/restart{query}"))
+    assert cluster.restarts == [("orders", itself, tasks)]
+    if answered.status == 202:
+        states = [task["state"] == "RESTARTING" for task in json.loads(answered.body)["tasks"]]
+        assert [at for at, restarting in enumerate(states) if restarting] == tasks

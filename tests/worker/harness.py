@@ -179,6 +179,11 @@ class Service:
             with error:
                 return error.code, error.read().decode()
 
+    def post(self, path: str, method: str = "POST") -> int:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port()}{path}", method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+
     # -- what came out ---------------------------------------------------------------------------------------
 
     def topic(self, table: str) -> str:

@@ -112,7 +112,7 @@ def test_a_worker_that_is_started_again_and_again(scene: Scene) -> None:
     """Its figures do not vanish with each process."""
     for _ in range(14):
         scene.supervisor._last[0] = (scene.child.status, scene.child.status_at)  # type: ignore[assignment]
-        scene.supervisor._tenants["g-c"].restarts += 1
+        scene.supervisor.tenants["g-c"].restarts += 1
         scene.begin()
         scene.pass_by(1, None)
     assert scene.fires() >= {"WorkersKeepEnding", "ConnectorIsNotRunning", "ChangesAreNotRead"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,24 @@ class Recorded:
         return [self.configuration]
 
 
+class Wishes:
+    """Remembers what is to be restarted."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, object]] = []
+
+    def begin_anew(self, group: str) -> None:
+        self.heard.append(("begin anew", group))
+
+    def renew(self, workers: Iterable[int]) -> None:
+        self.heard.append(("renew", {*workers}))
+
+    def try_again(self, workers: Iterable[int]) -> None:
+        self.heard.append(("try again", {*workers}))
+
+
 def view(configuration: Configuration | None = None, **changed: Any) -> ConnectorView:
-    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), lambda config: ())
+    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), Wishes(), lambda config: ())
     cluster.worker_id = "here:8083"
     return cluster.connectors()[0]
 
@@ -60,3 +76,13 @@ def test_a_configuration_is_shown_as_it_is_written_without_secrets() -> None:
     assert shown["producer.override.sasl.password"] == "********"
     assert (shown["name"], shown["connector.class"]) == ("orders", CONNECTOR_CLASS)
     assert "tasks.max" not in shown
+
+
+def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> None:
+    wishes = Wishes()
+    cluster = ConnectCluster(Recorded(loaded()), wishes, lambda config: ())
+    cluster.restart("orders", itself=False, tasks=[0])
+    assert wishes.heard == [("try again", {0}), ("renew", set())]
+    wishes.heard.clear()
+    cluster.restart("orders", itself=True, tasks=[0, 1])
+    assert wishes.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]

@@ -232,6 +232,8 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     failed = [task for task in status["tasks"] if task["state"] == "FAILED"]
     assert status["connector"]["state"] == "RUNNING" and len(failed) == 1
     assert f"{table} is FAILED: " in failed[0]["trace"] and "streams 0x" in failed[0]["trace"]
+    assert connector.post(f"/connectors/{connector.name}/restart?includeTasks=true&onlyFailed=true") == 202
+    until(lambda: "asked to try again what is FAILED" in connector.log, 90, "the task to be told")
     insert(session, table, range(30, 60))
     until(lambda: len(found(connector, table)) >= 45, 90, "the other groups, later")
 

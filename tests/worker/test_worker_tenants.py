@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from connector.worker import supervisor as supervising
 from connector.worker.connect_cluster import ConnectCluster
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
+from connector.worker.steering import Steering
 from connector.worker.supervisor import Supervisor
 from connector.worker.tenants import Preparation
 from tests.config.files import loaded
@@ -24,7 +26,7 @@ CRASH_LOOP = 2
 
 # Does what the connector is called: reports and works until it is ended, fails, finds its configuration wrong.
 WORKER = """
-import json, pickle, signal, sys, threading
+import json, os, pickle, signal, sys, threading
 order = pickle.load(sys.stdin.buffer)
 name = order.configuration.connector.name
 if name == "fails":
@@ -33,11 +35,17 @@ if name == "fails":
 if name == "wrong":
     print(json.dumps({"event": "end", "cause": "another group runs it"}), flush=True)
     sys.exit(2)
+state = "FAILED" if name == "failed" else "RUNNING"
+def listen():
+    global state
+    for line in sys.stdin.buffer:
+        state = "RUNNING" if line == b"TRY_AGAIN\\n" else "FAILED"
+threading.Thread(target=listen, daemon=True).start()
 status = {"worker": name, "index": order.index, "connector": name, "fingerprint": "f", "tables_configured": [],
-          "time_ms": 1, "state": "RUNNING", "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+          "time_ms": 1, "pid": os.getpid(), "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 while True:
-    print(json.dumps({"event": "status", "status": status}), flush=True)
+    print(json.dumps({"event": "status", "status": {**status, "state": state}}), flush=True)
     threading.Event().wait(0.3)
 """
 
@@ -117,7 +125,7 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         return [], 17
 
     for order in orders:
-        supervisor.prepare(order.configuration, Preparation(order.configuration, stop, checks))
+        supervisor.prepare(order.configuration, partial(Preparation, order.configuration, stop, checks))
     thread = threading.Thread(target=supervisor.run, args=(stop,))
     thread.start()
     try:
@@ -127,12 +135,56 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         assert state(supervisor, "waits") == "WAITING"
         said = supervisor.status().waiting_for or ""
         assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
-        shown = {view.name: view for view in ConnectCluster(supervisor, lambda config: ()).connectors()}
+        shown = {
+            view.name: view for view in ConnectCluster(supervisor, Steering(supervisor), lambda config: ()).connectors()
+        }
         assert [each.state for each in shown["works"].tasks] == ["RUNNING"]
         assert (shown["works"].instance.state, shown["waits"].instance.state) == ("RUNNING", "UNASSIGNED")
         assert [each.state for each in shown["waits"].tasks] == ["UNASSIGNED"]
         assert shown["refused"].instance.state == "FAILED" and not shown["refused"].tasks
         assert "the login was refused" in str(shown["refused"].instance.trace)
+    finally:
+        stop.set()
+        thread.join(90)
+
+
+def test_a_restart_that_is_asked_for_is_no_failure(service: Any) -> None:
+    supervisor, _ = service("works", "also")
+    until(lambda: len(supervisor.status().workers) == 2, what="both to report")
+    pids = [worker.pid for worker in supervisor.status().workers]
+    Steering(supervisor).renew([0])
+    until(lambda: supervisor.status().workers[0].pid != pids[0], what="another process")
+    until(lambda: not supervisor.status().workers[0].starting, what="a report of its own")
+    assert supervisor.status().workers[1].pid == pids[1]
+    assert supervisor.restarts == 0
+
+
+def test_what_is_failed_is_tried_again_by_the_same_process(service: Any) -> None:
+    supervisor, _ = service("failed", "works")
+    until(lambda: state(supervisor, "failed") == "FAILED", what="its failure")
+    pid = supervisor.status().workers[0].pid
+    Steering(supervisor).try_again([0])
+    until(lambda: state(supervisor, "failed") == "RUNNING", what="its success")
+    assert supervisor.status().workers[0].pid == pid
+
+
+def test_a_connector_that_was_given_up_is_begun_anew_from_its_checks_on() -> None:
+    orders = [WorkerOrder(configured(name), index) for index, name in enumerate(("works", "refused"))]
+    supervisor, stop = Supervisor([sys.executable, "-c", WORKER], orders), threading.Event()
+    objections = ["the login was refused"]
+
+    def checks(*_: Any) -> tuple[Sequence[Problem], int | None]:
+        return [Problem("scylla.user", each) for each in objections], None
+
+    for order in orders[1:]:
+        supervisor.prepare(order.configuration, partial(Preparation, order.configuration, stop, checks))
+    thread = threading.Thread(target=supervisor.run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: state(supervisor, "refused") == "FAILED", what="the refusal")
+        objections.clear()
+        Steering(supervisor).begin_anew(orders[1].configuration.group)
+        until(lambda: state(supervisor, "refused") == "RUNNING", what="its start")
     finally:
         stop.set()
         thread.join(90)

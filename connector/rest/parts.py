@@ -1,0 +1,32 @@
+"""What the parts of a path name.
+
+In: requests. Out: connectors, numbers of tasks; ``Refused`` with 404, in Connect's words, where there is no such thing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from connector.http import Refused, Request
+from connector.rest.cluster import Cluster, ConnectorView
+
+
+def found_view(cluster: Cluster, name: str, missing: str) -> ConnectorView:
+    """The connector of that name."""
+    for view in cluster.connectors():
+        if view.name == name:
+            return view
+    raise Refused(404, missing)
+
+
+def task_number(request: Request) -> int:
+    """What is no number is no path."""
+    text = request.parts["task"]
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
+        raise Refused(404)
+    return int(text)
+
+
+def flag(request: Request, name: str) -> bool:
+    """As Java reads a Boolean: whatever is not true is false."""
+    return any(text.lower() == "true" for text in request.query.get(name, ())[:1])

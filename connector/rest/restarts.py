@@ -1,0 +1,43 @@
+"""The paths of Connect's REST API that restart connectors and tasks.
+
+In: a `Cluster`. Out: routes.
+"""
+
+from __future__ import annotations
+
+from connector.http import Answer, Refused, Request, Route
+from connector.rest.bodies import answer, nothing
+from connector.rest.cluster import Cluster
+from connector.rest.parts import flag, found_view, task_number
+
+
+def restart_routes(cluster: Cluster) -> list[Route]:
+    def connector(request: Request) -> Answer:
+        name = request.parts["connector"]
+        view = found_view(cluster, name, f"Unknown connector: {name}")
+        with_tasks, only_failed = flag(request, "includeTasks"), flag(request, "onlyFailed")
+        itself = not only_failed or view.instance.state == "FAILED"
+        tasks = [
+            number
+            for number, task in enumerate(view.tasks)
+            if with_tasks and (not only_failed or task.state == "FAILED")
+        ]
+        cluster.restart(name, itself=itself, tasks=tasks)
+        if not with_tasks and not only_failed:
+            # The only form that there was before 3.0.
+            return nothing(204)
+        return answer(view.restarted(itself, tasks).status(), 202)
+
+    def task(request: Request) -> Answer:
+        name, number = request.parts["connector"], task_number(request)
+        view = found_view(cluster, name, f"Unknown connector: {name}")
+        if not 0 <= number < len(view.tasks):
+            raise Refused(404, f"Unknown task: {name}-{number}")
+        cluster.restart(name, itself=False, tasks=[number])
+        return nothing(204)
+
+    path = "/connectors/{connector}"
+    return [
+        Route("POST", f"{path}/restart", connector, writes=True),
+        Route("POST", f"{path}/tasks/{{task}}/restart", task, writes=True),
+    ]
