@@ -37,7 +37,8 @@ def main() -> None:
     speaker = Speaker(order.configuration.connector.name, order.index)
     set_up_logging(order.log_format, debug=order.debug, speaker=speaker)
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: _stop(stop))
+    # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
+    signal.signal(signal.SIGTERM, lambda *_: _begin_to_stop(stop))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
@@ -77,12 +78,6 @@ def _report(message: Message) -> None:
         pass  # the supervisor is gone, and we end soon
 
 
-def _stop(stop: threading.Event) -> None:
-    if stop.is_set():
-        os._exit(FORCED)  # asked a second time
-    _begin_to_stop(stop)
-
-
 def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue[Instruction]) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
     begun = b""
@@ -98,6 +93,8 @@ def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue
 
 
 def _begin_to_stop(stop: threading.Event) -> None:
+    if stop.is_set():
+        return
     stop.set()
     deadline = threading.Timer(PATIENCE_SECONDS, os._exit, (FORCED,))
     deadline.daemon = True

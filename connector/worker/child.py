@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import signal
 import subprocess
 import threading
 import time
@@ -86,7 +87,8 @@ def stop_all(children: Sequence[Child], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     for child in children:
         try:
-            if code := child.process.wait(max(0.1, deadline - time.monotonic())):
+            code = child.process.wait(max(0.1, deadline - time.monotonic()))
+            if code not in (0, -signal.SIGTERM):  # the signal itself ends one that has not begun
                 # Mostly its own patience with a server: what it left open is ended by whoever takes its slots over.
                 log.warning("worker %d did not stop in order: exit status %d", child.index, code)
         except subprocess.TimeoutExpired:

@@ -106,7 +106,6 @@ class Supervisor:
         self._waiting_for, self._round = what, self._monotonic()
 
     def run(self, stop: threading.Event) -> int:
-        """Until ``stop`` is set or there is a reason to end."""
         self.waiting_for = None
         try:
             while not stop.is_set():

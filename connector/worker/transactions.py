@@ -35,7 +35,7 @@ from connector.errors import (
     UnknownOutcome,
 )
 from connector.formats import Encoder
-from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, explained
+from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, Task, explained
 from connector.topology import CommitsPlan, Read
 from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
@@ -108,6 +108,8 @@ class Transactions:
         self._outages = 0
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
+        # Of which slots something waits to become records.
+        self._waiting: dict[Task, set[int]] = {}
         self.measures = Measures()
         self.last_error: str | None = None
         self._fatal: FatalDeliveryError | None = None
@@ -156,7 +158,7 @@ class Transactions:
 
     def add(self, slot: int, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
-        with self._making(batches[0].layout.description.full_name):
+        with self._making(batches[0].layout.description.full_name, slot):
             encoded = self._pipeline.encode(batches, self.delivery.room)
         try:
             self.delivery.add(slot, encoded.records, encoded.bytes)
@@ -190,13 +192,13 @@ class Transactions:
             self._tables.put_in_force()
 
     def _add_schemas(self, slot: int) -> None:
-        with self._making("descriptions"):
+        with self._making("descriptions", slot):
             records = schema_records(self._encoder, self._tables)
         if records:
             self.delivery.add(slot, records)
 
     @contextlib.contextmanager
-    def _making(self, about: str) -> Iterator[None]:
+    def _making(self, about: str, slot: int) -> Iterator[None]:
         """Around whatever makes records. What goes wrong in it says nothing about the transaction."""
         task = self._background.task(RECORDS, about)
         try:
@@ -205,10 +207,19 @@ class Transactions:
             task.dismiss()  # nothing is waited for any more
             raise
         except CdcError as error:
+            waiting = self._waiting.get(task, set()) if task.error is not None else set()
+            self._waiting[task] = waiting | {slot}
             task.failed(error)
             raise RecordsNotMade(str(error)) from error
         else:
             task.worked()
+
+    def released(self, slots: frozenset[int]) -> None:
+        """What waits to become records in them is their next owner's to tell."""
+        for task in [task for task, waiting in self._waiting.items() if waiting <= slots]:
+            del self._waiting[task]
+            task.dismiss()
+        self._waiting = {task: waiting - slots for task, waiting in self._waiting.items()}
 
     # -- committing ------------------------------------------------------------------------------------------
 
@@ -272,7 +283,7 @@ class Transactions:
         if self._beat_due:
             self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
             try:
-                with self._making("heartbeats"):
+                with self._making("heartbeats", 0):
                     beat = self._encoder.heartbeat()
                     for topic in {record.topic for record in beat}:
                         if why := self._pipeline.trouble(topic):

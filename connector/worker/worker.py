@@ -203,6 +203,7 @@ class Worker:
     def _let_go(self, slots: frozenset[int]) -> None:
         log.info("released slots %s", _ranges(slots))
         self.restoring.forget(slots)
+        self.transactions.released(slots)
         self._slots.release(slots)
 
 

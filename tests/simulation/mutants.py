@@ -5,83 +5,22 @@ In: nothing. Out: `MUTANTS`. A rule whose text moved is moved here with it: the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from tests.changes import test_changes_assembler as assembling
 from tests.delivery import test_delivery_hanging_transactions as hanging
 from tests.delivery import test_delivery_restore as restoring
 from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation import scenarios
-from tests.simulation.chaos import Roughness
+from tests.simulation.mutant_worlds import MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant
+from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
-from tests.simulation.simulate import Plan, simulate
-from tests.simulation.source_world import Kind
-
-WORLDS = "seeds of a world"
-
-CALM = Roughness(seconds=0, at_steps=0, until=5.0)
-
-# A vnode's streams are read one by one; pages are small, so that windows are capped.
-MANY_STREAMS = Plan(
-    Kind(tablets=False, tables=1, shards=20, rows=60, seconds=4.0, changes=1, late=False),
-    CALM,
-    workers=1,
-    slots=2,
-    connector={"scylla.query.mode": "stream", "scylla.query.options.fetch.size": "3"},
-    calm_seconds=20,
-)
-SMALL_PAGES = Plan(
-    Kind(tablets=True, tables=1, rows=300, seconds=4.0, changes=1, keys=4, late=False),
-    CALM,
-    workers=1,
-    slots=1,
-    connector={"scylla.query.options.fetch.size": "3"},
-    calm_seconds=20,
-)
-ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, until=10.0), workers=2, calm_seconds=40)
-
-
-READS_TIME_OUT = replace(
-    ROUGH, calm_seconds=100, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",))
-)
-STOPS = replace(
-    ROUGH,
-    roughness=Roughness(0.4, until=10.0, only=("orderly stop", "lost answers", "leader moves", "coordinator moves")),
-)
-
-
-ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
-
-
-# Which seed notices changes with every change of the product: it is looked for.
-SEEDS = 60
-
-
-def world(plan: Plan, first: int) -> Callable[[], None]:
-    """The first of some seeds at which it fails."""
-
-    def run() -> None:
-        for seed in range(first, first + SEEDS):
-            outcome = simulate(seed, plan)
-            assert not outcome.faults, outcome.faults[:3]
-
-    run.__name__ = WORLDS
-    return run
-
 
 TRANSACTION = "connector/delivery/transaction.py"
 PRODUCER = "connector/delivery/producer.py"
 RESTORE = "connector/delivery/restore.py"
 HANGING = "connector/delivery/hanging_transactions.py"
 FOLLOW = "connector/delivery/follow.py"
-MEMBERSHIP = "connector/delivery/membership.py"
-WORKER = "connector/worker/worker.py"
-TRANSACTIONS = "connector/worker/transactions.py"
-RESTORING = "connector/worker/restoring.py"
-SCHEMAS = "connector/worker/schemas.py"
 READING = "connector/source/reading.py"
 LOG_READER = "connector/source/log_reader.py"
 ASSEMBLER = "connector/changes/assembler.py"
@@ -325,75 +264,6 @@ SOURCE = [
         "complete = [_sorted(batch) for batch in self._open.values()]",
         "complete: list[Batch] = []",
         assembling.test_servers_without_the_mark,
-    ),
-]
-
-PROCESS = [
-    Mutant(
-        "a slot moves on with nothing of it open",
-        WORKER,
-        "                self.transactions.commit()\n            except CdcError as error:\n"
-        "                self.transactions.recover(error)\n        self._let_go",
-        "                pass\n            except CdcError as error:\n"
-        "                self.transactions.recover(error)\n        self._let_go",
-        world(ROUGH, 1),
-    ),
-    Mutant(
-        "slots that are gone are released",
-        WORKER,
-        "        self._slots.release(slots)\n",
-        "",
-        world(ROUGH, 1),
-    ),
-    Mutant(
-        "a stop that cannot commit drops what is open",
-        WORKER,
-        "            # Nothing more is tried: what is open is ended by the next owners of the slots.\n"
-        "            self.delivery.close()\n",
-        "",
-        world(STOPS, 6),
-    ),
-    Mutant(
-        "a definition counts as written when it is committed",
-        SCHEMAS,
-        "read_topic(clients, topic, 1, group, READ_COMMITTED)",
-        'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 0),
-    ),
-    Mutant(
-        "starting over forgets positions",
-        TRANSACTIONS,
-        "        self._planner.forget()\n",
-        "        self._planner.aborted()\n",
-        world(ROUGH, 10),
-    ),
-    Mutant(
-        "starting over restores every slot",
-        TRANSACTIONS,
-        "        self._claiming.begin(self._membership.owned)\n",
-        "",
-        world(ROUGH, 1),
-    ),
-    Mutant(
-        "a restore that is stale is not used",
-        RESTORING,
-        "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
-        "still = frozenset(slots)",
-        world(ROUGH, 9),
-    ),
-    Mutant(
-        "slots that are lost are given up",
-        MEMBERSHIP,
-        "            self._owner.lost(gone)\n",
-        "            pass\n",
-        world(ROUGH, 2),
-    ),
-    Mutant(
-        "slots that are revoked are let go in good order",
-        MEMBERSHIP,
-        "            self._owner.revoked(gone)\n",
-        "            pass\n",
-        world(ROUGH, 7),
     ),
 ]
 

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, WORLDS
+from tests.simulation.mutant_worlds import WORLDS
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutation import Mutant, applied
 
 

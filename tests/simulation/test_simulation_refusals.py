@@ -24,12 +24,12 @@ LONG = 400.0
 
 @contextmanager
 def running(
-    tables: int = 2, rows: int = 30, worker: dict[str, str] | None = None, **connector: str
+    tables: int = 2, rows: int = 30, worker: dict[str, str] | None = None, workers: int = 1, **connector: str
 ) -> Iterator[Service]:
     world = make_world(5, Kind(tablets=True, tables=tables, changes=0, late=False, rows=rows, seconds=8.0))
     settings = {"errors.tolerance": "none", **connector}
     files = {"transaction.timeout.ms": "4000", **(worker or {})}
-    with service(world, 5, workers=1, slots=3, connector=settings, worker=files) as made:
+    with service(world, 5, workers=workers, slots=3, connector=settings, worker=files) as made:
         made.start()
         made.scheduler.run(3.0)
         yield made
@@ -89,6 +89,18 @@ def test_a_topic_that_takes_nothing_for_a_while_holds_up_its_own_table_only() ->
         topic_of(on, bad).refuses = None
         until(on, lambda: not invariants.missing(on) and not on.troubles())
         assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_worker_that_lost_its_slots_does_not_say_that_their_changes_wait() -> None:
+    with running(workers=2) as on:
+        bad = on.cluster.world.tables[0]
+        topic_of(on, bad).refuses = KafkaError.UNKNOWN
+        until(on, lambda: "do not become records" in words(on, bad))
+        on.scheduler.pause(on.workers[0].process, 20.0)
+        on.scheduler.run(on.scheduler.now + 10.0)
+        topic_of(on, bad).refuses = None
+        # The other worker delivers everything, and no change ever follows that would tell the first one so.
+        until(on, lambda: not invariants.missing(on) and not on.troubles(), 120.0)
 
 
 def test_a_topic_without_a_leader_keeps_no_worker_from_starting() -> None:

@@ -133,7 +133,12 @@ class Service:
         return found
 
     def stop(self, run: subprocess.Popen[bytes], seconds: float = 90) -> int:
+        """As systemd and terminals do it: the signal goes to the workers as well."""
+        workers = self.workers(run)
         run.send_signal(signal.SIGTERM)
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         status = run.wait(seconds * patience())
         self.runs.remove(run)
         return status

@@ -1,0 +1,64 @@
+"""Kinds of worlds that notice when a rule is missing: some seed of each fails.
+
+In: a plan, a first seed. Out: what runs seeds until one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.simulation.chaos import Roughness
+from tests.simulation.simulate import Plan, simulate
+from tests.simulation.source_world import Kind
+
+WORLDS = "seeds of a world"
+
+CALM = Roughness(seconds=0, at_steps=0, until=5.0)
+
+# A vnode's streams are read one by one; pages are small, so that windows are capped.
+MANY_STREAMS = Plan(
+    Kind(tablets=False, tables=1, shards=20, rows=60, seconds=4.0, changes=1, late=False),
+    CALM,
+    workers=1,
+    slots=2,
+    connector={"scylla.query.mode": "stream", "scylla.query.options.fetch.size": "3"},
+    calm_seconds=20,
+)
+SMALL_PAGES = Plan(
+    Kind(tablets=True, tables=1, rows=300, seconds=4.0, changes=1, keys=4, late=False),
+    CALM,
+    workers=1,
+    slots=1,
+    connector={"scylla.query.options.fetch.size": "3"},
+    calm_seconds=20,
+)
+ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, until=10.0), workers=2, calm_seconds=40)
+
+
+READS_TIME_OUT = replace(
+    ROUGH, calm_seconds=100, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",))
+)
+STOPS = replace(
+    ROUGH,
+    roughness=Roughness(0.4, until=10.0, only=("orderly stop", "lost answers", "leader moves", "coordinator moves")),
+)
+
+
+ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
+
+
+# Which seed notices changes with every change of the product: it is looked for.
+SEEDS = 60
+
+
+def world(plan: Plan, first: int) -> Callable[[], None]:
+    """The first of some seeds at which it fails."""
+
+    def run() -> None:
+        for seed in range(first, first + SEEDS):
+            outcome = simulate(seed, plan)
+            assert not outcome.faults, outcome.faults[:3]
+
+    run.__name__ = WORLDS
+    return run

@@ -1,0 +1,92 @@
+"""Rules of a whole worker: how it stops, gives slots away, starts over. As in `mutants.py`.
+
+In: nothing. Out: `PROCESS`.
+"""
+
+from __future__ import annotations
+
+from tests.simulation import test_simulation_refusals as refusing
+from tests.simulation.mutant_worlds import ALTERS, ROUGH, STOPS, world
+from tests.simulation.mutation import Mutant
+
+MEMBERSHIP = "connector/delivery/membership.py"
+WORKER = "connector/worker/worker.py"
+TRANSACTIONS = "connector/worker/transactions.py"
+RESTORING = "connector/worker/restoring.py"
+SCHEMAS = "connector/worker/schemas.py"
+
+PROCESS = [
+    Mutant(
+        "a slot moves on with nothing of it open",
+        WORKER,
+        "                self.transactions.commit()\n            except CdcError as error:\n"
+        "                self.transactions.recover(error)\n        self._let_go",
+        "                pass\n            except CdcError as error:\n"
+        "                self.transactions.recover(error)\n        self._let_go",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "slots that are gone are released",
+        WORKER,
+        "        self._slots.release(slots)\n",
+        "",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "what waits in slots that are gone is said by their next owner",
+        WORKER,
+        "        self.transactions.released(slots)\n",
+        "",
+        refusing.test_a_worker_that_lost_its_slots_does_not_say_that_their_changes_wait,
+    ),
+    Mutant(
+        "a stop that cannot commit drops what is open",
+        WORKER,
+        "            # Nothing more is tried: what is open is ended by the next owners of the slots.\n"
+        "            self.delivery.close()\n",
+        "",
+        world(STOPS, 6),
+    ),
+    Mutant(
+        "a definition counts as written when it is committed",
+        SCHEMAS,
+        "read_topic(clients, topic, 1, group, READ_COMMITTED)",
+        'read_topic(clients, topic, 1, group, "read_uncommitted")',
+        world(ALTERS, 0),
+    ),
+    Mutant(
+        "starting over forgets positions",
+        TRANSACTIONS,
+        "        self._planner.forget()\n",
+        "        self._planner.aborted()\n",
+        world(ROUGH, 10),
+    ),
+    Mutant(
+        "starting over restores every slot",
+        TRANSACTIONS,
+        "        self._claiming.begin(self._membership.owned)\n",
+        "",
+        world(ROUGH, 1),
+    ),
+    Mutant(
+        "a restore that is stale is not used",
+        RESTORING,
+        "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
+        "still = frozenset(slots)",
+        world(ROUGH, 9),
+    ),
+    Mutant(
+        "slots that are lost are given up",
+        MEMBERSHIP,
+        "            self._owner.lost(gone)\n",
+        "            pass\n",
+        world(ROUGH, 2),
+    ),
+    Mutant(
+        "slots that are revoked are let go in good order",
+        MEMBERSHIP,
+        "            self._owner.revoked(gone)\n",
+        "            pass\n",
+        world(ROUGH, 7),
+    ),
+]
