@@ -22,6 +22,7 @@ from connector.errors import ConfigurationError, Problem
 
 if TYPE_CHECKING:
     from connector.worker.checks import Waiting
+    from connector.worker.shared_state import SharedState
 
 log = logging.getLogger(__name__)
 
@@ -47,29 +48,34 @@ class RunCommand:
         from connector.worker.connect_cluster import ConnectCluster
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
+        from connector.worker.shared_state import SharedState
         from connector.worker.steering import Steering
         from connector.worker.supervisor import Supervisor
         from connector.worker.tenants import Preparation
 
         configurations = [configuration for _, configuration in load_configurations(args)]
-        shared: list[Configuration] = []
+        repeated: list[Configuration] = []
         for configuration in configurations:
             tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
             _announce(configuration, tasks)
-            shared += [configuration] * tasks
+            repeated += [configuration] * tasks
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
         orders = [
-            WorkerOrder(configuration, index, args.log_format, args.debug) for index, configuration in enumerate(shared)
+            WorkerOrder(configuration, index, args.log_format, args.debug)
+            for index, configuration in enumerate(repeated)
         ]
         supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders)
         stop = threading.Event()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
+            steering = Steering(supervisor)
+            shared = supervisor.shared = SharedState(configurations[0], steering.wish)
+            shared.start()
+            stack.callback(shared.stop)
+            checks = partial(_checks, shared)
             if args.http_port is not None:
                 _same_port(configurations)
-                cluster = ConnectCluster(
-                    supervisor, Steering(supervisor), lambda config: problems_of(config, args.worker)
-                )
+                cluster = ConnectCluster(supervisor, steering, shared, lambda config: problems_of(config, args.worker))
                 routes = rest_routes(cluster)
                 server = status_server(configurations[0], supervisor, args.http_host, args.http_port, routes)
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
@@ -78,9 +84,9 @@ class RunCommand:
             if len(configurations) > 1:
                 # None waits for another one's servers, nor ends for what they object to.
                 for configuration in configurations:
-                    supervisor.prepare(configuration, partial(Preparation, configuration, stop, _checks))
+                    supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
             else:
-                problems, slots = _checks(configurations[0], stop, supervisor)
+                problems, slots = checks(configurations[0], stop, supervisor)
                 if problems:
                     raise ConfigurationError(dict.fromkeys(problems))
                 if slots is not None:
@@ -96,13 +102,15 @@ class RunCommand:
 
 
 def _checks(
-    configuration: Configuration, stop: threading.Event, waiting: Waiting
+    shared: SharedState, configuration: Configuration, stop: threading.Event, waiting: Waiting
 ) -> tuple[Sequence[Problem], int | None]:
     """What the servers object to; if nothing, the number of slots, if marks say it."""
     from connector.worker.checks import wait_until_checked
     from connector.worker.slots import slots_by_marks
 
     problems = wait_until_checked(configuration, stop, waiting)
+    while not problems and (why := shared.wait(stop)) is not None:
+        waiting.waiting_for = why
     return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
 
 

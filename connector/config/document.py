@@ -25,7 +25,8 @@ PUBLIC_NAMES = frozenset(
     (
         *("name", "topic.prefix", "scylla.table.names", "tables", "group.id", "group.instance.id"),
         *("offset.storage.topic", "offsets.storage.topic", "status.storage.topic", "scylla.schema.topic"),
-        *("schema.topic", "errors.deadletterqueue.topic.name", "topic.heartbeat.prefix", "warehouse", "checkpoint"),
+        *("config.storage.topic", "schema.topic", "errors.deadletterqueue.topic.name", "topic.heartbeat.prefix"),
+        *("warehouse", "checkpoint"),
     )
 )
 

@@ -150,6 +150,7 @@ def load(
             bootstrap_servers=kafka.producer["bootstrap.servers"],
             offsets=_storage_topic("offset.storage", worker_document, worker_values),
             status=_storage_topic("status.storage", worker_document, worker_values),
+            configs=_storage_topic("config.storage", worker_document, worker_values),
             session_timeout_ms=kafka.consumer["session.timeout.ms"],
             heartbeat_interval_ms=kafka.consumer["heartbeat.interval.ms"],
             transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
@@ -245,9 +246,8 @@ def _storage_topic(prefix: str, document: Document, values: Mapping[str, Any]) -
         for name, text in document.texts.items()
         if name.startswith(f"{prefix}.") and name not in WORKER_BY_NAME
     }
-    return StorageTopic(
-        values[f"{prefix}.topic"], values[f"{prefix}.partitions"], values[f"{prefix}.replication.factor"], config
-    )
+    partitions = values.get(f"{prefix}.partitions", 1)  # what was asked of a connector has one order
+    return StorageTopic(values[f"{prefix}.topic"], partitions, values[f"{prefix}.replication.factor"], config)
 
 
 def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:

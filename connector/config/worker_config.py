@@ -43,6 +43,7 @@ class WorkerConfig(Part):
     group_instance_id: OrNone[str] = of("group.instance.id")
     offsets: InstanceOf[StorageTopic]
     status: InstanceOf[StorageTopic]
+    configs: InstanceOf[StorageTopic]
     session_timeout_ms: int
     heartbeat_interval_ms: int
     transaction_timeout_ms: int

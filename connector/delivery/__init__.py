@@ -24,6 +24,7 @@ from connector.delivery.registry import SchemaRegistry
 from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
+from connector.delivery.small_topic import SmallTopic
 from connector.delivery.topic_reader import read_topic, scan_partition
 from connector.delivery.topics import (
     TopicFacts,
@@ -56,6 +57,7 @@ __all__ = [
     "ReportingProducer",
     "RestoredSlot",
     "SchemaRegistry",
+    "SmallTopic",
     "TopicFacts",
     "TopicSpec",
     "TransactionalProducer",

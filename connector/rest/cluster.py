@@ -80,6 +80,9 @@ class Cluster(Protocol):
     def offsets(self, connector: str) -> Sequence[Offset]:
         """What is committed; may take a while. Raises ``CdcError``."""
 
+    def direct(self, connector: str, target: Literal["RUNNING", "PAUSED", "STOPPED"]) -> None:
+        """In every process, and for the next ones; may take a while. Raises ``CdcError``."""
+
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         """Soon: it is not waited for. ``itself``: the connector, which matters if it has failed as a whole.
 

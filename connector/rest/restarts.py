@@ -1,11 +1,16 @@
-"""The paths of Connect's REST API that restart connectors and tasks.
+"""The paths of Connect's REST API that restart connectors and tasks, pause, stop and resume connectors; and those that
+would change what a file of this run says.
 
 In: a `Cluster`. Out: routes.
 """
 
 from __future__ import annotations
 
-from connector.http import Answer, Refused, Request, Route
+import asyncio
+from typing import Literal
+
+from connector.errors import CdcError
+from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest.bodies import answer, nothing
 from connector.rest.cluster import Cluster
 from connector.rest.parts import flag, found_view, task_number
@@ -36,8 +41,35 @@ def restart_routes(cluster: Cluster) -> list[Route]:
         cluster.restart(name, itself=False, tasks=[number])
         return nothing(204)
 
+    def directed(target: Literal["RUNNING", "PAUSED", "STOPPED"], status: int) -> Handler:
+        async def handler(request: Request) -> Answer:
+            name = request.parts["connector"]
+            found_view(cluster, name, f"Unknown connector {name}")
+            try:
+                await asyncio.to_thread(cluster.direct, name, target)
+            except CdcError as error:
+                raise Refused(500, str(error)) from None
+            return nothing(status)
+
+        return handler
+
+    def of_a_file(request: Request) -> Answer:
+        name = request.parts["connector"]
+        found_view(cluster, name, f"Connector {name} not found")
+        raise Refused(409, f"Connector {name} is defined by a file of this run: change the file, and restart the run")
+
+    def created(request: Request) -> Answer:
+        raise Refused(409, "The connectors of this run are defined by its files: give it one more file, and restart it")
+
     path = "/connectors/{connector}"
     return [
+        Route("PUT", f"{path}/pause", directed("PAUSED", 202), writes=True),
+        Route("PUT", f"{path}/resume", directed("RUNNING", 202), writes=True),
+        Route("PUT", f"{path}/stop", directed("STOPPED", 204), writes=True),
+        Route("POST", "/connectors", created, writes=True),
+        Route("DELETE", path, of_a_file, writes=True),
+        Route("PUT", f"{path}/config", of_a_file, writes=True),
+        Route("PATCH", f"{path}/config", of_a_file, writes=True),
         Route("POST", f"{path}/restart", connector, writes=True),
         Route("POST", f"{path}/tasks/{{task}}/restart", task, writes=True),
     ]

@@ -39,7 +39,7 @@ class Child:
     # When ``status`` came: the last one of its predecessor, until it has one of its own.
     status_at: float = 0.0
     own: bool = False
-    # Told to end, so that another one begins.
+    # Told to end by us: another one begins, when there is reason for it.
     renewed: bool = False
 
     @property
@@ -67,6 +67,13 @@ def started(
     threading.Thread(target=listen, args=(child, put), daemon=True).start()
     log.info("worker %d started, pid %d", order.index, process.pid)
     return child
+
+
+def end_in_order(child: Child) -> None:
+    """Its end is no failure."""
+    log.info("worker %d: asked to end", child.index)
+    child.renewed = True
+    child.process.terminate()
 
 
 def instruct(child: Child, instruction: Instruction) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from connector import __version__
 from connector.config import CONNECTOR_CLASS, Configuration
@@ -15,6 +15,7 @@ from connector.delivery import cluster_id
 from connector.errors import Problem
 from connector.rest import ConnectorView, Instance, Offset
 from connector.topology import Reason
+from connector.worker.holding import Target
 from connector.worker.positions import Positions, StoredPosition
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
@@ -32,6 +33,12 @@ class Service(Protocol):
     def configurations(self) -> Sequence[Configuration]: ...
 
 
+class Wishes(Protocol):
+    """Where what is to be done is said so that all processes hear it."""
+
+    def wish(self, connector: str, target: Target) -> None: ...
+
+
 class Restarts(Protocol):
     """Who can restart what: connectors by their groups, workers by their numbers."""
 
@@ -45,8 +52,8 @@ class Restarts(Protocol):
 class ConnectCluster:
     """Of one process. ``worker_id``: host and port of its API, as Connect names workers; known once it is served."""
 
-    def __init__(self, service: Service, restarts: Restarts, validate: Validate) -> None:
-        self._service, self._restarts, self._validate = service, restarts, validate
+    def __init__(self, service: Service, restarts: Restarts, wishes: Wishes, validate: Validate) -> None:
+        self._service, self._restarts, self._wishes, self._validate = service, restarts, wishes, validate
         self.worker_id = ""
         self._cluster_id: str | None = None
         self._asking = threading.Lock()
@@ -70,6 +77,9 @@ class ConnectCluster:
         if positions is None or not positions.exist():
             return ()
         return [_offset(each) for each in sorted(positions.stored(), key=_place)]
+
+    def direct(self, connector: str, target: Literal["RUNNING", "PAUSED", "STOPPED"]) -> None:
+        self._wishes.wish(connector, Target(target))
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         configuration, status = self._configuration(connector), self._service.status()
@@ -98,15 +108,24 @@ class ConnectCluster:
             name=name,
             config=config_of(configuration),
             instance=self._connector(connector),
-            tasks=tuple(map(self._task, mine)) if connector.given_up is None else (),
+            tasks=self._tasks(connector, mine),
             topics=tuple(sorted({topic for worker in mine if worker is not None for topic in worker.topics})),
         )
 
     def _connector(self, connector: ConnectorStatus) -> Instance:
         if connector.given_up is not None:
             return Instance("FAILED", self.worker_id, __version__, connector.given_up)
+        if connector.target != "RUNNING":
+            return Instance("PAUSED" if connector.target == "PAUSED" else "STOPPED", self.worker_id, __version__)
         waits = connector.waiting_for is not None and not connector.workers_running
         return Instance("UNASSIGNED" if waits else "RUNNING", self.worker_id, __version__)
+
+    def _tasks(self, connector: ConnectorStatus, workers: Sequence[RunningWorker | None]) -> tuple[Instance, ...]:
+        if connector.given_up is not None or connector.target == "STOPPED":
+            return ()
+        if connector.target == "PAUSED":
+            return tuple(Instance("PAUSED", self.worker_id, __version__) for _ in workers)
+        return tuple(map(self._task, workers))
 
     def _task(self, worker: RunningWorker | None) -> Instance:
         """What waits or is tried again is RUNNING, as a task of Connect's is that tries again."""

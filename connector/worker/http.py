@@ -101,10 +101,13 @@ def readiness_of(status: ServiceStatus) -> Readiness:
     Unlike `/health` this stays true while tables have failed or ScyllaDB is away: no other process would do better.
     """
     reasons = [status.waiting_for] if status.waiting_for and not status.workers else []
-    missing = status.workers_wanted - len(status.workers)
+    # Those that were asked not to run have nothing to be ready for.
+    held = {name for name, connector in status.connectors.items() if connector.target != "RUNNING"}
+    workers = [worker for worker in status.workers if worker.connector not in held]
+    missing = status.workers_wanted - len(workers)
     if missing > 0 and not reasons:
         reasons.append(f"{missing} of {status.workers_wanted} workers have not reported yet")
-    reasons += [f"worker {each.index}: {why}" for each in status.workers if (why := _not_ready(each))]
+    reasons += [f"worker {each.index}: {why}" for each in workers if (why := _not_ready(each))]
     return Readiness(ready=not reasons, waiting_for="; ".join(reasons) or None)
 
 

@@ -123,6 +123,11 @@ def offsets_spec(configuration: Configuration) -> TopicSpec:
     )
 
 
+def configs_spec(configuration: Configuration) -> TopicSpec:
+    """Created only when something is to be written to it."""
+    return _storage(configuration.worker.configs, "config.storage.topic", connector_topic=None)
+
+
 def data_spec(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:
     """A topic of records, with the settings of the first group of `topic.creation` that it belongs to."""
     group = configuration.connector.delivery.topic_creation.settings_for(topic)

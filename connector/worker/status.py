@@ -127,6 +127,7 @@ class Snapshots:
             expired=sum(where[0] == table for where in worker.restoring.expired),
             waiting=tuple(map(_waiting, waiting[:LISTED])),
             waiting_count=len(waiting),
+            log_ttl_seconds=self._ttl(name),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
         )
@@ -143,12 +144,19 @@ class Snapshots:
 
     def _oldest(self, name: str, now: int) -> int:
         """Before this no row of the log can be: "from the oldest" is stored as 0."""
-        for table, described in self._worker.tables.items():
+        for table in self._worker.tables:
             if str(table) == name:
-                ttl = described.description.cdc.ttl
+                ttl = self._ttl(name)
                 listed = self._worker.planner.tables[table].lineage.oldest_listed
                 return max(listed or 0, now - ttl * 1000 if ttl else 0)
         return 0
+
+    def _ttl(self, name: str) -> int | None:
+        """For how long the log keeps a row; None for ever."""
+        return next(
+            (each.description.cdc.ttl or None for table, each in self._worker.tables.items() if str(table) == name),
+            None,
+        )
 
 
 def waiting_for(worker: Worker) -> list[str]:

@@ -67,6 +67,7 @@ class TableStatus(Document):
     expired: int = 0
     waiting: tuple[WaitingStatus, ...] = ()
     waiting_count: int = 0
+    log_ttl_seconds: int | None = None
     latency_seconds: HistogramStatus | None = None
     batch_rows: HistogramStatus | None = None
 
@@ -182,12 +183,14 @@ class RunningWorker(WorkerStatus):
 class ConnectorStatus(Document):
     """One of the connectors of a `scylla-cdc run`. ``waiting_for``: why it has no workers, or none any more.
 
-    ``given_up``: why it has failed for good. ``workers``: the numbers that its workers have, or will have.
+    ``given_up``: why it has failed for good. ``workers``: the numbers that its workers have, or will have. ``target``:
+    RUNNING, or what was asked for instead, PAUSED or STOPPED.
     """
 
     state: State
     waiting_for: str | None = None
     given_up: str | None = None
+    target: str = "RUNNING"
     workers: tuple[int, ...] = ()
     workers_wanted: int = 0
     workers_running: int = 0

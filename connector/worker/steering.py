@@ -1,4 +1,4 @@
-"""Restarts that somebody asks for: of a whole connector, of single workers, of what is FAILED alone.
+"""What somebody asks of a running service: restarts of a connector, of workers, of what is FAILED alone; pauses.
 
 In: the supervisor and, from any thread, wishes. Out: what it does in its next round.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 
-from connector.worker.child import Child, instruct
+from connector.worker.child import Child, end_in_order, instruct
+from connector.worker.holding import Target
 from connector.worker.instructions import Instruction
 from connector.worker.supervisor import Supervisor
 
@@ -28,12 +30,26 @@ class Steering:
     def renew(self, workers: Iterable[int]) -> None:
         """Each ends in order, and another process takes its place."""
         chosen = set(workers)
-        self._supervisor.requests.put(lambda: self._each(chosen, _renew))
+        self._supervisor.requests.put(lambda: self._each(chosen, end_in_order))
 
     def try_again(self, workers: Iterable[int]) -> None:
         """What is FAILED in them; what they read beside it goes on."""
         chosen = set(workers)
         self._supervisor.requests.put(lambda: self._each(chosen, lambda child: instruct(child, Instruction.TRY_AGAIN)))
+
+    def wish(self, connector: str, target: Target) -> None:
+        """What was asked of a connector, ours or not, in this process or another."""
+        for group, tenant in self._supervisor.tenants.items():
+            if tenant.name == connector:
+                # At once for those who look, soon for its workers.
+                tenant.target = target
+                self._supervisor.requests.put(partial(self._follow_wish, group))
+
+    def _follow_wish(self, group: str) -> None:
+        tenant, workers = self._supervisor.tenants[group], set(self._supervisor.workers_of(group))
+        log.info("connector %s: asked to be %s", tenant.name, tenant.target.value)
+        if tenant.target is not Target.RUNNING:
+            self._each(workers, end_in_order)
 
     def _begin_anew(self, group: str) -> None:
         supervisor = self._supervisor
@@ -48,9 +64,3 @@ class Steering:
     def _each(self, workers: set[int], act: Callable[[Child], None]) -> None:
         for index in sorted(workers & self._supervisor.children.keys()):
             act(self._supervisor.children[index])
-
-
-def _renew(child: Child) -> None:
-    log.info("worker %d: asked to be restarted", child.index)
-    child.renewed = True
-    child.process.terminate()

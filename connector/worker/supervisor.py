@@ -19,6 +19,7 @@ from connector.source import Background, Purpose
 from connector.worker.about import About
 from connector.worker.aging import aged, with_lags
 from connector.worker.child import Child, started, stop_all
+from connector.worker.holding import Target, held_reason
 from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
@@ -28,6 +29,7 @@ from connector.worker.messages import (
     WaitingMessage,
 )
 from connector.worker.order import WorkerOrder
+from connector.worker.shared_state import SharedState
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
 from connector.worker.tenants import Preparation, Tenant
@@ -59,6 +61,8 @@ REPORTS = Purpose(
     grace=0.0,
 )
 
+SHARED = Purpose("shared state", "nobody hears what is asked of connectors", "a pause may not be obeyed", holds=False)
+
 
 class Supervisor:
     """Owned by one thread; `status` may be read by others (the HTTP server)."""
@@ -85,8 +89,23 @@ class Supervisor:
         self.slots: dict[str, int] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
         self._last_end: dict[int, str] = {}
+        self.shared: SharedState | None = None
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
+
+    def held(self) -> dict[str, str]:
+        """Connectors, by their groups, that were asked not to run, with what is to be said of that."""
+        now = round(time.time() * 1000)
+        return {
+            group: held_reason(tenant.name, tenant.target, self._last_words(group), now)
+            for group, tenant in list(self.tenants.items())
+            if tenant.target is not Target.RUNNING and tenant.over is None
+        }
+
+    def _last_words(self, group: str) -> list[WorkerStatus]:
+        running = {index: child.status for index, child in list(self.children.items()) if child.status is not None}
+        last = {index: status for index, (status, _) in list(self._last.items())}
+        return [status for index, status in (last | running).items() if index in self.workers_of(group)]
 
     @property
     def restarts(self) -> int:
@@ -175,6 +194,8 @@ class Supervisor:
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
+        if self.shared is not None:
+            self.background.task(SHARED).is_now(self.shared.error)
         self.background.tick()
 
     def _take(self, child: Child, message: Message) -> None:
@@ -289,15 +310,20 @@ class Supervisor:
         present = {child.index for child in children}
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in self._last.items() if index not in present]
+        held = {index: reason for group, reason in self.held().items() for index in self.workers_of(group)}
         workers = [
             aged(
-                child.status, self._age(child.status_at), self._trouble(child), starting=child.renewed or not child.own
+                child.status,
+                self._age(child.status_at),
+                held.get(child.index) or self._trouble(child),
+                starting=child.starting,
             )
             for child in children
             if child.status
         ]
         workers += [
-            aged(status, self._age(at), f"worker {index} is started again", starting=True) for index, status, at in gone
+            aged(status, self._age(at), held.get(index) or f"worker {index} is started again", starting=True)
+            for index, status, at in gone
         ]
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
@@ -317,7 +343,7 @@ class Supervisor:
             state=state,
             waiting_for="; ".join(dict.fromkeys(reasons)) or None,
             failing=tuple(dict.fromkeys(own + theirs)),
-            workers_wanted=len(self._orders),
+            workers_wanted=len(self._orders) - len(held),
             workers_running=len(children),
             restarts=self.restarts,
             workers=tuple(workers),
@@ -327,13 +353,16 @@ class Supervisor:
     def _reasons(self, children: list[Child]) -> Iterator[str]:
         """Why not all is running, worker by worker."""
         present = {child.index for child in children}
-        ours = {group: tenant.reason() for group, tenant in self.tenants.items()}
+        held = self.held()
+        ours = {group: tenant.reason() for group, tenant in self.tenants.items()} | held
         yield from (reason for reason in ours.values() if reason is not None)
         for order in self._orders:
             if order.index not in present and ours[order.configuration.group] is None:
                 yield f"worker {order.index} is started again{self._why(order.index)}"
         for child in children:
             trouble = self._trouble(child)
+            if child.group in held:
+                continue
             if trouble is not None:
                 yield trouble
             elif child.status is not None and child.status.waiting_for:
@@ -366,6 +395,7 @@ class Supervisor:
 
     def _connectors(self, workers: Sequence[RunningWorker]) -> Iterator[tuple[str, ConnectorStatus]]:
         """Of each connector of the process, what is said of all together."""
+        held = self.held()
         for group, tenant in self.tenants.items():
             orders = self.workers_of(group)
             running = {child.index for child in self.children.values() if child.group == group}
@@ -376,11 +406,12 @@ class Supervisor:
             yield (
                 tenant.name,
                 ConnectorStatus(
-                    state=State.FAILED if tenant.over is not None else state,
-                    waiting_for=tenant.reason() or self.waiting_for,
+                    state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
+                    waiting_for=held.get(group) or tenant.reason() or self.waiting_for,
                     given_up=tenant.over,
+                    target=tenant.target.value,
                     workers=tuple(orders),
-                    workers_wanted=len(orders),
+                    workers_wanted=0 if group in held else len(orders),
                     workers_running=len(running),
                     restarts=tenant.restarts,
                 ),

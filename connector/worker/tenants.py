@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from connector.config import Configuration
 from connector.errors import Problem
+from connector.worker.holding import Target
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Tenant:
     restarts: int = 0
     #: Why it is not run any more.
     over: str | None = None
+    target: Target = Target.RUNNING
     _prepare: Callable[[], Preparation] | None = None
 
     def prepare(self, prepare: Callable[[], Preparation]) -> None:
@@ -71,6 +73,8 @@ class Tenant:
 
     def may_start(self) -> bool:
         """Whether its workers may be started now."""
+        if self.target is not Target.RUNNING:
+            return False
         if self.preparation is not None and self.preparation.done.is_set():
             failure, self.preparation = self.preparation.failure, None
             if failure is not None:

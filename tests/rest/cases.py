@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from tests.servers.patience import until
 
 ANSWERS = Path(__file__).with_name("answers.json")
+IN_ORDER = ANSWERS.with_name("answers_in_order.json")
+_OF_THE_MOMENT = ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding")
 #: The connector of the recording; ours stands in its place.
 PLUGIN = "FileStreamSource"
 CONFIG = {"connector.class": PLUGIN, "file": "/dev/null", "topic": "t1", "tasks.max": "1"}
@@ -80,6 +82,20 @@ RESTARTING = (
     Case("POST", "/connectors/orders/tasks/0/restart", settles=RUNS),
     *(Case("GET", f"/connectors/orders/{each}") for each in ("restart", "tasks/0/restart")),
 )
+#: Each is answered in the light of those before it.
+HOLDING = (
+    Case("PUT", "/connectors/orders/pause", settles=("PAUSED", "PAUSED")),
+    Case("GET", "/connectors/orders/status"),
+    Case("PUT", "/connectors/orders/pause"),
+    Case("PUT", "/connectors/orders/resume", settles=RUNS),
+    Case("GET", "/connectors/orders/status"),
+    Case("PUT", "/connectors/orders/stop", settles=("STOPPED",)),
+    *(Case("GET", f"/connectors/orders{each}") for each in ("", "/status", "/tasks")),
+    Case("PUT", "/connectors/orders/stop"),
+    *(Case("PUT", f"/connectors/no/{each}") for each in ("pause", "resume", "stop")),
+    *(Case(method, "/connectors/orders/pause") for method in ("GET", "POST")),
+    Case("PUT", "/connectors/orders/resume", settles=RUNS),
+)
 
 
 def ask(url: str, case: Case) -> Answered:
@@ -106,16 +122,22 @@ def recorded() -> dict[str, Answered]:
     return {case: Answered(**answer) for case, answer in json.loads(ANSWERS.read_text()).items()}
 
 
+def recorded_in_order(group: str) -> list[Answered]:
+    return [Answered(**answer) for answer in json.loads(IN_ORDER.read_text())[group]]
+
+
 def record(url: str) -> None:
-    found = {}
-    for case in (FIRST, *LOOKING, *RESTARTING):
-        found[str(case)] = answered = ask(url, case)
-        for name in ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding"):
-            answered.headers.pop(name, None)
-        if case.settles:
-            until(lambda: states(url) == case.settles, what=f"{case} to be done")  # noqa: B023
-    kept = {case: {**vars(each), "body": _kept(each.body)} for case, each in found.items()}
-    ANSWERS.write_text(json.dumps(kept, indent=1) + "\n")
+    found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
+    ANSWERS.write_text(json.dumps(found, indent=1) + "\n")
+    IN_ORDER.write_text(json.dumps({"holding": [_asked(url, case) for case in HOLDING]}, indent=1) + "\n")
+
+
+def _asked(url: str, case: Case) -> dict[str, Any]:
+    answered = ask(url, case)
+    if case.settles:
+        until(lambda: states(url) == case.settles, what=f"{case} to be done")
+    kept = {name: text for name, text in answered.headers.items() if name not in _OF_THE_MOMENT}
+    return {"status": answered.status, "headers": kept, "body": _kept(answered.body)}
 
 
 def _kept(text: str) -> str:

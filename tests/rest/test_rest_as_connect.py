@@ -13,9 +13,10 @@ from connector.errors import Problem
 from connector.http import HttpServer
 from connector.rest import ConnectorView, Instance, Offset, rest_routes
 from tests.config.files import CONNECTOR, WORKER, validate
-from tests.rest.cases import LOOKING, PLUGIN, RESTARTING, Answered, Case, ask, recorded
+from tests.rest.cases import HOLDING, LOOKING, PLUGIN, RESTARTING, Answered, Case, ask, recorded, recorded_in_order
 
 RECORDED = recorded()
+HELD = recorded_in_order("holding")
 OURS = CONNECTOR_CLASS.rpartition(".")[2].removesuffix("Connector")
 #: Jackson's words for what is no JSON, and Java's for what is missing, are its own.
 OWN_WORDS = ("Unexpected character", "Cannot deserialize", "Cannot invoke")
@@ -40,6 +41,10 @@ class Orders:
     def offsets(self, connector: str) -> Sequence[Offset]:
         return ()
 
+    def direct(self, connector: str, target: Any) -> None:
+        tasks = {"STOPPED": ()}.get(target, (target,))
+        self.states = (target, *tasks)
+
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         self.restarts.append((connector, itself, [*tasks]))
 
@@ -55,7 +60,16 @@ def url() -> Iterator[str]:
 
 @pytest.mark.parametrize("case", (*LOOKING, *RESTARTING), ids=str)
 def test_we_answer_as_connect_does(url: str, case: Case) -> None:
-    theirs, ours = RECORDED[str(case)], ask(url, for_ours(case))
+    answered_alike(case, RECORDED[str(case)], ask(url, for_ours(case)))
+
+
+def test_a_pause_and_a_stop_are_as_connects() -> None:
+    with HttpServer("127.0.0.1", 0, rest_routes(Orders())) as server:
+        for case, theirs in zip(HOLDING, HELD, strict=True):
+            answered_alike(case, theirs, ask(server.url, case))
+
+
+def answered_alike(case: Case, theirs: Answered, ours: Answered) -> None:
     assert ours.status == theirs.status, ours.body
     if "Content-Type" in theirs.headers:
         assert media_type(ours) == media_type(theirs)
@@ -172,3 +186,12 @@ def test_a_restart_is_of_what_is_asked_for(query: str, itself: bool, tasks: list
     if answered.status == 202:
         states = [task["state"] == "RESTARTING" for task in json.loads(answered.body)["tasks"]]
         assert [at for at, restarting in enumerate(states) if restarting] == tasks
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "orders"), ("PUT", "orders/config"), ("PATCH", "orders/config"), ("POST", "")],
+)
+def test_what_a_file_says_is_not_changed(url: str, method: str, path: str) -> None:
+    answered = ask(url, Case(method, f"/connectors/{path}", {"name": "other"}))
+    assert answered.status == 409 and " restart " in json.loads(answered.body)["message"]

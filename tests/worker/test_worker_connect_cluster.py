@@ -10,6 +10,7 @@ from typing import Any
 from connector.config import CONNECTOR_CLASS, Configuration
 from connector.rest import ConnectorView
 from connector.worker.connect_cluster import ConnectCluster
+from connector.worker.holding import Target
 from connector.worker.status_document import ServiceStatus
 from tests.config.files import loaded
 
@@ -33,7 +34,7 @@ class Recorded:
         return [self.configuration]
 
 
-class Wishes:
+class Heard:
     """Remembers what is to be restarted."""
 
     def __init__(self) -> None:
@@ -41,6 +42,9 @@ class Wishes:
 
     def begin_anew(self, group: str) -> None:
         self.heard.append(("begin anew", group))
+
+    def wish(self, connector: str, target: Target) -> None:
+        self.heard.append((connector, target))
 
     def renew(self, workers: Iterable[int]) -> None:
         self.heard.append(("renew", {*workers}))
@@ -50,7 +54,7 @@ class Wishes:
 
 
 def view(configuration: Configuration | None = None, **changed: Any) -> ConnectorView:
-    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), Wishes(), lambda config: ())
+    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), Heard(), Heard(), lambda config: ())
     cluster.worker_id = "here:8083"
     return cluster.connectors()[0]
 
@@ -79,10 +83,10 @@ def test_a_configuration_is_shown_as_it_is_written_without_secrets() -> None:
 
 
 def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> None:
-    wishes = Wishes()
-    cluster = ConnectCluster(Recorded(loaded()), wishes, lambda config: ())
+    heard = Heard()
+    cluster = ConnectCluster(Recorded(loaded()), heard, heard, lambda config: ())
     cluster.restart("orders", itself=False, tasks=[0])
-    assert wishes.heard == [("try again", {0}), ("renew", set())]
-    wishes.heard.clear()
+    assert heard.heard == [("try again", {0}), ("renew", set())]
+    heard.heard.clear()
     cluster.restart("orders", itself=True, tasks=[0, 1])
-    assert wishes.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]
+    assert heard.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]

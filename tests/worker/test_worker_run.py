@@ -54,6 +54,12 @@ def in_state(connector: Service, state: str) -> dict[str, Any] | None:
     return report if report["state"] == state else None
 
 
+def states(connector: Service) -> list[str]:
+    """Of the connector and its tasks, as Kafka Connect's API has them."""
+    status = json.loads(connector.get(f"/connectors/{connector.name}/status")[1])
+    return [each["state"] for each in (status["connector"], *status["tasks"])]
+
+
 def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Session, make_table: MakeTable) -> None:
     table = make_table(tablets=True)
     connector = service([table])
@@ -88,11 +94,20 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     assert refused.returncode == 1
     assert "is running" in refused.stderr
 
-    connector.stopped(run)
+    path = f"/connectors/{connector.name}"
+    assert connector.post(f"{path}/pause", "PUT") == 202
+    assert states(connector) == ["PAUSED"] * 3
     report = until(lambda: in_state(connector, "STOPPED"), what="the end of the workers' reports")
     assert report["tables"][table]["committed_ms"]
+    assert [connector.get(each)[0] for each in ("/health", "/ready")] == [503, 200]
+    assert "keeps what is not delivered for" in connector.get("/health")[1]
+    connector.stopped(run)
     insert(session, table, range(50, 80))
-    connector.start()
+    run = connector.start("--http-port", "0")
+    until(lambda: connector.log.count("REST API on") == 2, 90, "its port")
+    until(lambda: states(connector) == ["PAUSED"] * 3, 90, "a start that remembers")
+    assert connector.workers(run) == []
+    assert connector.post(f"{path}/resume", "PUT") == 202
     assert exactly_once(connector, session, table) == 80
 
 

@@ -14,6 +14,8 @@ from connector.config import Configuration
 from connector.errors import Problem
 from connector.worker import supervisor as supervising
 from connector.worker.connect_cluster import ConnectCluster
+from connector.worker.holding import Target
+from connector.worker.http import readiness_of
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
 from connector.worker.steering import Steering
@@ -135,9 +137,9 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         assert state(supervisor, "waits") == "WAITING"
         said = supervisor.status().waiting_for or ""
         assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
-        shown = {
-            view.name: view for view in ConnectCluster(supervisor, Steering(supervisor), lambda config: ()).connectors()
-        }
+        steering = Steering(supervisor)
+        cluster = ConnectCluster(supervisor, steering, steering, lambda config: ())
+        shown = {view.name: view for view in cluster.connectors()}
         assert [each.state for each in shown["works"].tasks] == ["RUNNING"]
         assert (shown["works"].instance.state, shown["waits"].instance.state) == ("RUNNING", "UNASSIGNED")
         assert [each.state for each in shown["waits"].tasks] == ["UNASSIGNED"]
@@ -188,3 +190,30 @@ def test_a_connector_that_was_given_up_is_begun_anew_from_its_checks_on() -> Non
     finally:
         stop.set()
         thread.join(90)
+
+
+def test_a_connector_that_is_paused_holds_and_others_go_on(service: Any) -> None:
+    supervisor, _ = service("works", "also")
+    steering = Steering(supervisor)
+    until(lambda: len(supervisor.status().workers) == 2, what="both to report")
+    steering.wish("works", Target.PAUSED)
+    until(lambda: supervisor.status().workers_running == 1, what="its end")
+    status = supervisor.status()
+    assert status.connectors["works"].waiting_for == "connector works is PAUSED by request"
+    assert (status.connectors["works"].target, status.connectors["also"].target) == ("PAUSED", "RUNNING")
+    assert (status.state.value, state(supervisor, "works"), state(supervisor, "also")) == (
+        "WAITING",
+        "STOPPED",
+        "RUNNING",
+    )
+    assert readiness_of(status).ready
+    shown = ConnectCluster(supervisor, steering, steering, lambda config: ()).connectors()
+    assert [[each.state for each in (view.instance, *view.tasks)] for view in shown] == [
+        ["PAUSED"] * 2,
+        ["RUNNING"] * 2,
+    ]
+    steering.wish("works", Target.STOPPED)
+    assert ConnectCluster(supervisor, steering, steering, lambda config: ()).connectors()[0].tasks == ()
+    steering.wish("works", Target.RUNNING)
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
+    assert supervisor.restarts == 0

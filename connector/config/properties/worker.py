@@ -7,7 +7,6 @@ from connector.config.properties.kind import BOOLEAN, LONG_MAX, STRING, integer,
 from connector.config.properties.property import Effect, Family, Property, Section, without_effect
 
 _NO_REST = "the REST API is on `--http-port`"
-_NO_CONFIG_TOPIC = "the configuration is read from files, no topic holds it"
 _NO_PLUGINS = "there are no Java plugins"
 _GROUP = "workers share slots through an ordinary consumer group"
 
@@ -72,6 +71,19 @@ WORKER = Section(
             default_text="3, or the number of brokers if that is less",
         ),
         Property(
+            "config.storage.topic",
+            matching(_TOPIC, "Not a topic name", "1 to 249 letters, digits, . _ -"),
+            "Compacted topic, of one partition, for what was asked of connectors: whether they are paused or stopped. "
+            "It is created when something is asked for the first time.",
+            default="scylla-cdc-configs",
+        ),
+        Property(
+            "config.storage.replication.factor",
+            _REPLICATION,
+            "Its replication factor; -1 is the broker's default.",
+            default_text="3, or the number of brokers if that is less",
+        ),
+        Property(
             "session.timeout.ms",
             integer(1),
             "A worker without a heartbeat for this many milliseconds loses its slots to the others.",
@@ -115,8 +127,6 @@ WORKER = Section(
             ("offset.flush.interval.ms", "offset.flush.timeout.ms"),
             integer(0, LONG_MAX),
         ),
-        *without_effect(_NO_CONFIG_TOPIC, ("config.storage.topic",)),
-        *without_effect(_NO_CONFIG_TOPIC, ("config.storage.replication.factor",), _REPLICATION),
         *without_effect(
             "positions are in Kafka; `scylla-cdc offsets import --from-file` takes over those in the file",
             ("offset.storage.file.filename",),
@@ -201,7 +211,7 @@ WORKER_FAMILIES = (
     Family("offset.storage.", "Settings of the offsets topic when it is created, such as `segment.bytes`."),
     Family("status.storage.", "Settings of the status topic when it is created."),
     Family("config.providers.", "`config.providers.<name>.class` and its parameters."),
-    Family("config.storage.", "Settings of Kafka Connect's config topic.", Effect.NONE, _NO_CONFIG_TOPIC),
+    Family("config.storage.", "Settings of the config topic when it is created."),
     Family("internal.key.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
     Family("internal.value.converter.", "Options of an internal converter.", Effect.NONE, "positions are plain JSON"),
     Family("confluent.", "Confluent's own additions.", Effect.NONE, "they are classes of the JVM"),

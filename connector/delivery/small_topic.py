@@ -1,0 +1,85 @@
+"""A compacted topic of one partition, as small as a list: followed from its beginning, created by the first write.
+
+In: clients, the topic's specification. Out: its records in order, as they appear, or ``DeliveryError``.
+"""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.failures import translated
+from connector.delivery.producer import ReportingProducer
+from connector.delivery.slot_reader import MESSAGES_PER_CALL
+from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.errors import RetriableDeliveryError, TransactionAborted
+
+WRITE_SECONDS = 15.0
+FETCH_WAIT_MS = 100
+
+
+class SmallTopic:
+    """Read by one thread; anybody may write."""
+
+    def __init__(self, clients: KafkaClients, spec: TopicSpec, group: str) -> None:
+        self._clients, self._spec, self._group = clients, spec, group
+        self._consumer: Consumer | None = None
+        #: Whether there is such a topic.
+        self.reading = False
+        #: Whether everything that was there has been read, or that there is nothing.
+        self.complete = False
+
+    def poll(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
+        """What has appeared since the last call, keys and values; at most that long is waited for it."""
+        name = self._spec.name
+        try:
+            if self._consumer is None:
+                # Consumers do not create what they ask about.
+                self._consumer = self._clients.consumer(self._group, READ_UNCOMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
+            if not self.reading and not self._begin(self._consumer):
+                self.complete = True
+                return []
+            found = []
+            for message in self._consumer.consume(MESSAGES_PER_CALL, seconds):
+                error = message.error()
+                if error is None:
+                    found.append((message.key() or b"", message.value()))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    self.complete = True
+                else:
+                    raise KafkaException(error)
+            return found
+        except KafkaException as caught:
+            self.reading = False
+            raise translated(caught.args[0], f"reading topic {name}") from None
+
+    def write(self, key: bytes, value: bytes | None) -> None:
+        """When this returns it is kept. Raises ``DeliveryError``; ``ConfigurationError`` if there can be no topic."""
+        with self._clients.named():
+            ensure_topics(self._clients.admin(), [self._spec])
+            producer = ReportingProducer(self._clients)
+            try:
+                producer.produce_to(self._spec.name, 0, key, value)
+                producer.flush(time.monotonic() + WRITE_SECONDS)
+            except TransactionAborted as error:
+                raise RetriableDeliveryError(str(error)) from None
+            finally:
+                producer.close()
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _begin(self, consumer: Consumer) -> bool:
+        """From the beginning, whatever was read before; False while there is no such topic."""
+        name = self._spec.name
+        topic = consumer.list_topics(name, timeout=CALL_SECONDS).topics[name]
+        if topic.error is not None:
+            if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise KafkaException(topic.error)
+        consumer.assign([TopicPartition(name, 0, 0)])
+        self.reading = True
+        return True

@@ -1,0 +1,69 @@
+"""What one process is asked, all of the group hear, and the next one remembers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connector.config import Configuration
+from connector.delivery import ReportingProducer
+from connector.worker.holding import Target
+from connector.worker.settings import kafka_clients
+from connector.worker.shared_state import SharedState
+from tests.config.files import loaded
+from tests.servers.patience import until
+
+
+class Process:
+    """Hears what is wished."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.heard: list[tuple[str, Target]] = []
+        self.state = SharedState(configuration, lambda *wish: self.heard.append(wish))
+        self.state.start()
+
+
+@pytest.fixture
+def process(kafka: Any, unique: Any) -> Iterator[Any]:
+    topic, made = unique("configs"), list[Process]()
+
+    def start(**worker: str) -> Process:
+        given = {"bootstrap.servers": kafka.bootstrap_servers, "config.storage.topic": topic, **worker}
+        given |= {"config.storage.replication.factor": "1"}
+        made.append(Process(loaded(worker=given)))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.state.stop()
+
+
+def test_a_wish_is_heard_by_all_and_remembered(process: Any) -> None:
+    one, other = process(), process()
+    assert one.state.wait(threading.Event()) is None, "a topic that is missing holds nothing"
+    one.state.wish("shop", Target.PAUSED)
+    assert one.heard == [("shop", Target.PAUSED)]
+    until(lambda: other.heard == [("shop", Target.PAUSED)], what="the other process to hear it")
+    other.state.wish("shop", Target.STOPPED)
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    assert later.state.target("shop") is Target.STOPPED and later.heard[-1] == ("shop", Target.STOPPED)
+    assert later.state.target("other") is Target.RUNNING
+
+
+def test_what_others_write_to_the_topic_is_not_ours(process: Any) -> None:
+    one = process()
+    one.state.wish("shop", Target.PAUSED)
+    stranger = process(**{"group.id": "others"})
+    stranger.state.wish("shop", Target.STOPPED)
+    producer = ReportingProducer(kafka_clients(stranger.configuration))
+    for key in (b"connector-shop", b'["shop"]', b"\xff", b'["shop",{"group":"workers","wish":"target"}]'):
+        producer.produce_to(stranger.configuration.worker.configs.name, 0, key, b'{"target":"NAPPING"}')
+    producer.flush(float("inf"))
+    producer.close()
+    one.state.wish("other", Target.STOPPED)
+    assert one.heard == [("shop", Target.PAUSED), ("other", Target.STOPPED)]
