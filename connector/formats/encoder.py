@@ -26,7 +26,7 @@ from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
-from connector.formats.table_schemas import schema_record
+from connector.formats.table_schemas import VersionHeaders, schema_record, version_headers
 from connector.formats.transforms import build_transforms
 
 log = logging.getLogger("scylla_cdc.formats")
@@ -48,6 +48,8 @@ class _Bound:
     #: Where tombstones go, which transforms may send elsewhere.
     tombstone_topic: str
     columnwise: Columnwise | None = None
+    #: Of every record with a value: which version of which table it was made by.
+    version: VersionHeaders = ()
 
 
 class Encoder:
@@ -101,12 +103,12 @@ class Encoder:
             if self._transform is None or self._routes_only:
                 key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
                 encoded = [(header[0], self._header_bytes(header)) for header in headers] if headers else []
-                records = [Record(plan.topic, key_bytes, value_bytes, encoded)]
+                records = [Record(plan.topic, key_bytes, value_bytes, [*encoded, *bound.version])]
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
                 return records
             done = self._transform(self._decoded(plan, key, value, headers, "data", now))
-            records = self._serialized(done)
+            records = self._serialized(done, bound.version)
             if kind == "d" and self.options.tombstones:
                 if self.options.strict and done is not None:
                     # In Java a delete and its tombstone share one object with their headers.
@@ -171,8 +173,9 @@ class Encoder:
             now = self._clock()
             key, value = plan.key(change), plan.value(change, now)
             if self._transform is not None and not self._routes_only:
-                return self._converted(self._decoded(plan, key, value, [], "range_delete", now))
-            return [Record(plan.topic, bound.serialize_key(key), bound.serialize_value(value), [], "range_delete")]
+                return self._converted(self._decoded(plan, key, value, [], "range_delete", now), bound.version)
+            key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
+            return [Record(plan.topic, key_bytes, value_bytes, [*bound.version], "range_delete")]
         except (CdcError, MemoryError):
             raise
         except Exception as error:
@@ -218,6 +221,7 @@ class Encoder:
             self._key_converter.serializer(plan.topic, plan.key_schema),
             self._value_converter.serializer(plan.topic, plan.value_schema),
             tombstone_topic,
+            version=version_headers(layout.description, self.options),
         )
         plans[layout] = bound
         if shortcut and self._routes_only:
@@ -238,15 +242,15 @@ class Encoder:
         timestamp = None if self.options.strict else now // 1_000_000
         return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind, timestamp=timestamp)
 
-    def _converted(self, record: DecodedRecord) -> list[Record]:
-        return self._serialized(record if self._transform is None else self._transform(record))
+    def _converted(self, record: DecodedRecord, version: VersionHeaders = ()) -> list[Record]:
+        return self._serialized(record if self._transform is None else self._transform(record), version)
 
-    def _serialized(self, done: DecodedRecord | None) -> list[Record]:
+    def _serialized(self, done: DecodedRecord | None, version: VersionHeaders = ()) -> list[Record]:
         if done is None:
             return []
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)
         value = self._serializer("value", self._value_converter, done.topic, done.value_schema)(done.value)
-        headers = [(header[0], self._header_bytes(header)) for header in done.headers]
+        headers = [*((header[0], self._header_bytes(header)) for header in done.headers), *version]
         return [Record(done.topic, key, value, headers, done.kind, done.partition)]
 
     def _serializer(self, side: Side, converter: Converter, topic: str, schema: Schema | None) -> Serialize:

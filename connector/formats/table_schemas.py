@@ -1,7 +1,8 @@
 """Records of the schemas topic: what a table is, and what this connector's records of it hold.
 
 In: a ``TableDescription`` and the output options. Out: a record in plain JSON, whatever the converters. Its
-``version`` is a hash of the rest of the value, so that every worker writes the same record.
+``version`` is a hash of the rest of the value, so that every worker writes the same record. Records of changes name the
+version that they were made by in their headers, so that whoever reads them late need not guess what their columns were.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any
 from connector.changes import TableDescription, content_hash
 from connector.config import OutputConfig
 from connector.formats.record import Record
+
+TABLE_ID, SCHEMA_VERSION = "scylla.table.id", "scylla.schema.version"
+VersionHeaders = tuple[tuple[str, bytes | None], ...]
 
 
 def schema_document(description: TableDescription, options: OutputConfig) -> dict[str, Any]:
@@ -38,6 +42,14 @@ def schema_record(description: TableDescription, options: OutputConfig) -> Recor
     document = schema_document(description, options)
     key = {name: document[name] for name in ("keyspace_name", "table_name", "version")}
     return Record(options.schema_topic, _plain(key), _plain(document), kind="schema")
+
+
+def version_headers(description: TableDescription, options: OutputConfig) -> VersionHeaders:
+    """The headers of records that are made with this description; none unless metadata is included."""
+    if not options.metadata:
+        return ()
+    version = schema_document(description, options)["version"]
+    return ((TABLE_ID, description.table_id.encode()), (SCHEMA_VERSION, version.encode()))
 
 
 def _plain(document: dict[str, Any]) -> bytes:

@@ -6,9 +6,11 @@ In: frames of Kafka records. Out: frames of changelog rows and dead letters.
 from __future__ import annotations
 
 from spark_jobs.decode.avro_records import Registry
+from spark_jobs.decode.record_versions import MADE_BY
 from spark_jobs.decode.records import bucket, decoded_avro, decoded_json, not_fitting, over_frame
 
 __all__ = [
+    "MADE_BY",
     "Registry",
     "bucket",
     "decoded_avro",

@@ -3,6 +3,7 @@
 In: a micro-batch (key, value, topic, partition, offset, timestamp) and a ``Layout``. Out: a frame with the changelog's
 columns; a record that cannot be landed is a row of the dead segment with its raw bytes. The value is parsed once per
 plan: it stands behind a generator, since Spark would repeat the parser for every filter and column that uses it.
+Records that say by which version of the table they were made are read by that version (``record_versions``).
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from pyspark.sql import DataFrame
 from connector.values import CqlType
 from spark_jobs.decode.avro_records import Registry, with_avro_text
 from spark_jobs.decode.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
-from spark_jobs.functions import DECIMAL, elements_sql, order_sql, tie_sql, unknown_inside
+from spark_jobs.decode.record_versions import by_versions, kafka_ms
+from spark_jobs.functions import DECIMAL, elements_sql, is_blob, order_sql, tie_sql, unknown_inside
 from spark_jobs.model import (
     DEAD,
-    NUMBERED,
     PARTITION,
     ROW,
     DeadReason,
     Key,
     Layout,
     Stored,
+    adapted,
     as_stored,
     changelog_columns,
     literal,
@@ -30,12 +32,13 @@ from spark_jobs.model import (
     out_of_range,
     quoted,
     reason_sql,
+    stored_type,
     struct_of,
     text_value,
     tie_is_stored,
 )
 
-_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value"
+_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value, made_by"
 BATCH = "scylla_cdc_batch"
 _STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE')"
 
@@ -59,6 +62,14 @@ def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: st
 
 
 def _decoded(
+    batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
+) -> DataFrame:
+    return by_versions(
+        batch, layout, lambda part, reading: _read(part, reading, segment, range_topic, wrapped, struct_bounds)
+    )
+
+
+def _read(
     batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
 ) -> DataFrame:
     inner = record_type(layout, struct_bounds)
@@ -85,7 +96,8 @@ def _decoded(
         "topic",
         "partition",
         "offset",
-        "unix_millis(timestamp) AS kafka_ms",
+        f"{kafka_ms(layout)} AS kafka_ms",
+        "made_by",
         "key AS raw_key",
         "value AS raw_value",
         "text",
@@ -135,10 +147,11 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
         "landed_at": "current_timestamp()",
         "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
         "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
+        "note": "CASE WHEN reason IS NOT NULL THEN made_by END",
     }
     if name in made:
         return made[name]
-    if name in NUMBERED or name in _no_longer_written(layout):
+    if name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
 
@@ -156,7 +169,8 @@ def _no_longer_written(layout: Layout) -> set[str]:
         if stored.role == "fields":
             written.update(part for _, part in layout.field_cells(stored))
     gone = [stored for stored in layout.physical if stored not in written]
-    return {name for stored in gone for name in (stored.value, stored.elements, stored.tombstone)}
+    names = {name for stored in gone for name in (stored.value, stored.elements, stored.tombstone)}
+    return names | {name for key in layout.keys for place in key.follows for name in (place.value, place.identity)}
 
 
 def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
@@ -177,7 +191,7 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
             fields.append(f"CASE WHEN {ranged} AND e.kind = 'range' THEN {bound} END AS {side}_bound")
     fields.append(f"{has_row} AS has_row")
     for key in layout.keys:
-        fields.append(f"{as_stored(key.type, _key_value(layout, key, ranged))} AS {quoted(key.value)}")
+        fields.append(f"{_as_current(key, _key_value(layout, key, ranged))} AS {quoted(key.value)}")
     no_clustering = " AND ".join(f"{_key_value(layout, key, ranged)} IS NULL" for key in layout.clustering)
     kind = str(ROW)
     if layout.clustering:
@@ -190,7 +204,8 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         value = source if layout.images else f"{source}.value"
         ranges += _cannot_show(layout, column.name, stored, value)
     for key in layout.keys:
-        ranges += not_fitting(key.type, _key_value(layout, key, ranged), layout.declared.get(key.name))
+        was = key.recorded or key.type
+        ranges += not_fitting(was, _key_value(layout, key, ranged), layout.declared.get(key.name))
     fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
     return fields
 
@@ -221,6 +236,17 @@ def not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
     return [f"({value} IS NOT NULL AND ({fitted} IS NULL OR NOT {same}))"]
 
 
+def _as_current(key: Key, value: str) -> str:
+    """A key's value as records have it, as it is stored now: its type may have been another one then."""
+    was = key.recorded or key.type
+    stored = as_stored(was, value)
+    if was == key.type:
+        return stored
+    if is_blob(key.type):
+        return tie_sql(was, value)
+    return adapted(was, key.type, stored) or f"CAST(NULL AS {stored_type(key.type)})"
+
+
 def _key_value(layout: Layout, key: Key, ranged: str) -> str:
     places = [f"e.{part}.{quoted(name)}" for name in key.names for part in ("after", "before")]
     if layout.images:
@@ -240,7 +266,8 @@ def _bound(layout: Layout, side: str, struct_bounds: bool) -> str:
         if struct_bounds:
             value = f"coalesce({', '.join(f'{values}.{quoted(name)}' for name in key.names)})"
         else:
-            value = text_value(key.type, f"get({values}, {index})")
+            value = text_value(key.recorded or key.type, f"get({values}, {index})")
+        value = _as_current(key, value) if key.recorded not in (None, key.type) else value
         keys.append((f"o{index}", order_key(key.type, value, order_sql(key.type, value))))
     return struct_of([("o", struct_of(keys)), ("l", length), ("i", f"e.{side}.inclusive")])
 

@@ -10,7 +10,7 @@ import ipaddress
 import re
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, assert_never
@@ -167,10 +167,15 @@ def _ordered(type_: CqlType) -> ToBytes:
         return lambda items: b"".join(b"\x01" + key(k) + value(v) for k, v in items) + b"\x00"
     if isinstance(type_, TupleType | UserType):
         fields = [_ordered(kind) for _, kind in fields_of(type_)]
-        return lambda parts: b"".join(
-            b"\x00" if part is None else b"\x01" + field(part) for field, part in zip(fields, parts)
-        )
+        return lambda parts: _ordered_fields(fields, parts)
     assert_never(type_)
+
+
+def _ordered_fields(fields: Sequence[ToBytes], parts: Sequence[Any]) -> bytes:
+    """Nulls at the end are left out: a value is the same one after its type has got another field."""
+    count = max((at + 1 for at, part in enumerate(parts) if part is not None), default=0)
+    said = (b"\x01" if part is None else b"\x02" + field(part) for field, part in zip(fields, parts[:count]))
+    return b"".join(said) + b"\x00"
 
 
 def _closed(raw: bytes) -> bytes:

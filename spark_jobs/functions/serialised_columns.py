@@ -37,6 +37,10 @@ def elements_sql(stored: Stored, elements: str) -> str:
     return f"{_name('elements', stored.type)}({elements})"
 
 
+def is_blob(type_: CqlType) -> bool:
+    return isinstance(type_, NativeType) and type_.name == "blob"
+
+
 def _plain(stored: Stored) -> bool:
     key, value = stored.element_key, stored.element_value
     return not order_is_stored(key) and (value is None or not tie_is_stored(value))
@@ -49,7 +53,10 @@ def _name(what: str, type_: CqlType) -> str:
 
 def register_functions(session: SparkSession, layout: Layout) -> None:
     """Makes every function that decoding this table calls known to the session."""
+    for reading in layout.readings.values():
+        register_functions(session, reading)
     ties: list[CqlType] = [key.type for key in layout.keys if key.identity_kind == "tie"]
+    ties += [key.recorded for key in layout.keys if key.recorded is not None and is_blob(key.type)]
     ties += [stored.type for stored in layout.physical if stored.tie and stored.role == "cell"]
     orders: list[CqlType] = [key.type for key in layout.clustering if order_is_stored(key.type)]
     if any(kind != "bigint" for kind in layout.declared.values()):

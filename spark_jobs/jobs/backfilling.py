@@ -35,7 +35,7 @@ from spark_jobs.source import (
     reading_tasks,
 )
 from spark_jobs.stream import SchemaTopic, Topics, told
-from spark_jobs.tables import LandedTable, Plan, Restored, job_lease, open_sink, plan_table
+from spark_jobs.tables import LandedTable, Plan, Restored, check_landed, job_lease, open_sink, plan_table
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ class Filling:
         restored = landed.restore()
         plan = self._plan(table, versions, source, restored)
         left_out = self._left_out(table, plan.known.layout())
+        if restored.has_rows and not plan.recreated:
+            check_landed(table, restored.known, plan.known)
         mark, segment = restored.mark, restored.segment
         if plan.recreated:
             # Before the new table is noted: a crash between the two finds it new again.
@@ -102,6 +104,9 @@ class Filling:
         made, dead = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
         landed.append(changes.observe(seen, made, dead))
         landed.merge(layout, segment, mark)
+        if plan.known.incomplete is not None:
+            whole = replace(plan.known, backfilled=noted, incomplete=None, rebuilding=False)
+            layout = landed.prepare(replace(whole, sequence=sequence + 1))
         landed.register(layout)
         counted = told(self.session, seen)
         return Filled(

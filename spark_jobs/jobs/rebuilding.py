@@ -18,7 +18,7 @@ from spark_jobs.config import Settings
 from spark_jobs.jobs.backfilling import Filled, Filling, known_versions
 from spark_jobs.source import SourceAccess
 from spark_jobs.stream import Topics
-from spark_jobs.tables import Known, LandedTable, job_lease, open_sink
+from spark_jobs.tables import FORM, Known, LandedTable, job_lease, open_sink
 
 
 def rebuild(
@@ -53,10 +53,12 @@ def rebuild(
             filling = Filling(session, sink, settings, access, skip_lists)
             versions = known_versions(session, settings, say).get(str(table), ())
             filling.check(table, versions)
+        not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
+        emptied = replace(known, not_before=not_before, sequence=known.sequence + 1, form=FORM)
+        # Noted before anything goes: a rebuild that ends before the source is read must not pass for a whole table.
+        layout = landed.prepare(replace(emptied, incomplete=lacking, rebuilding=lacking is not None))
         # Changes and positions go first: a rebuild that ends here reads everything again, into what the state holds.
         landed.forget()
-        not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
-        layout = landed.prepare(replace(known, not_before=not_before, sequence=known.sequence + 1))
         # The view says what does not exist any more; one made before would go on to show it.
         landed.register(layout)
         return None if filling is None or versions is None else filling.fill(table, versions)

@@ -5,13 +5,15 @@ In: schema records or CQL files. Out: values and SQL text that every other room 
 
 from __future__ import annotations
 
-from spark_jobs.model.changelog import NUMBERED, changelog_columns, state_columns
+from spark_jobs.model.changelog import changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
-from spark_jobs.model.dead_reason import WAITING, DeadReason, reason_sql, reasons_sql
+from spark_jobs.model.dead_reason import RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
 from spark_jobs.model.landed_types import (
+    adapted,
     as_stored,
     fields_of,
+    has_fields,
     order_is_stored,
     order_key,
     out_of_range,
@@ -22,7 +24,7 @@ from spark_jobs.model.landed_types import (
     text_value,
     tie_is_stored,
 )
-from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored, shape
+from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored
 from spark_jobs.model.names import greatest, literal, physical, quoted, struct_of
 from spark_jobs.model.patches import (
     PARTITION,
@@ -35,13 +37,14 @@ from spark_jobs.model.patches import (
     key_columns,
     state_patch,
 )
+from spark_jobs.model.shape import shape
 
 __all__ = [
     "DEAD",
     "DEFINITIONS",
-    "NUMBERED",
     "PARTITION",
     "POSITIONS",
+    "RETRIED",
     "ROW",
     "SAME_TIME",
     "WAITING",
@@ -53,6 +56,7 @@ __all__ = [
     "Layout",
     "Stored",
     "TableDefinition",
+    "adapted",
     "as_stored",
     "carried",
     "changelog_columns",
@@ -60,6 +64,7 @@ __all__ = [
     "element_key",
     "fields_of",
     "greatest",
+    "has_fields",
     "identities",
     "kept_element_fields",
     "key_columns",

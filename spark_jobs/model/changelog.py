@@ -7,10 +7,7 @@ changelog too, in segments of their own, so that one commit holds a batch and ev
 from __future__ import annotations
 
 from spark_jobs.model.landed_types import stored_type
-from spark_jobs.model.layout import Layout, Stored
-
-NUMBERED = frozenset({"note"})
-"""Columns that only rows other than changes fill."""
+from spark_jobs.model.layout import Key, Layout, Stored
 
 
 def changelog_columns(layout: Layout) -> dict[str, str]:
@@ -49,7 +46,7 @@ def state_columns(layout: Layout) -> dict[str, str]:
     """The state: one row per clustering row and per partition, and the row that holds the mark."""
     columns = {"bucket": "int", "kind": "int", "mark": "int"}
     columns.update(_keys(layout))
-    for key in layout.keys:
+    for key in _places(layout):
         if key.many_spellings:
             columns[f"s_{key.place}"] = "bigint"
     columns.update({"base": "bigint", "marker": "bigint", "deleted": "bigint"})
@@ -76,8 +73,12 @@ def _state_columns(stored: Stored) -> dict[str, str]:
 
 def _keys(layout: Layout) -> dict[str, str]:
     columns: dict[str, str] = {}
-    for key in layout.keys:
+    for key in _places(layout):
         columns[key.value] = stored_type(key.type)
         if key.identity != key.value:
             columns[key.identity] = key.identity_type
     return columns
+
+
+def _places(layout: Layout) -> list[Key]:
+    return [place for key in layout.keys for place in (key, *key.follows)]

@@ -26,13 +26,16 @@ class DeadReason(StrEnum):
 
     EMPTY = "EMPTY", "the value is empty"
     NOT_UTF8 = "NOT_UTF8", "the value is not UTF-8 text"
-    CORRUPT = "CORRUPT", "not JSON, or a value of the wrong type for its column"
+    CORRUPT = (
+        "CORRUPT",
+        "not JSON, or a value of the wrong type for its column; landed when a version of the table has that type",
+    )
     TRAILING = "TRAILING", "text after the JSON object"
     NULL_ENVELOPE = "NULL_ENVELOPE", "the value is null where a record is expected"
     BAD_OP = "BAD_OP", "no operation, or one that the connector does not write"
     NO_TS = "NO_TS", "no write time"
     NO_ROW = "NO_ROW", "the record does not identify a row"
-    NO_KEY = "NO_KEY", "a column of the row's key is missing"
+    NO_KEY = "NO_KEY", "a column of the row's key is missing; landed when a version of the table has its name"
     UNKNOWN_FIELD = (
         "UNKNOWN_FIELD",
         "a column, or a field of a user type, that is in no known version of the table; landed when a version has it",
@@ -40,8 +43,10 @@ class DeadReason(StrEnum):
     OUT_OF_RANGE = "OUT_OF_RANGE", "a value that the landed type cannot hold"
 
 
-#: Letters that a new version of the table may make readable.
+#: Letters that wait for a new version of the table: what is older than them may still be needed.
 WAITING: Final = (DeadReason.UNKNOWN_FIELD,)
+#: Letters that are tried again with each new version. Of most of these nobody expects that they ever land.
+RETRIED: Final = (*WAITING, DeadReason.CORRUPT, DeadReason.NO_KEY)
 
 
 def reason_sql(*cases: tuple[str, DeadReason]) -> str:

@@ -63,6 +63,10 @@ class TableDefinition:
     def name(self) -> str:
         return f"{self.keyspace}.{self.table}"
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(column.name for column in self.columns)
+
     def of_kind(self, kind: str) -> list[Column]:
         """The columns of a kind, in the order of their position, then name."""
         return sorted(

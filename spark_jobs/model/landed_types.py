@@ -108,6 +108,19 @@ def has_map(type_: CqlType) -> bool:
     assert_never(type_)
 
 
+def has_fields(type_: CqlType) -> bool:
+    """Whether a tuple or user type is in it."""
+    if isinstance(type_, NativeType):
+        return False
+    if isinstance(type_, MapType):
+        return has_fields(type_.key) or has_fields(type_.value)
+    if isinstance(type_, ListType | SetType | VectorType):
+        return has_fields(type_.element)
+    if isinstance(type_, TupleType | UserType):
+        return True
+    assert_never(type_)
+
+
 def present(type_: CqlType, sql: str, as_type: str | None = None, depth: int = 0) -> str:
     """A stored value as a reader sees it. ``as_type`` is what the user declared for the column."""
     if isinstance(type_, NativeType):
@@ -276,11 +289,17 @@ _WIDER = {
 }
 
 
-def adapted(old: CqlType, new: CqlType, sql: str, depth: int = 0) -> str | None:
-    """A value stored with an older type of its column as the current type has it; None where that is impossible."""
+def adapted(old: CqlType, new: CqlType, sql: str, depth: int = 0, tie: str | None = None) -> str | None:
+    """A value stored with an older type of its column as the current type has it; None where that is impossible.
+
+    ``tie`` is the value's serialisation where that is stored: all that a blob is. Fields of user types are found by
+    their place: CQL renames them, and adds new ones at the end.
+    """
     if old == new or stored_type(old) == stored_type(new):
         return sql
     name = f"y{depth}"
+    if isinstance(new, NativeType) and new.name == "blob":
+        return tie or (_as_blob(old.name, sql) if isinstance(old, NativeType) else None)
     if isinstance(old, NativeType) and isinstance(new, NativeType):
         wider = new.name in _WIDER.get(old.name, ())
         return f"CAST({sql} AS {stored_type(new)})" if wider else None
@@ -294,14 +313,31 @@ def adapted(old: CqlType, new: CqlType, sql: str, depth: int = 0) -> str | None:
             return None
         return f"transform({sql}, {name} -> {struct_of([('key', key), ('value', value)])})"
     if isinstance(old, TupleType | UserType) and isinstance(new, TupleType | UserType):
-        before = dict(stored_fields(old))
-        parts: list[tuple[str, str]] = []
-        for field, kind in stored_fields(new):
-            part: str | None = f"CAST(NULL AS {stored_type(kind)})"
-            if field in before:
-                part = adapted(before[field], kind, f"{sql}.{quoted(field)}", depth)
+        before, after = stored_fields(old), stored_fields(new)
+        parts = [(field, f"CAST(NULL AS {stored_type(kind)})") for field, kind in after]
+        for at, ((was, old_kind), (field, kind)) in enumerate(zip(before, after)):
+            part = adapted(old_kind, kind, f"{sql}.{quoted(was)}", depth)
             if part is None:
                 return None
-            parts.append((field, part))
+            parts[at] = (field, part)
         return f"CASE WHEN {sql} IS NOT NULL THEN {struct_of(parts)} END"
+    return None
+
+
+_BYTES_OF = {"tinyint": 2, "smallint": 4, "int": 8, "bigint": 16, "counter": 16, "timestamp": 16, "time": 16}
+"""Hexadecimal digits of the serialisation, of numbers in two's complement."""
+
+
+def _as_blob(name: str, sql: str) -> str | None:
+    """The serialisation of a stored value, where SQL can write it."""
+    if name in _BYTES_OF:
+        return f"unhex(right(lpad(hex(CAST({sql} AS bigint)), 16, '0'), {_BYTES_OF[name]}))"
+    if name in ("ascii", "text"):
+        return f"CAST({sql} AS binary)"
+    if name in ("uuid", "timeuuid"):
+        return f"unhex(replace({sql}, '-', ''))"
+    if name == "boolean":
+        return f"CASE WHEN {sql} THEN X'01' WHEN NOT {sql} THEN X'00' END"
+    if name == "date":
+        return f"unhex(lpad(hex(CAST({sql} AS bigint) + 2147483648), 8, '0'))"
     return None

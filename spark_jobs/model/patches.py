@@ -28,6 +28,24 @@ def key_columns(layout: Layout) -> list[str]:
     return found
 
 
+def _keys(layout: Layout) -> list[str]:
+    """The key columns of rows, also of those from when a key's type was stored elsewhere."""
+    columns: list[str] = []
+    for key in layout.keys:
+        name = quoted(key.value)
+        values = [name, *(adapted(old.type, key.type, quoted(old.value)) or "NULL" for old in key.follows)]
+        columns.append(_first(values))
+        if key.identity != key.value:
+            same = [quoted(place.identity) for place in (key, *key.follows)]
+            columns.append(_first(same))
+    return columns
+
+
+def _first(names: list[str]) -> str:
+    """The first that is not null, by the name of the first."""
+    return names[0] if len(names) == 1 else f"coalesce({', '.join(names)}) AS {names[0]}"
+
+
 def identities(layout: Layout, partition_only: bool = False) -> list[str]:
     keys = layout.partition if partition_only else layout.keys
     return [key.identity for key in keys]
@@ -35,7 +53,7 @@ def identities(layout: Layout, partition_only: bool = False) -> list[str]:
 
 def changes_patch(layout: Layout, source: str) -> str:
     """Patches of changelog rows: one time per row, tombstones of collections one microsecond before it."""
-    columns = ["bucket", "kind", *map(quoted, key_columns(layout))]
+    columns = ["bucket", "kind", *_keys(layout)]
     columns += [f"ts AS {quoted('s_' + key.place)}" for key in layout.keys if key.many_spellings]
     columns.append("CASE WHEN op = 'c' THEN ts END AS marker")
     columns.append("CASE WHEN op = 'd' THEN ts END AS deleted")
@@ -58,8 +76,11 @@ def changes_patch(layout: Layout, source: str) -> str:
 
 def state_patch(layout: Layout, source: str) -> str:
     """Patches of state rows: times are the row's base time unless the cell has its own."""
-    columns = ["bucket", "kind", *map(quoted, key_columns(layout))]
-    columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
+    columns = ["bucket", "kind", *_keys(layout)]
+    for key in layout.keys:
+        if key.many_spellings:
+            spelled = [quoted("s_" + place.place) for place in (key, *key.follows)]
+            columns.append(_first(spelled))
     columns += ["marker", "deleted"]
     if layout.clustering:
         columns.append(f"{quoted(layout.ranges)} AS ranges")
@@ -91,21 +112,21 @@ def cell_struct(stored: Stored, time: str, value: str, tie: str | None, adapt: s
 
 def _changed_cell(cell: Cell, stored: Stored) -> str | None:
     source = quoted(stored.value)
-    value = adapted(stored.type, cell.stored.type, f"{source}.v")
+    tie = f"{source}.x" if stored.tie else None
+    value = adapted(stored.type, cell.stored.type, f"{source}.v", tie=tie)
     if value is None:
         return None
-    tie = f"{source}.x" if stored.tie else None
     made = cell_struct(cell.stored, "ts", f"{source}.v", _tie_for(cell, stored, tie), value)
     return f"CASE WHEN {source} IS NOT NULL{_after(cell.not_before, 'ts')} THEN {made} END"
 
 
 def _kept_cell(cell: Cell, stored: Stored) -> str | None:
     source, own = quoted(stored.value), quoted(stored.time)
-    value = adapted(stored.type, cell.stored.type, source)
+    tie = quoted(stored.tie) if stored.tie else None
+    value = adapted(stored.type, cell.stored.type, source, tie=tie)
     if value is None:
         return None
     time = f"CASE WHEN {own} = {SAME_TIME} THEN base ELSE {own} END"
-    tie = quoted(stored.tie) if stored.tie else None
     made = cell_struct(cell.stored, time, source, _tie_for(cell, stored, tie), value)
     return f"CASE WHEN {own} IS NOT NULL{_after(cell.not_before, f'({time})')} THEN {made} END"
 

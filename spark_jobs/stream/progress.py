@@ -34,6 +34,7 @@ class TableProgress:
     newest_us: int | None = None
     failures: int = 0
     last_error: str | None = None
+    incomplete: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +47,7 @@ class TableProgress:
             "lag_ms": None if self.newest_us is None else max(int(time.time() * 1000 - self.newest_us / 1000), 0),
             "failures": self.failures,
             "error": self.last_error,
+            "incomplete": self.incomplete,
         }
 
 
@@ -115,6 +117,7 @@ class Progress:
         for name, table in sorted(self.tables.items()):
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(table.dead.items()))
             dead = f", {sum(table.dead.values())} dead letters ({reasons})" if reasons else ""
+            lacks = f", INCOMPLETE: {table.incomplete}" if table.incomplete else ""
             failed = f", FAILED: {table.last_error}" if table.last_error else ""
-            lines.append(f"{name}: {table.rows:,} changes, {table.merges} merges{dead}{failed}")
+            lines.append(f"{name}: {table.rows:,} changes, {table.merges} merges{dead}{lacks}{failed}")
         return scrub("\n".join(lines))

@@ -67,6 +67,7 @@ def tombstones(landed: LandedTable, layout: Layout, limit_us: int) -> dict[int, 
 
 def purge(landed: LandedTable, layout: Layout, limit_us: int) -> int:
     """Rewrites the buckets that hold such tombstones; returns how many went."""
+    layout = layout.merging or layout
     found = tombstones(landed, layout, limit_us)
     if found:
         chosen = ", ".join(map(str, sorted(found)))

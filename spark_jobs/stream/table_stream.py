@@ -27,13 +27,23 @@ from pyspark.sql.streaming import StreamingQuery
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.decode import Registry, decoded_avro, decoded_json
+from spark_jobs.decode import MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
-from spark_jobs.model import WAITING, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import RETRIED, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
 from spark_jobs.stream.progress import Progress
-from spark_jobs.tables import Known, LandedTable, Lease, check_same_table, notices, plan_table
+from spark_jobs.tables import (
+    Known,
+    LandedTable,
+    Lease,
+    check_landed,
+    check_rebuilt,
+    check_same_table,
+    lacking,
+    notices,
+    plan_table,
+)
 
 _FETCH = {
     "kafka.fetch.max.wait.ms": "20",
@@ -79,6 +89,8 @@ class TableStream:
         self._since_ms: int | None = None
         self._offsets_folder = ""
         self._said: set[str] = set()
+        self._has_rows = False
+        self._lacking: str | None = None
 
     @property
     def name(self) -> str:
@@ -98,9 +110,11 @@ class TableStream:
         restored = landed.restore()
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
-        self._adopt(landed)
+        self._has_rows = restored.has_rows
         positions = restored.positions
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
+        self._lacking = lacking(restored, self._begins())
+        self._adopt(landed)
         if self.data_topic not in partitions:
             raise LandingError(
                 f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
@@ -117,6 +131,7 @@ class TableStream:
             .option("subscribePattern", topics_pattern((self.data_topic, self.range_topic)))
             .option("startingOffsets", starting_offsets(partitions, positions))
             .option("failOnDataLoss", "true")
+            .option("includeHeaders", "true")
             .option("maxOffsetsPerTrigger", str(self.settings.max_offsets_per_trigger))
             .option("groupIdPrefix", f"{self.settings.name}-landing")
             .load()
@@ -152,9 +167,11 @@ class TableStream:
     def _landed(self, session: SparkSession) -> LandedTable:
         return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
 
+    def _begins(self) -> Offsets:
+        return self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
+
     def _check_positions(self, positions: Offsets) -> None:
-        topics = [self.data_topic, self.range_topic]
-        ends, begins = self.topics.offsets(topics), self.topics.offsets(topics, beginning=True)
+        ends, begins = self.topics.offsets([self.data_topic, self.range_topic]), self._begins()
         for (topic, number), position in sorted(positions.items()):
             place = f"{self.table}: {topic}, partition {number}"
             remedy = f"land --rebuild {self.table} re-creates the table"
@@ -169,7 +186,13 @@ class TableStream:
     def _adopt(self, landed: LandedTable) -> bool:
         """Follows the table's versions; True if something changed."""
         versions = self._versions()
-        plan = plan_table(self.settings, self.table, versions, self._known)
+        check_rebuilt(self.table, self._known)
+        plan = plan_table(self.settings, self.table, versions, self._known, self._lacking)
+        if self._has_rows and not plan.recreated:
+            check_landed(self.table, self._known, plan.known)
+        if (incomplete := plan.known.incomplete) is not None:
+            self._say(f"{self.table} is incomplete: {incomplete}; scylla-cdc backfill completes it")
+        self.progress.of(self.name).incomplete = incomplete
         if not plan.changed and self._layout is not None:
             return False
         for text in notices(plan.known.definitions[-1]):
@@ -218,13 +241,14 @@ class TableStream:
         self.lease.check()
         self._adopt(landed)
         assert self._layout is not None
-        frame = self._decoded(batch)
+        frame = self._decoded(batch.selectExpr("*", MADE_BY))
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
         landed_count = F.count_if(F.col("reason").isNull()).alias("landed")
         frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), *counts)
         ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends), allowMissingColumns=True))
+        self._has_rows = True
         counted = told(session, seen)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]
@@ -246,11 +270,11 @@ class TableStream:
 
     def _land_letters(self, landed: LandedTable) -> None:
         """Decodes again the dead letters that only waited for a definition, in a segment of its own."""
-        waiting = landed.letters(WAITING)
+        waiting = landed.letters(RETRIED)
         if waiting is None:
             return
         self._segment += 1
-        landed.replace_letters(self._decoded(waiting), WAITING)
+        landed.replace_letters(self._decoded(waiting), RETRIED)
         self._segment += 1
 
     def _merge_is_due(self) -> bool:

@@ -5,19 +5,31 @@ In: a sink and a definition. Out: ``LandedTable``.
 
 from __future__ import annotations
 
-from spark_jobs.tables.landed_table import Known, LandedTable, Restored
-from spark_jobs.tables.landing_plan import Plan, check_same_table, notices, plan_table
+from spark_jobs.tables.landed_table import FORM, Known, LandedTable, Restored
+from spark_jobs.tables.landing_plan import (
+    Plan,
+    check_landed,
+    check_rebuilt,
+    check_same_table,
+    lacking,
+    notices,
+    plan_table,
+)
 from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
 from spark_jobs.tables.registration import open_sink, register_landed
 
 __all__ = [
+    "FORM",
     "Known",
     "LandedTable",
     "Lease",
     "Plan",
     "Restored",
+    "check_landed",
+    "check_rebuilt",
     "check_same_table",
     "job_lease",
+    "lacking",
     "leases",
     "notices",
     "open_sink",

@@ -87,7 +87,7 @@ class History:
 
     def fold(self, layout: Layout, mark: int, horizon: int) -> None:
         """Folds what is merged and not newer than the horizon; the changes themselves stay for now."""
-        old = _old(mark, horizon)
+        layout, old = layout.merging or layout, _old(mark, horizon)
         found = self.session.sql(
             f"SELECT DISTINCT bucket FROM {self.log} WHERE {old} AND bucket IS NOT NULL ORDER BY bucket"
         ).collect()

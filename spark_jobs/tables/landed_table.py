@@ -38,6 +38,8 @@ from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.history_table import MARK_BUCKET, History
 
 Offsets = dict[tuple[str, int], int]
+FORM = 1
+"""How identities of keys are made. Since 1, fields of tuples and user types that are null at the end do not count."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Known:
     backfilled: tuple[str, ...] | None = None
     """The columns that a backfill left out; None if there never was one."""
     history: bool = False
+    incomplete: str | None = None
+    """What it lacks of its source; None if nothing is known to be missing."""
+    rebuilding: bool = False
+    """It was emptied, and what its topics lack is not yet read from the source."""
+    form: int = FORM
 
     def layout(self) -> Layout:
         return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
@@ -65,6 +72,9 @@ class Known:
                 "not_before": self.not_before,
                 "backfilled": self.backfilled,
                 "history": self.history,
+                "incomplete": self.incomplete,
+                "rebuilding": self.rebuilding,
+                "form": self.form,
             }
         )
 
@@ -80,6 +90,11 @@ class Restored:
     unmerged: int
     since_ms: int | None
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether anything was landed, or counted as landed."""
+        return bool(self.positions or self.mark or self.unmerged)
+
 
 def _known(note: str, sequence: int) -> Known:
     """What a commit's note says; ``LandingError`` where something else wrote it."""
@@ -94,6 +109,9 @@ def _known(note: str, sequence: int) -> Known:
             sequence=sequence,
             backfilled=None if backfilled is None else tuple(backfilled),
             history=parsed.get("history", False),
+            incomplete=parsed.get("incomplete"),
+            rebuilding=parsed.get("rebuilding", False),
+            form=parsed.get("form", 0),
         )
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise LandingError(
@@ -189,7 +207,7 @@ class LandedTable:
             return None
         return self.session.sql(
             "SELECT raw_key AS key, raw_value AS value, topic, partition, offset, "
-            f"timestamp_millis(kafka_ms) AS timestamp FROM {self._log} WHERE {where}"
+            f"timestamp_millis(kafka_ms) AS timestamp, note AS made_by FROM {self._log} WHERE {where}"
         )
 
     def replace_letters(self, decoded: DataFrame, reasons: Sequence[DeadReason]) -> None:
@@ -221,6 +239,7 @@ class LandedTable:
         Only buckets that have changes are read and written. Doing it twice changes nothing.
         ``mark`` saves a query where the caller knows it; too small a one only folds something again.
         """
+        layout = layout.merging or layout
         mark = self.mark() if mark is None else mark
         if through <= mark:
             return 0

@@ -14,8 +14,8 @@ from connector.table_name import TableName
 from connector.values import CqlType, NativeType
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition
-from spark_jobs.tables.landed_table import Known, same_versions
+from spark_jobs.model import TableDefinition, has_fields
+from spark_jobs.tables.landed_table import FORM, Known, Offsets, Restored, same_versions
 
 ADVANCED = (
     "{table}: the records are full row images (cdc.output.format=advanced): the landed table equals the source only "
@@ -30,8 +30,14 @@ class Plan:
     recreated: bool = False
 
 
-def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDefinition], noted: Known | None) -> Plan:
-    """What to land with.
+def plan_table(
+    settings: Settings,
+    table: TableName,
+    versions: Sequence[TableDefinition],
+    noted: Known | None,
+    lacking: str | None = None,
+) -> Plan:
+    """What to land with. ``lacking`` is what has turned out to be missing.
 
     The versions of an older table of the same name stay known, after which nothing of it exists any more: its columns
     in the warehouse may have other types than those of the same name now.
@@ -44,16 +50,17 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
     history = str(table) in settings.history
     if not versions:
         assert noted is not None
-        return _as_noted(noted, history)
-    current = versions[-1]
-    together = list(versions)
+        return _as_noted(noted, history, lacking)
+    current = _current(versions)
     recreated = noted is not None and noted.definitions[-1].table_id != current.table_id
-    if noted is not None:
-        # The warehouse may know versions that compaction has removed from the topic.
-        texts = {version.text for version in together}
-        together = [version for version in noted.definitions if version.text not in texts] + together
+    # The warehouse may know versions that compaction has removed from the topic. Each stands where it was seen first,
+    # since the names of columns in the warehouse follow from that, and the current one comes last.
+    first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
+    together = [*first.values()]
+    if together[-1].text != current.text:
+        together.append(current)
     if noted is not None and not recreated and settings.frozen(table):
-        return _as_noted(noted, history)
+        return _as_noted(noted, history, lacking)
     check_output(current)
     declared = settings.declared_types(table)
     check_declared(table, current, declared)
@@ -67,22 +74,73 @@ def plan_table(settings: Settings, table: TableName, versions: Sequence[TableDef
         sequence=noted.sequence + 1 if noted else 1,
         backfilled=noted.backfilled if noted and not recreated else None,
         history=history,
+        incomplete=lacking or (noted.incomplete if noted and not recreated else None),
+        rebuilding=noted.rebuilding if noted and not recreated else False,
+        form=noted.form if noted and not recreated else FORM,
     )
     if (
         noted is not None
         and not recreated
         and same_versions(noted.definitions, together)
         and dict(noted.declared) == declared
-        and noted.history == known.history
+        and (noted.history, noted.incomplete) == (known.history, known.incomplete)
     ):
         return Plan(noted, changed=False)
     return Plan(known, changed=True, recreated=recreated)
 
 
-def _as_noted(noted: Known, history: bool) -> Plan:
-    if noted.history == history:
+def _as_noted(noted: Known, history: bool, lacking: str | None) -> Plan:
+    incomplete = lacking or noted.incomplete
+    if (noted.history, noted.incomplete) == (history, incomplete):
         return Plan(noted, changed=False)
-    return Plan(replace(noted, history=history, sequence=noted.sequence + 1), changed=True)
+    known = replace(noted, history=history, incomplete=incomplete, sequence=noted.sequence + 1)
+    return Plan(known, changed=True)
+
+
+def _current(versions: Sequence[TableDefinition]) -> TableDefinition:
+    """The last version of the youngest table: a worker that was slow may publish what an older one was once more."""
+    youngest = max((version.created_ms or 0 for version in versions), default=0)
+    if versions[-1].created_ms is None:
+        return versions[-1]
+    return next(version for version in reversed(versions) if (version.created_ms or 0) == youngest)
+
+
+def lacking(restored: Restored, begins: Offsets) -> str | None:
+    """What the topics have lost before any of it was landed; None if nothing."""
+    if restored.known is not None and restored.known.backfilled is not None:
+        return None
+    for (topic, number), begin in sorted(begins.items()):
+        if begin > 0 and (topic, number) not in restored.positions:
+            return f"the first {begin} records of {topic}, partition {number}, expired before they were landed"
+    return None
+
+
+def check_rebuilt(table: TableName, noted: Known | None) -> None:
+    """Refuses to land on what a rebuild has emptied and not filled."""
+    if noted is not None and noted.rebuilding:
+        raise LandingError(
+            f"{table}: a rebuild ended before it had read the source ({noted.incomplete}), so rows are missing; "
+            f"run scylla-cdc land --rebuild {table} again, or scylla-cdc backfill"
+        )
+
+
+def check_landed(table: TableName, noted: Known | None, known: Known) -> None:
+    """Refuses to go on with rows that the new definitions could not be told of."""
+    if noted is None:
+        return
+    remedy = f"scylla-cdc land --rebuild {table} lands the table anew"
+    before, after = noted.layout(), known.layout()
+    for old, new in zip(before.keys, after.keys):
+        if old.place not in [place.place for place in (new, *new.follows)]:
+            raise LandingError(
+                f"{table}: the key column {new.name} was changed from {old.type.cql()} to {new.type.cql()}, and landed "
+                f"rows cannot be found by that; {remedy}"
+            )
+    parts = [key.type for key in after.clustering] + [part.key_type for part in after.elements]
+    if noted.form < 1 and any(has_fields(type_) for type_ in parts):
+        raise LandingError(
+            f"{table}: it was landed by an earlier version, which compared tuples in another way; {remedy}"
+        )
 
 
 def check_output(definition: TableDefinition) -> None:

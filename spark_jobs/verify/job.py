@@ -131,6 +131,9 @@ class _Comparison:
         result.differences = done.found + len(done.columns)
         result.first = [*done.columns, *done.first(limits.first)][: limits.first] if result.differences else []
         result.dead_letters = self._dead_letters()
+        known = self._landed.known()
+        if known is not None and known.incomplete is not None:
+            result.notes.append(f"it is incomplete: {known.incomplete}; backfill completes it")
         if result.differences and time_to_live(self._rounds.access, self._table):
             result.notes.append("it has default_time_to_live: what ended in the source is landed for ever")
 

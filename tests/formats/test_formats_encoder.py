@@ -76,6 +76,23 @@ def test_range_deletes_as_records() -> None:
     assert (value["kind"], value["start"]["values"], value["end"]["values"]) == ("range", [], [])
 
 
+@pytest.mark.parametrize("more", [{}, {"transforms": "x", "transforms.x.type": "InsertHeader"}])
+def test_records_with_metadata_say_which_version_of_which_table_they_were_made_by(more: dict[str, str]) -> None:
+    if more:
+        more = {**more, "transforms.x.header": "h", "transforms.x.value.literal": "v"}
+    writes = [[LOG.row(1, 0, True, p=1, a=1, b="x")], [LOG.row(3, 0, True, p=1, a=1, b="x")], RANGE]
+    made = encoder(**{"cdc.include.metadata": "true", "cdc.range.deletes": "topic", **more})
+    version = json.loads(made.schema_record(LOG.description).value or b"")
+    said = [("scylla.table.id", b"id"), ("scylla.schema.version", version["version"].encode())]
+    added = [("h", b"v")] if more else []
+    found = [(record.kind, record.headers) for rows in writes for record in encode(made, LOG, *rows)]
+    assert found == [
+        (kind, [*added, *(() if kind == "tombstone" else said)])
+        for kind in ("data", "data", "tombstone", "range_delete")
+    ]
+    assert not any(record.headers for rows in writes for record in encode(encoder(), LOG, *rows))
+
+
 def test_bounds_with_schemas_are_structs_with_a_length() -> None:
     made = encoder(**{"cdc.range.deletes": "topic", "value.converter.schemas.enable": "true"})
     (record,) = encode(made, LOG, *RANGE)

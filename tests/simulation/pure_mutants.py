@@ -14,6 +14,7 @@ from tests.formats import test_formats_encoder as encoding
 from tests.simulation.mutation import Mutant
 from tests.source import test_source_limits as limits
 from tests.source import test_source_tables as tables
+from tests.spark_jobs import test_landing_definitions as landed
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
 from tests.topology import test_topology_tenure as tenures
@@ -27,6 +28,7 @@ PIPELINE = "connector/worker/pipeline.py"
 BOOK = "connector/topology/book.py"
 CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
+SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
 
 
@@ -222,4 +224,42 @@ STREAMS = [
     ),
 ]
 
-PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS]
+LANDED = [
+    Mutant(
+        "a record says by which version of which table it was made",
+        "connector/formats/table_schemas.py",
+        "    if not options.metadata:\n",
+        "    if options.metadata:\n",
+        of(encoding.test_records_with_metadata_say_which_version_of_which_table_they_were_made_by, {}),
+    ),
+    Mutant(
+        "a record is read by the version that it was made by",
+        SHAPE,
+        "        if not _reads(layout, reading, version):\n",
+        "        if False:\n",
+        landed.test_keys_that_swapped_their_names_are_read_by_the_names_they_had,
+    ),
+    Mutant(
+        "a field of a user type is found by its place",
+        SHAPE,
+        "            if place not in self._part_names:\n",
+        "            if True:\n",
+        landed.test_renamed_fields_stay_where_they_are_and_records_are_read_by_their_own_names,
+    ),
+    Mutant(
+        "a merge keeps what an older version of the table does not know",
+        SHAPE,
+        "    if lost := _not_dropped(definitions):\n",
+        "    if lost := []:\n",
+        landed.test_merges_keep_columns_that_an_older_version_published_again_does_not_know,
+    ),
+    Mutant(
+        "a table that a rebuild has emptied is not landed on",
+        "spark_jobs/tables/landing_plan.py",
+        "    if noted is not None and noted.rebuilding:\n",
+        "    if False:\n",
+        landed.test_what_topics_lost_before_it_landed_is_noted_until_the_source_was_read,
+    ),
+]
+
+PURE = [*LANDED, *CHANGES, *TABLE, *RECORDS, *STREAMS]

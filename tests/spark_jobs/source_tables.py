@@ -14,9 +14,10 @@ import pytest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
-from connector.changes import changes_of
+from connector.changes import Change, changes_of
 from connector.config import load
 from connector.formats.encoder import Encoder
+from connector.formats.record import Record
 from connector.source.read_changes import ChangeReader
 from connector.source.settings import ReadingSettings
 from connector.table_name import TableName
@@ -35,7 +36,7 @@ from tests.servers.scylla import Scylla
 
 _KAFKA = "127.0.0.1:1"
 _JOB = {"name": "job", "bootstrap.servers": _KAFKA, "topic.prefix": "p", "warehouse": "unused", "spark.jars": "none"}
-_RECORD = "key binary, value binary, topic string, partition int, offset bigint"
+RECORD = "key binary, value binary, topic string, partition int, offset bigint"
 WITH_SOURCE = [
     pytest.mark.spark,
     pytest.mark.scylla,
@@ -105,7 +106,11 @@ class SourceTables:
     def land(self, *names: str, merge: bool = True) -> None:
         """Everything that the tables' logs hold."""
         chosen = list(names) or self.names
-        definitions, records = self._records(chosen)
+        definitions, written = self.read(chosen)
+        records: dict[str, list[tuple[str, bytearray]]] = defaultdict(list)
+        for change, record in written:
+            assert record.value is not None
+            records[change.table.full_name].append((record.topic, bytearray(record.value)))
         self._segment += 1
         for name in chosen:
             landed = self.landed(name)
@@ -113,14 +118,15 @@ class SourceTables:
             layout = landed.prepare(known)
             register_functions(self.spark, layout)
             rows = [(None, value, topic, 0, at) for at, (topic, value) in enumerate(records[name])]
-            batch = self.spark.createDataFrame(rows, _RECORD).selectExpr("*", "current_timestamp() AS timestamp")
+            batch = self.spark.createDataFrame(rows, RECORD).selectExpr("*", "current_timestamp() AS timestamp")
             segment = landed.restore().segment
             ranges = self.settings.names.range_deletes_topic(landed.keyspace, landed.table)
             landed.append(decoded_json(batch, layout, segment, ranges))
             if merge:
                 landed.merge(layout, segment)
 
-    def _records(self, names: Sequence[str]) -> tuple[dict[str, str], dict[str, list[tuple[str, bytearray]]]]:
+    def read(self, names: Sequence[str], **more: str) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
+        """The tables' definitions, and everything that the log holds as the connector writes it."""
         converter = "org.apache.kafka.connect.json.JsonConverter"
         config = {
             "name": "c",
@@ -133,17 +139,16 @@ class SourceTables:
             "tombstones.on.delete": "false",
             "value.converter": converter,
             "value.converter.schemas.enable": "false",
+            **more,
         }
         encoder = Encoder(load(config, {"bootstrap.servers": _KAFKA, "group.id": "g"}).connector.output)
-        records: dict[str, list[tuple[str, bytearray]]] = defaultdict(list)
+        records: list[tuple[Change, Record]] = []
         reading = ReadingSettings(confidence_ms=self.scylla.confidence_ms(300), window_ms=1000)
         with ChangeReader(self.scylla.settings(request_timeout=60), names, reading=reading) as reader:
             described = {str(name): found.description for name, found in reader.tables.items()}
             for batch in reader:
                 for change in changes_of(batch):
-                    for record in encoder.encode(change):
-                        assert record.value is not None
-                        records[change.table.full_name].append((record.topic, bytearray(record.value)))
+                    records += [(change, record) for record in encoder.encode(change)]
         definitions = {name: (encoder.schema_record(table).value or b"").decode() for name, table in described.items()}
         return definitions, records
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -21,10 +22,11 @@ from spark_jobs.functions.unknown_fields import has_unknown
 from spark_jobs.model.changelog import changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.definitions import TableDefinition, parse_definition
-from spark_jobs.model.landed_types import as_stored, present, stored_type
-from spark_jobs.model.layout import shape
+from spark_jobs.model.landed_types import adapted, as_stored, present, stored_type
+from spark_jobs.model.shape import shape
 from spark_jobs.stream.kafka_topics import SchemaTopic, Topics
-from spark_jobs.tables.landing_plan import plan_table
+from spark_jobs.tables.landed_table import Restored
+from spark_jobs.tables.landing_plan import check_landed, check_rebuilt, lacking, plan_table
 from tests.spark_jobs.history_records import TYPES, as_json, some
 from tests.spark_jobs.landing_feed import schema_record
 
@@ -127,6 +129,100 @@ def test_a_recreated_table_with_other_key_types_does_not_share_columns_with_the_
     assert {name for name in before if before[name] != after.get(name, before[name])} == set()
     assert {"k_p0$v2", "k_c0$v2", "bounds$v2"} <= set(after)
     assert shape([old, old]).keys == shape([old]).keys
+
+
+ADDRESS = "pk partition_key int; a clustering int; b clustering int; u regular addr"
+OLD_FIELDS = _version(ADDRESS, types={"addr": [["street", "text"], ["no", "int"]]}, version="old")
+NEW_FIELDS = _version(ADDRESS, types={"addr": [["road", "text"], ["no", "int"], ["street", "int"]]}, version="new")
+
+
+def test_renamed_fields_stay_where_they_are_and_records_are_read_by_their_own_names() -> None:
+    layout = shape([OLD_FIELDS, NEW_FIELDS])
+    assert [(cell.field, cell.stored.physical) for cell in layout.cells] == [
+        ("road", "u$00street"),
+        ("no", "u$00no"),
+        ("street", "u$00street$002"),
+    ]
+    assert [name for name, _ in layout.readings["old"].parts["u"]] == ["street", "no"] and set(layout.readings) == {
+        "old"
+    }
+    street, road = (
+        _version("pk partition_key int; f regular frozen<addr>", types={"addr": [[name, "int"]]}).columns[1].type
+        for name in ("street", "road")
+    )
+    assert "y.`street`" in str(adapted(street, road, "y")), "what was landed before the name was another one"
+
+
+def test_keys_that_swapped_their_names_are_read_by_the_names_they_had() -> None:
+    was = _version("pk partition_key int; a clustering int; b clustering int; v regular int", version="was")
+    now = _version("pk partition_key int; b clustering int; a clustering int; v regular int", version="now")
+    layout = shape([was, now])
+    assert [key.names for key in layout.keys] == [("pk",), ("b",), ("a",)]
+    assert [key.names for key in layout.readings["was"].keys] == [("pk",), ("a",), ("b",)]
+    added = _version("pk partition_key int; b clustering int; c clustering int; a regular text", version="added")
+    layout = shape([was, now, added])
+    assert [key.names for key in layout.keys] == [("pk",), ("b",), ("c",)] and set(layout.readings) == {"was", "now"}
+
+
+def test_versions_stand_where_they_were_seen_first_and_the_current_one_last() -> None:
+    text, number = _version("pk partition_key int; v regular text"), _version("pk partition_key int; v regular int")
+    noted = plan_table(SETTINGS, TABLE, [text, number], None).known
+    again = plan_table(SETTINGS, TABLE, [number, text], noted).known
+    assert again.definitions == (text, number, text)
+    assert [cell.stored.physical for cell in again.layout().cells] == ["v"]
+    assert not plan_table(SETTINGS, TABLE, [number, text], again).changed
+
+
+def test_the_youngest_table_counts_whoever_publishes_last() -> None:
+    ids = ["5132b130-ae79-11e4-ab27-0800200c9a66", "6132b130-ae79-11e5-ab27-0800200c9a66"]
+    old, new = (_version("pk partition_key int", table_id=table_id) for table_id in ids)
+    noted = plan_table(SETTINGS, TABLE, [old, new], None).known
+    assert noted.definitions[-1] is new
+    assert not plan_table(SETTINGS, TABLE, [new, old], noted).recreated
+
+
+def test_merges_keep_columns_that_an_older_version_published_again_does_not_know() -> None:
+    narrow = _version("pk partition_key int; v regular int")
+    wide = _version("pk partition_key int; v regular int; w regular int")
+    merging = shape([narrow, wide, narrow]).merging
+    assert merging is not None and [cell.column for cell in merging.cells] == ["v", "w"]
+    dropped = _version("pk partition_key int; v regular int", dropped=[{"name": "w", "dropped_us": 1}])
+    assert shape([wide, dropped]).merging is None
+
+
+def test_keys_whose_values_are_stored_in_another_way_are_found_or_refused() -> None:
+    def version(spelled: str, *fields: str) -> TableDefinition:
+        kinds = {"k": [[name, "int"] for name in fields]} if fields else {}
+        return _version(f"pk partition_key int; ck clustering {spelled}", types=kinds)
+
+    small, grown = version("frozen<k>", "a"), version("frozen<k>", "a", "b")
+    key = shape([small, grown]).keys[1]
+    assert (key.place, [old.place for old in key.follows]) == ("c0$v2", ["c0"])
+    assert order_bytes(small.columns[1].type)((1,)) == order_bytes(grown.columns[1].type)((1, None))
+    assert "`k_c0$v2`" in key.order_key() or key.order_key() == "`i_c0$v2`"
+    noted = plan_table(SETTINGS, TABLE, [small], None).known
+    check_landed(TABLE, noted, plan_table(SETTINGS, TABLE, [small, grown], noted).known)
+    for was, became in (("int", "varint"), ("text", "blob")):
+        noted = plan_table(SETTINGS, TABLE, [version(was)], None).known
+        with pytest.raises(LandingError, match=f"ck was changed from {was} to {became}.*land --rebuild ks.t"):
+            check_landed(TABLE, noted, plan_table(SETTINGS, TABLE, [version(was), version(became)], noted).known)
+    assert shape([version("timeuuid"), version("uuid")]).keys[1].place == "c0"
+
+
+def test_what_topics_lost_before_it_landed_is_noted_until_the_source_was_read() -> None:
+    version = _version("pk partition_key int")
+    restored = Restored(None, {("p.ks.t", 0): 7}, 0, 1, 0, None)
+    assert lacking(restored, {("p.ks.t", 0): 5, ("p.ks.t", 1): 0}) is None
+    lost = lacking(restored, {("p.ks.t", 0): 5, ("p.ks.t", 1): 3})
+    assert lost == "the first 3 records of p.ks.t, partition 1, expired before they were landed"
+    noted = plan_table(SETTINGS, TABLE, [version], None, lost).known
+    assert plan_table(SETTINGS, TABLE, [version], noted).known.incomplete == lost
+    filled = replace(noted, backfilled=())
+    assert lacking(replace(restored, known=filled), {("p.ks.t", 1): 3}) is None
+    with pytest.raises(
+        LandingError, match=r"a rebuild ended before it had read the source .*land --rebuild ks.t again"
+    ):
+        check_rebuilt(TABLE, replace(noted, rebuilding=True))
 
 
 def test_a_table_nobody_describes_is_an_error_that_names_the_topic() -> None:

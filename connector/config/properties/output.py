@@ -108,7 +108,8 @@ OUTPUT = Section(
         Property(
             "cdc.include.metadata",
             BOOLEAN,
-            "Adds stream, time, batch number, operation code and ttl of the log row to `source`.",
+            "Adds stream, time, batch number, operation code and ttl of the log row to `source`, and the headers "
+            "`scylla.table.id` and `scylla.schema.version`: which version of the table the record was made by.",
             default=False,
             ours=True,
         ),

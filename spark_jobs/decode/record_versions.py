@@ -1,0 +1,49 @@
+"""Which version of the table a record was made by, and the layout that understands it.
+
+In: a batch of Kafka records, a ``Layout`` with its readings. Out: the batch in parts, each with its reading. The
+connector says the version in headers; a record without them is read as the newest definitions have it. What an older
+table of the same name has written is nobody's: it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.model import Layout, literal
+
+_TABLE, _VERSION = "split_part(made_by, ' ', 1)", "split_part(made_by, ' ', 2)"
+
+
+def _header(name: str) -> str:
+    return f"CAST(get(filter(headers, h -> h.key = {literal(name)}), 0).value AS string)"
+
+
+MADE_BY = f"concat({_header('scylla.table.id')}, ' ', {_header('scylla.schema.version')}) AS made_by"
+"""A column of a batch that has Kafka's headers; null where the record has not both."""
+
+
+def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Layout], DataFrame]) -> DataFrame:
+    """What ``read`` makes of the records, each with the reading of its version."""
+    if "made_by" not in batch.columns:
+        return read(batch.selectExpr("*", "CAST(NULL AS string) AS made_by"), layout)
+    if (table := layout.definition.table_id) is not None:
+        batch = batch.where(f"made_by IS NULL OR {_TABLE} = {literal(table)}")
+    if not layout.readings:
+        return read(batch, layout)
+    odd = ", ".join(literal(version) for version in layout.readings)
+    named = batch.where(f"{_VERSION} IN ({odd})").selectExpr(f"{_VERSION} AS version").distinct().collect()
+    parts = [read(batch.where(f"NOT coalesce({_VERSION} IN ({odd}), false)"), layout)]
+    for version in sorted(row["version"] for row in named):
+        parts.append(read(batch.where(f"{_VERSION} = {literal(version)}"), layout.readings[version]))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def kafka_ms(layout: Layout) -> str:
+    """When Kafka got the record. One that is known to be this table's is not older than the table, whatever the clocks
+    of its writer and of ScyllaDB say."""
+    created = layout.definition.created_ms
+    own = "unix_millis(timestamp)"
+    return own if created is None else f"CASE WHEN made_by IS NULL THEN {own} ELSE greatest({own}, {created}L) END"
