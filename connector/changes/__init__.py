@@ -36,6 +36,8 @@ from connector.changes.description import (
 )
 from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
+from connector.changes.row_fold import Doubtful, brought_to
+from connector.changes.whole_rows import WholeRows, whole_rows
 
 __all__ = [
     "TRUE",
@@ -50,12 +52,15 @@ __all__ = [
     "ColumnKind",
     "ColumnOrder",
     "ColumnPlace",
+    "Doubtful",
     "DroppedColumn",
     "LogLayout",
     "Row",
     "TableDescription",
     "Untouched",
+    "WholeRows",
     "bound_places",
+    "brought_to",
     "changes_of",
     "content_hash",
     "deleted_elements_type",
@@ -63,4 +68,5 @@ __all__ = [
     "layout_of",
     "poison",
     "user_types_in",
+    "whole_rows",
 ]

@@ -18,8 +18,9 @@ from connector.changes.layout import ColumnPlace, deleted_elements_type
 from connector.errors import PoisonRow
 from connector.values import ListType, MapType, SetType, UserType, decoder, is_multi_cell
 
-#: c, u, d are operations on one row; range and partition delete several rows of a clustered table.
-ChangeKind = Literal["c", "u", "d", "range", "partition"]
+#: c, u, d are operations on one row, r is a row of a snapshot; range and partition delete several rows of a clustered
+#: table.
+ChangeKind = Literal["c", "u", "d", "r", "range", "partition"]
 
 TRUE: Final = b"\x01"
 

@@ -9,7 +9,7 @@ from connector.cli.configuration import add_configuration_arguments, load_config
 from connector.cli.output import Output
 
 if TYPE_CHECKING:
-    from connector.worker.status_document import ReportedWorker, StatusReport, WaitingStatus
+    from connector.worker.status_document import ReportedWorker, SnapshotStatus, StatusReport, WaitingStatus
 
 
 class StatusCommand:
@@ -37,6 +37,8 @@ def _text(report: StatusReport) -> str:
         for label, count in (("dead letters", table.dead_letters), ("failed groups", table.failed_groups)):
             if count:
                 lines.append(f"    {label}: {count}")
+        if table.snapshot is not None:
+            lines.append(f"    snapshot: {_snapshot(table.snapshot)}")
         if table.expired:
             lines.append(f"    changes may have expired unread: {table.expired} streams or slots")
         if table.late_changes:
@@ -62,6 +64,12 @@ def _text(report: StatusReport) -> str:
         lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]
     lines += [f"  warning: {warning}" for warning in report.warnings]
     return "\n".join(lines)
+
+
+def _snapshot(shot: SnapshotStatus) -> str:
+    state = "complete" if shot.ended else f"{shot.done:.0%} of the table"
+    left_out = f", {shot.left_out} left out as they changed all the time" if shot.left_out else ""
+    return f"{state}, {shot.rows} rows by the workers that run now{left_out}"
 
 
 def _servers(report: StatusReport) -> str:

@@ -29,6 +29,9 @@ def check(connector: Document, worker: Document, values: Values, worker_values: 
     _queues(connector, values, findings)
     _errors(connector, values, findings)
     _storage(connector, worker, values, worker_values, findings)
+    if values["scylla.compatibility"] == "strict" and values["snapshot.mode"] not in ("no_data", "never"):
+        text = "has no effect here: with scylla.compatibility=strict there is no snapshot, as in the Java connector"
+        findings.notice(connector, "snapshot.mode", text)
 
 
 def check_connection(document: Document, values: Values, findings: Findings) -> None:

@@ -172,11 +172,13 @@ def _before(layout: LogLayout, options: OutputConfig) -> RowOf:
 
 def _after(layout: LogLayout, options: OutputConfig) -> RowOf:
     if options.include_after == "none":
-        return lambda change: None
+        return lambda change: change.row if change.kind == "r" else None
     only_updated = _only_updated(layout, options.strict)
     updated_only = options.include_after == "only-updated"
 
     def after(change: Change) -> Row | None:
+        if change.kind == "r":
+            return change.row
         post = change.after
         if post is None or change.kind == "d":
             return None

@@ -85,7 +85,7 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
             "connector": "scylla",
             "name": prefix,
             "ts_ms": ms,
-            "snapshot": "false",
+            "snapshot": "true" if change.kind == "r" else "false",
             "db": keyspace,
             "sequence": None,
             "ts_us": us,

@@ -7,7 +7,7 @@ from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt,
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection, ServerClock
 from connector.source.descriptions import DescribedTable, describe_base, describe_table
-from connector.source.from_config import connection_settings, reading_settings
+from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
 from connector.source.horizon import Expired, expired
 from connector.source.late_changes import LateChanges
 from connector.source.log_reader import ReadEvent
@@ -16,7 +16,8 @@ from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
 from connector.source.reading import Postponed, Reading
 from connector.source.server_release import server_release
-from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source.settings import ConnectionSettings, ReadingSettings, SnapshotSettings
+from connector.source.snapshots import Snapshots
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
 from connector.source.watch import STREAM_SETS, Watch
@@ -43,6 +44,8 @@ __all__ = [
     "Row",
     "SecondLooks",
     "ServerClock",
+    "SnapshotSettings",
+    "Snapshots",
     "StreamSets",
     "Tables",
     "TabletStreams",
@@ -63,5 +66,6 @@ __all__ = [
     "ring_tokens",
     "scan",
     "server_release",
+    "snapshot_settings",
     "token_ranges",
 ]

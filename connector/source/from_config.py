@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connector.config import ConnectionConfig, ReadingConfig, TlsMaterial, configured_context
-from connector.source.settings import ConnectionSettings, ReadingSettings
+from connector.source.settings import ConnectionSettings, ReadingSettings, SnapshotSettings
 
 
 def connection_settings(config: ConnectionConfig, material: TlsMaterial | None = None) -> ConnectionSettings:
@@ -33,3 +33,7 @@ def reading_settings(config: ReadingConfig) -> ReadingSettings:
         retry_max_ms=config.backoff_max_ms,
         retry_jitter_percent=config.backoff_jitter_percent,
     )
+
+
+def snapshot_settings(config: ReadingConfig) -> SnapshotSettings:
+    return SnapshotSettings(max_queries_per_second=config.snapshot_queries_per_second)

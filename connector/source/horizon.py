@@ -39,7 +39,7 @@ def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedT
     newest: dict[MarkKey | PositionKey, OffsetsEntry] = {}
     for record in saved:
         key = parse_key(record.key, record.place)
-        if key is not None:
+        if isinstance(key, MarkKey | PositionKey):
             newest[key] = record
     found = []
     for key, record in newest.items():

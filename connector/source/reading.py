@@ -73,6 +73,13 @@ class Consumer(Protocol):
         """FAILED groups are tried again: what made them fail may be mended."""
 
 
+class Onlooker(Protocol):
+    """Whoever has to know every change that is delivered."""
+
+    def delivered(self, read: Read, batches: Sequence[Batch]) -> None:
+        """These now count as produced."""
+
+
 @dataclass(slots=True)
 class _Active:
     """A permission that is being used: one query, or one per stream."""
@@ -109,8 +116,10 @@ class Reading:
         consumer: Consumer,
         tables: Tables,
         background: Background,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self._planner = planner
+        self._onlooker = onlooker
         background.expect(READING)
         self._background = background
         self._settings = settings
@@ -282,6 +291,8 @@ class Reading:
             newest = {batch.stream_id: batch.time for batch in batches[:count]}
             for stream in newest:
                 self._planner.advance(read, stream, newest[stream])
+            if self._onlooker is not None:
+                self._onlooker.delivered(read, batches[:count])
             batches = batches[count:]
 
     def _end(self, active: _Active) -> None:

@@ -55,3 +55,13 @@ class ReadingSettings:
     def poll_seconds(self) -> float:
         """How often stream sets are asked for: half the confidence, since reading waits for the freshest answer."""
         return max(0.2, min(self.confidence_ms / 2_000, 10.0))
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """How to read the rows of tables. What is read waits in memory until its place has come: ``max_bytes`` of it."""
+
+    max_queries_per_second: float = 50.0
+    max_bytes: int = 64 << 20
+    chunk_rows: int = 5_000
+    chunk_bytes: int = 4 << 20

@@ -31,6 +31,11 @@ A worker's life with it::
         planner.swept(sweep, {stream: ms})            # the paged queries have ended; who has rows is read next
         planner.unswept(sweep)                        # … or broke off: all of them are read
 
+    for opening in planner.openings(now):             # rows of a snapshot: tokens opening.left, of opening.state
+        …read rows from now on, note the changes delivered meanwhile…
+        planner.stands(opening)                       # the ms as of which they are to be shown, if it is time
+        planner.placed(opening, token)                # after all rows up to the token were produced
+
     commit = planner.commit_entries(now, move_marks)  # produce commit.entries in order, name commit.slots
     planner.committed()                               # or aborted(), after a *confirmed* abort
     planner.forget()                                  # unknown outcome, fenced: restore the returned slots again
@@ -47,18 +52,26 @@ from connector.topology.offsets import (
     MarkKey,
     Position,
     PositionKey,
+    ProgressKey,
+    Snapshot,
+    SnapshotKey,
     check_entry,
     mark_entry,
     noted_slots,
     parse_key,
     parse_mark,
     parse_position,
+    parse_snapshot,
     position_entry,
+    progress_entry,
+    snapshot_entry,
 )
 from connector.topology.planner import Planner
-from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan
+from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan, SnapshotsPlan
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import slot_of
+from connector.topology.snapshot_state import Opening, Span
+from connector.topology.snapshots import last_snapshot, share_done
 from connector.topology.standing import visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
@@ -91,14 +104,20 @@ __all__ = [
     "MarkKey",
     "Members",
     "Observed",
+    "Opening",
     "Planner",
     "Position",
     "PositionKey",
+    "ProgressKey",
     "Read",
     "ReadsPlan",
     "Reason",
     "SetsPlan",
     "SlotsPlan",
+    "Snapshot",
+    "SnapshotKey",
+    "SnapshotsPlan",
+    "Span",
     "StreamId",
     "StreamSet",
     "Sweep",
@@ -111,14 +130,19 @@ __all__ = [
     "beyond",
     "check_entry",
     "holder",
+    "last_snapshot",
     "mark_entry",
     "noted_slots",
     "parse_key",
     "parse_mark",
     "parse_position",
+    "parse_snapshot",
     "parse_tenure",
     "position_entry",
+    "progress_entry",
+    "share_done",
     "slot_of",
+    "snapshot_entry",
     "tablet_set",
     "take",
     "tenure_entry",

@@ -49,6 +49,11 @@ def table_start(plan: TableState, now: int) -> int | None:
     return now - plan.lookback_ms if plan.lookback_ms > 0 else plan.lineage.oldest_listed
 
 
+def is_new(plan: TableState) -> bool:
+    """No slot has a mark of the table: it is about to be started."""
+    return plan.book.all_known and all(ledger.mark is None for ledger in plan.book.ledgers(plan.table))
+
+
 def horizon(plan: TableState, now: int) -> int | None:
     """Nothing before this ms is needed any more, neither rows nor who followed whom; None: that is not known.
 

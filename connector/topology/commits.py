@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from connector.offsets_entry import OffsetsEntry
-from connector.topology import claims, looks
+from connector.topology import claims, looks, snapshots
 from connector.topology.groups import GroupState, Silence
 from connector.topology.ledger import Ledger, start_of
 from connector.topology.offsets import Mark, MarkKey, PositionKey, mark_entry, position_entry
@@ -35,10 +35,12 @@ class Commit:
 def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Staged:
     """Everything to commit about ``plan``'s table. ``move_marks``: also where nothing but the time has
     passed, if that is ``idle_ms`` at least."""
-    staged = Staged()
+    staged, new = Staged(), False
     for slot in plan.claimable():
         mark = claims.first_mark(plan, slot, now)
         if mark is not None:
+            # Only who owns the home slot starts a table, and knows all slots then.
+            new = new or (slot == plan.home and claims.is_new(plan))
             staged.marks[slot] = mark
             staged.claimed.add(slot)
     moved: set[int] = set()
@@ -56,11 +58,13 @@ def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Sta
     for state in plan.touched():
         if state.slot not in moved:
             _stage_group(plan, state, staged)
+    staged.snapshots = snapshots.stage(plan, now, new, move_marks)
     return staged
 
 
 def entries(plan: TableState, staged: Staged) -> tuple[list[OffsetsEntry], list[OffsetsEntry]]:
-    """Positions and tombstones, and marks: in the transaction all of the former precede all of the latter.
+    """Positions, tombstones and what is about snapshots, and marks: in the transaction all of the former precede all of
+    the latter.
 
     A follower may see any prefix. Were a mark before the position of a stream that stands below it, the
     prefix that ends between them would say that the stream was delivered up to the mark, and its successor,
@@ -71,7 +75,7 @@ def entries(plan: TableState, staged: Staged) -> tuple[list[OffsetsEntry], list[
         position_entry(slot, PositionKey(table, stream), position) for slot, _, stream, position in staged.positions
     ]
     marks = [mark_entry(MarkKey(table, slot, slots), mark) for slot, mark in sorted(staged.marks.items())]
-    return positions, marks
+    return [*snapshots.entries(plan, staged.snapshots), *positions], marks
 
 
 def settle(plan: TableState, staged: Staged) -> None:

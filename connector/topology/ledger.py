@@ -12,20 +12,30 @@ from connector.topology.offsets import (
     Mark,
     MarkKey,
     Position,
+    PositionKey,
+    Snapshot,
+    SnapshotKey,
     parse_key,
     parse_mark,
     parse_position,
+    parse_progress,
+    parse_snapshot,
 )
 
 
 class Ledger:
-    """One table in one slot: its mark, and the positions of the streams that deviate from it."""
+    """One table in one slot: its mark, and the positions of the streams that deviate from it.
 
-    __slots__ = ("mark", "positions")
+    ``snapshots`` by their names are in the table's home slot; ``done`` says of each how far it got behind a token.
+    """
+
+    __slots__ = ("done", "mark", "positions", "snapshots")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
         self.positions: dict[bytes, Position] = {}
+        self.snapshots: dict[str, Snapshot] = {}
+        self.done: dict[tuple[str, int], int] = {}
 
 
 class SlotLedger:
@@ -54,10 +64,20 @@ class SlotLedger:
             if key.slots != self.slots:
                 return None
             ledger.mark = None if record.value is None else parse_mark(record.value, record.place)
+        elif isinstance(key, PositionKey):
+            if record.value is None:
+                ledger.positions.pop(key.stream, None)
+            else:
+                ledger.positions[key.stream] = parse_position(record.value, record.place)
+        elif isinstance(key, SnapshotKey):
+            if record.value is None:
+                ledger.snapshots.pop(key.snapshot, None)
+            else:
+                ledger.snapshots[key.snapshot] = parse_snapshot(record.value, record.place)
         elif record.value is None:
-            ledger.positions.pop(key.stream, None)
+            ledger.done.pop((key.snapshot, key.behind), None)
         else:
-            ledger.positions[key.stream] = parse_position(record.value, record.place)
+            ledger.done[key.snapshot, key.behind] = parse_progress(record.value, record.place)
         return key.table
 
 

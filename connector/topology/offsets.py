@@ -1,4 +1,4 @@
-"""Marks and positions: the content of the offsets topic for tables and streams, and its encoding.
+"""Marks, positions and snapshots: the content of the offsets topic for tables and streams, and its encoding.
 
 Decoded records (a mapping for the key's second member, one for the value, None for a tombstone) go in, frozen
 values come out, and back. The connector's name in front of the key, and the JSON text, belong to
@@ -16,6 +16,7 @@ from connector.errors import FatalDeliveryError
 from connector.offsets_entry import OffsetsEntry, is_owner
 from connector.table_name import TableName
 from connector.timeuuid import LAST_MS, uuid_bytes, uuid_text
+from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
 
 #: More than any topic has partitions: a number without bound would be counted up to.
 _MOST_SLOTS = 1_000_000
@@ -61,6 +62,31 @@ class PositionKey(NamedTuple):
     stream: bytes
 
 
+class SnapshotKey(NamedTuple):
+    table: TableName
+    snapshot: str
+
+
+class ProgressKey(NamedTuple):
+    """Of a part of a snapshot: the tokens behind ``behind``, as far as its value says."""
+
+    table: TableName
+    snapshot: str
+    behind: int
+
+
+EntryKey = MarkKey | PositionKey | SnapshotKey | ProgressKey
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table's rows as they were before the log, on their way into its topic. ``ended``: all of them are there."""
+
+    kind: str
+    began: int
+    ended: int | None = None
+
+
 def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
     members = {
         "keyspace_name": key.table.keyspace,
@@ -94,6 +120,24 @@ def position_entry(slot: int, key: PositionKey, position: Position | None) -> Of
     return OffsetsEntry(slot, members, value)
 
 
+def snapshot_entry(slot: int, key: SnapshotKey, snapshot: Snapshot | None) -> OffsetsEntry:
+    members = {"keyspace_name": key.table.keyspace, "table_name": key.table.name, "snapshot": key.snapshot}
+    if snapshot is None:
+        return OffsetsEntry(slot, members, None)
+    return OffsetsEntry(slot, members, {"kind": snapshot.kind, "began": snapshot.began, "ended": snapshot.ended})
+
+
+def progress_entry(slot: int, key: ProgressKey, upto: int | None) -> OffsetsEntry:
+    """The rows of all tokens behind the key's, up to and with ``upto``, are delivered."""
+    members = {
+        "keyspace_name": key.table.keyspace,
+        "table_name": key.table.name,
+        "snapshot": key.snapshot,
+        "behind": key.behind,
+    }
+    return OffsetsEntry(slot, members, None if upto is None else {"upto": upto})
+
+
 def _unreadable(kind: str, place: str, members: Mapping[str, Any], error: Exception) -> FatalDeliveryError:
     why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
     return FatalDeliveryError(
@@ -112,6 +156,10 @@ def _time(value: Any) -> int:
     return _whole(value, -1, LAST_MS)
 
 
+def _token(value: Any) -> int:
+    return _whole(value, MIN_TOKEN, MAX_TOKEN)
+
+
 def _table(key: Mapping[str, Any]) -> TableName:
     keyspace, name = key["keyspace_name"], key["table_name"]
     if not (isinstance(keyspace, str) and isinstance(name, str)):
@@ -119,14 +167,18 @@ def _table(key: Mapping[str, Any]) -> TableName:
     return TableName(keyspace, name)
 
 
-def parse_key(key: Mapping[str, Any], place: str = "the offsets topic") -> MarkKey | PositionKey | None:
-    """The key of a mark or a position; None for a kind of record that this version does not know."""
+def parse_key(key: Mapping[str, Any], place: str = "the offsets topic") -> EntryKey | None:
+    """The key of an entry about a table; None for a kind of record that this version does not know."""
     try:
         if "stream_id" in key:
             return PositionKey(_table(key), bytes.fromhex(key["stream_id"]))
         if "slots" in key:
             slots = _whole(key["slots"], 1, _MOST_SLOTS)
             return MarkKey(_table(key), _whole(key["slot"], 0, slots - 1), slots)
+        if "behind" in key:
+            return ProgressKey(_table(key), str(key["snapshot"]), _token(key["behind"]))
+        if "snapshot" in key:
+            return SnapshotKey(_table(key), str(key["snapshot"]))
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("key", place, key, error) from None
     return None
@@ -151,14 +203,33 @@ def parse_position(value: Mapping[str, Any], place: str = "the offsets topic") -
         raise _unreadable("position", place, value, error) from None
 
 
+def parse_snapshot(value: Mapping[str, Any], place: str = "the offsets topic") -> Snapshot:
+    try:
+        ended = value["ended"]
+        return Snapshot(str(value["kind"]), _time(value["began"]), None if ended is None else _time(ended))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable("snapshot", place, value, error) from None
+
+
+def parse_progress(value: Mapping[str, Any], place: str = "the offsets topic") -> int:
+    try:
+        return _token(value["upto"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unreadable("snapshot's progress", place, value, error) from None
+
+
 def check_entry(entry: OffsetsEntry) -> None:
     """Raises ``FatalDeliveryError`` for an entry that cannot be read."""
     key = parse_key(entry.key, entry.place)
     if entry.value is not None:
         if isinstance(key, MarkKey):
             parse_mark(entry.value, entry.place)
-        elif key is not None:
+        elif isinstance(key, PositionKey):
             parse_position(entry.value, entry.place)
+        elif isinstance(key, SnapshotKey):
+            parse_snapshot(entry.value, entry.place)
+        elif key is not None:
+            parse_progress(entry.value, entry.place)
 
 
 def noted_slots(records: Iterable[OffsetsEntry]) -> int | None:

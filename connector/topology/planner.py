@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
-from connector.topology import claims, looks, sweeps
+from connector.topology import claims, looks, snapshots, sweeps
 from connector.topology.book import SlotBook
 from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.sets import StreamGroup
+from connector.topology.snapshot_state import Opening
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
 from connector.topology.waiting import Waiting, waiting_in
@@ -32,7 +33,8 @@ NEXT_SWEEP_MS = 1_000
 
 class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
-    `noted_slots`). ``voids`` counts how often reads were taken back."""
+    `noted_slots`). ``voids`` counts how often reads were taken back. With ``initial_snapshot`` a table that is started
+    gets a snapshot."""
 
     def __init__(
         self,
@@ -43,11 +45,15 @@ class Planner:
         confidence_ms: int,
         lookback_ms: int = 0,
         grace_ms: int | None = None,
+        initial_snapshot: bool = False,
     ) -> None:
         self.book = SlotBook(slots, owner)
         self.voids = 0
         self._turn = 0
-        self._plans = {table: TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms) for table in tables}
+        self._plans = {
+            table: TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
+            for table in tables
+        }
 
     @property
     def tables(self) -> Mapping[TableName, TableState]:
@@ -213,6 +219,24 @@ class Planner:
     def try_again(self, read: Read) -> bool:
         """The group of this read, which failed, may be mended: False where there is nothing to be tried."""
         return self._plans[read.table].try_again(read.state)
+
+    # -- snapshots -------------------------------------------------------------------------------------------
+
+    def openings(self, now: int) -> list[Opening]:
+        """The groups of ours that still have rows of a snapshot to place. Each stands while `stands` says so."""
+        return [opening for plan in self._plans.values() for opening in snapshots.refresh(plan, now)]
+
+    def is_open(self, opening: Opening) -> bool:
+        """What was read for it may still be placed."""
+        return snapshots.is_open(self._plans[opening.table], opening)
+
+    def stands(self, opening: Opening) -> int | None:
+        """Rows may be placed now: as of this ms, exclusive."""
+        return snapshots.stands(self._plans[opening.table], opening)
+
+    def placed(self, opening: Opening, upto: int) -> None:
+        """All rows of its tokens up to and with ``upto`` were produced in the open transaction, or there are none."""
+        snapshots.place(self._plans[opening.table], opening, upto)
 
     # -- transactions ----------------------------------------------------------------------------------------
 

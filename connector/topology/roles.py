@@ -16,6 +16,7 @@ from connector.topology.commits import Commit
 from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
+from connector.topology.snapshot_state import Opening
 from connector.topology.table_state import TableState
 
 
@@ -82,6 +83,18 @@ class LooksPlan(Plan, Protocol):
     def finish_look(self, read: Read, found: bool, now: int) -> bool: ...
 
     def look_later(self, read: Read, at: int) -> None: ...
+
+
+class SnapshotsPlan(Plan, Protocol):
+    """For who places the rows of snapshots."""
+
+    def openings(self, now: int) -> list[Opening]: ...
+
+    def is_open(self, opening: Opening) -> bool: ...
+
+    def stands(self, opening: Opening) -> int | None: ...
+
+    def placed(self, opening: Opening, upto: int) -> None: ...
 
 
 class CommitsPlan(Plan, Protocol):

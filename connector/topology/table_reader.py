@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from connector.topology import claims, commits, looks
+from connector.topology import claims, commits, looks, snapshots
 from connector.topology.groups import GroupState, Read
 from connector.topology.ledger import start_of
 from connector.topology.lineage import Observed, View
@@ -39,6 +39,7 @@ class TableReader(TableState):
         self.polled_at = polled_at
         if self.lineage.newest is not before:
             looks.end(self)
+            snapshots.new_set(self)
             for state in added:
                 if state.slot in self.active:
                     self._place(state)
@@ -51,6 +52,8 @@ class TableReader(TableState):
     def release(self, slots: Iterable[int]) -> None:
         """The slots belong to somebody else. The open transaction was committed or aborted before."""
         looks.end(self)
+        slots = list(slots)
+        snapshots.close(self, slots)
         for slot in slots:
             self.active.discard(slot)
             self.silences.pop(slot, None)
@@ -273,6 +276,7 @@ class TableReader(TableState):
         if staged is None:
             return
         commits.settle(self, staged)
+        snapshots.committed(self)
         if staged.claimed:
             self._activate(staged.claimed)
         elif staged.marks:
@@ -286,6 +290,7 @@ class TableReader(TableState):
                 state.put_back(saved)
                 state.cap_at_close()
         self._staged = None
+        snapshots.aborted(self)
         self._undo, self._undo_later = {}, {}
         self.fresh = {}
         for state in self.states():

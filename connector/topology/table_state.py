@@ -19,6 +19,7 @@ from connector.topology.lineage import Lineage
 from connector.topology.offsets import Mark, Position
 from connector.topology.sets import StreamGroup, StreamSet
 from connector.topology.slots import home_slot
+from connector.topology.snapshot_state import SnapshotState, StagedSnapshots
 from connector.topology.streams import RING, arcs_of, token_of
 
 # The least time between the end of a stream and the look beyond it, and between two looks: gossip of a new stream set
@@ -33,6 +34,7 @@ class Staged:
     positions: list[tuple[int, GroupState | None, bytes, Position | None]] = field(default_factory=list)
     marks: dict[int, Mark] = field(default_factory=dict)
     claimed: set[int] = field(default_factory=set)
+    snapshots: StagedSnapshots = field(default_factory=StagedSnapshots)
 
 
 class TableState:
@@ -50,9 +52,16 @@ class TableState:
     last_look = 4
 
     def __init__(
-        self, table: TableName, book: SlotBook, confidence_ms: int, lookback_ms: int = 0, grace_ms: int | None = None
+        self,
+        table: TableName,
+        book: SlotBook,
+        confidence_ms: int,
+        lookback_ms: int = 0,
+        grace_ms: int | None = None,
+        initial_snapshot: bool = False,
     ) -> None:
         self.table = table
+        self.snapshots = SnapshotState(initial_snapshot)
         self.book = book
         self.confidence_ms = confidence_ms
         self.lookback_ms = lookback_ms

@@ -20,6 +20,7 @@ from connector.worker.status_document import (
     HistogramStatus,
     RunningWorker,
     ServiceStatus,
+    SnapshotStatus,
     TableStatus,
     WorkerStatus,
 )
@@ -38,6 +39,11 @@ TABLE_GAUGES: tuple[Figure, ...] = (
     ("failed_groups", "Groups of streams that have failed and are not read.", lambda table: table.failed_groups),
     ("waiting_groups", "Groups and slots that wait for something.", lambda table: table.waiting_count),
     ("expired", "Streams and slots of which changes may have expired unread.", lambda table: table.expired),
+)
+SNAPSHOT_COUNTERS: tuple[tuple[str, str, Callable[[SnapshotStatus], int]], ...] = (
+    ("rows", "Rows of snapshots delivered, those of aborted transactions included.", lambda shot: shot.rows),
+    ("rereads", "Partitions read again, as they had changed.", lambda shot: shot.rereads),
+    ("left_out", "Rows left out, as they changed all the time and no SELECT tells enough.", lambda shot: shot.left_out),
 )
 WORKER_COUNTERS: tuple[tuple[str, str, Callable[[WorkerStatus], int]], ...] = (
     ("rows", "Log rows read.", lambda worker: worker.reading.rows),
@@ -140,6 +146,13 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
     latencies = [(key, table.latency_seconds) for key, table in rows]
     text = "From the write time in the log to the commit of its record; a batch of the log counts once."
     yield _histogram("delivery_latency_seconds", text, latencies, labels)
+    shots = [(key, table.snapshot) for key, table in rows if table.snapshot is not None]
+    done = [(key, shot.done) for key, shot in shots]
+    yield _gauge("snapshot_done", "The part of the table whose rows a snapshot has committed, 0 to 1.", done, labels)
+    for name, text, of_snapshot in SNAPSHOT_COUNTERS:
+        yield _counter(f"snapshot_{name}", text, [(key, of_snapshot(shot)) for key, shot in shots], labels)
+    held = [(key, shot.held_bytes) for key, shot in shots]
+    yield _gauge("snapshot_held_bytes", "Rows of a snapshot that were read and wait for their place.", held, labels)
     sizes = [(key, table.batch_rows) for key, table in rows]
     yield _histogram("batch_rows", "Log rows of delivered batches: the rows of one write.", sizes, labels)
     skipped = [((*key, kind), count) for key, table in rows for kind, count in sorted(table.skipped.items())]

@@ -18,7 +18,14 @@ from connector.errors import CdcError, RetriableDeliveryError
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
-from connector.worker.status_document import ReportedWorker, StatusReport, TableReport, TableStatus, WorkerStatus
+from connector.worker.status_document import (
+    ReportedWorker,
+    SnapshotStatus,
+    StatusReport,
+    TableReport,
+    TableStatus,
+    WorkerStatus,
+)
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +107,26 @@ def _table(
         failing=tuple(dict.fromkeys(text for part in parts for text in part.failing)),
         error=next((part.error for part in parts if part.error), None),
         committed_ms=committed,
+        snapshot=_snapshot(parts),
+    )
+
+
+def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
+    """Of the last one that any worker knows. What is committed somebody may see later than others."""
+    found = [part.snapshot for part in parts if part.snapshot is not None]
+    if not found:
+        return None
+    began = max(each.began_ms for each in found)
+    last = [each for each in found if each.began_ms == began]
+    return SnapshotStatus(
+        ended=any(each.ended for each in last),
+        began_ms=began,
+        done=max(each.done for each in last),
+        rows=sum(each.rows for each in last),
+        chunks=sum(each.chunks for each in last),
+        rereads=sum(each.rereads for each in last),
+        left_out=sum(each.left_out for each in last),
+        held_bytes=sum(each.held_bytes for each in last),
     )
 
 

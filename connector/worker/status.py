@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 
 from connector.source import STREAM_SETS, Failing, instant
-from connector.topology import Reason, TableState, Waiting, visible_to
+from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, visible_to
 from connector.worker.about import About
 from connector.worker.state import State
 from connector.worker.status_document import (
@@ -18,6 +18,7 @@ from connector.worker.status_document import (
     PollStatus,
     ReadingStatus,
     RetryStatus,
+    SnapshotStatus,
     TableStatus,
     WaitingStatus,
     WorkerStatus,
@@ -130,6 +131,7 @@ class Snapshots:
             log_ttl_seconds=self._ttl(name),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
+            snapshot=_snapshot(worker, plan),
         )
 
     def _lag(self, name: str, position: int | None, now: int) -> int | None:
@@ -187,6 +189,24 @@ def _waits(listed: list[Waiting], position: int | None) -> bool:
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
     unplaced = any(each.slot is not None and each.range_end is None for each in waiting)
     return unplaced or (bool(waiting) and position is None)
+
+
+def _snapshot(worker: Worker, plan: TableState) -> SnapshotStatus | None:
+    last = last_snapshot(plan)
+    if last is None:
+        return None
+    name, snapshot = last
+    counters = worker.snapshots.counters
+    return SnapshotStatus(
+        ended=snapshot.ended is not None,
+        began_ms=snapshot.began,
+        done=1.0 if snapshot.ended is not None else round(share_done(plan, name), 4),
+        rows=counters.rows[plan.table],
+        chunks=counters.chunks[plan.table],
+        rereads=counters.rereads[plan.table],
+        left_out=counters.left_out[plan.table],
+        held_bytes=worker.snapshots.held_bytes_of(plan.table),
+    )
 
 
 def _reading(worker: Worker) -> ReadingStatus:

@@ -48,6 +48,20 @@ class HistogramStatus(Document):
     sum: float
 
 
+class SnapshotStatus(Document):
+    """The last snapshot of a table. ``done``: the part of its tokens whose rows are committed, whoever did it; the
+    other figures are the worker's own."""
+
+    ended: bool
+    began_ms: int = 0
+    done: float = 0.0
+    rows: int = 0
+    chunks: int = 0
+    rereads: int = 0
+    left_out: int = 0
+    held_bytes: int = 0
+
+
 class TableStatus(Document):
     """A table, as one worker has it. One that could not be described at the start has no figures."""
 
@@ -70,6 +84,7 @@ class TableStatus(Document):
     log_ttl_seconds: int | None = None
     latency_seconds: HistogramStatus | None = None
     batch_rows: HistogramStatus | None = None
+    snapshot: SnapshotStatus | None = None
 
     @property
     def has_figures(self) -> bool:
@@ -262,6 +277,7 @@ class TableReport(Document):
     failing: tuple[str, ...]
     error: str | None
     committed_ms: int | None
+    snapshot: SnapshotStatus | None = None
 
 
 class StatusReport(Document):

@@ -36,7 +36,7 @@ from connector.errors import (
 )
 from connector.formats import Encoder
 from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, Task, explained
-from connector.topology import CommitsPlan, Read
+from connector.topology import CommitsPlan, Opening, Read
 from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
@@ -138,6 +138,12 @@ class Transactions:
             self.commit()
         return self.add(read.slot, batches)
 
+    def place(self, read: Opening, batches: Sequence[Batch]) -> int:
+        """`Snapshots` has whole partitions, to stand behind all that was delivered of their group so far."""
+        if self.delivery.should_commit:
+            self.commit()
+        return len(self._produced(read.state.slot, batches).ends)
+
     def give_up(self, read: Read, batch: Batch, reason: str) -> bool:
         """`LateChanges` found a batch that would break the order of its key: it becomes a dead letter, if those are
         kept."""
@@ -158,6 +164,11 @@ class Transactions:
 
     def add(self, slot: int, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
+        encoded = self._produced(slot, batches)
+        self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
+        return len(encoded.ends)
+
+    def _produced(self, slot: int, batches: Sequence[Batch]) -> Encoded:
         with self._making(batches[0].layout.description.full_name, slot):
             encoded = self._pipeline.encode(batches, self.delivery.room)
         try:
@@ -165,8 +176,7 @@ class Transactions:
         except CdcError:
             self._blame(batches, encoded)
             raise
-        self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
-        return len(encoded.ends)
+        return encoded
 
     def _blame(self, batches: Sequence[Batch], encoded: Encoded) -> None:
         """Find the batch whose record the client itself refused."""

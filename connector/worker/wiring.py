@@ -29,9 +29,11 @@ from connector.source import (
     LateChanges,
     ReadEvent,
     Reading,
+    Snapshots,
     Tables,
     Watch,
     reading_settings,
+    snapshot_settings,
 )
 from connector.topology import Planner
 from connector.worker.one_group import OneGroup
@@ -73,6 +75,7 @@ def build_worker(
         confidence_ms=reading.confidence_ms,
         grace_ms=reading.grace_ms,
         lookback_ms=connector.reading.initial_lookback_ms,
+        initial_snapshot=connector.reading.snapshot_mode == "initial" and not connector.output.strict,
     )
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
     for topic, why in unusable.items():
@@ -121,7 +124,10 @@ def build_worker(
         heartbeat_ms=connector.output.heartbeat_interval_ms,
         background=background,
     )
-    reads = Reading(planner, connection, reading, events.put, transactions, tables, background)
+    snapshots = Snapshots(
+        planner, connection, snapshot_settings(connector.reading), chores, tables, transactions, background
+    )
+    reads = Reading(planner, connection, reading, events.put, transactions, tables, background, snapshots)
     return Worker(
         configuration=configuration,
         who=who,
@@ -134,6 +140,7 @@ def build_worker(
         tables=tables,
         watch=Watch(planner, connection, reading, chores, tables, background),
         reading=reads,
+        snapshots=snapshots,
         late=LateChanges(planner, connection, chores, tables, reads, transactions),
         encoder=encoder,
         pipeline=pipeline,

@@ -25,6 +25,7 @@ from connector.source import (
     Purpose,
     ReadEvent,
     Reading,
+    Snapshots,
     Tables,
     Watch,
 )
@@ -65,6 +66,7 @@ class Worker:
     tables: Tables
     watch: Watch
     reading: Reading
+    snapshots: Snapshots
     late: LateChanges
     encoder: Encoder
     pipeline: Pipeline
@@ -109,7 +111,16 @@ class Worker:
         if self.transactions.ready:
             server_now = self.connection.clock.now_ms()
             self.late.pump(server_now)
+            # After events and before new reads: now groups stand where their last read ended.
+            self._place(server_now)
+        if self.transactions.ready:
             self._pump_due = now + self.reading.pump(server_now)
+
+    def _place(self, server_now: int) -> None:
+        try:
+            self.snapshots.pump(server_now)
+        except CdcError as error:
+            self.transactions.recover(error)
 
     def stop(self) -> None:
         """Finish: what was produced is committed, the group is left in good order, then everything is closed."""

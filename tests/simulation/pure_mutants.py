@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tests.changes import test_changes_matching as matching
+from tests.changes import test_changes_row_fold as folding
 from tests.formats import test_formats_encoder as encoding
 from tests.simulation.mutation import Mutant
 from tests.source import test_source_limits as limits
@@ -17,6 +18,7 @@ from tests.source import test_source_tables as tables
 from tests.spark_jobs import test_landing_definitions as landed
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
+from tests.topology import test_topology_snapshots as snapshots
 from tests.topology import test_topology_tenure as tenures
 from tests.worker import test_worker_pipeline as pipelines
 
@@ -30,6 +32,8 @@ CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
+PLACING = "connector/topology/snapshots.py"
+FOLDING = "connector/changes/row_fold.py"
 
 
 def of(test: Callable[..., None], *given: Any) -> Callable[[], None]:
@@ -262,4 +266,91 @@ LANDED = [
     ),
 ]
 
-PURE = [*LANDED, *CHANGES, *TABLE, *RECORDS, *STREAMS]
+SNAPSHOTS = [
+    Mutant(
+        "rows are placed only where the whole group stands",
+        PLACING,
+        "    if not is_open(plan, opening) or state.apart or state.failure is not None:\n",
+        "    if not is_open(plan, opening) or state.failure is not None:\n",
+        snapshots.test_rows_are_placed_only_where_the_whole_group_stands,
+    ),
+    Mutant(
+        "a group of a new set begins when those before it have committed what they delivered",
+        PLACING,
+        "        plan.committed_to(source, gate.at) for gate",
+        "        plan.reached(source, gate.at) for gate",
+        snapshots.test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones,
+    ),
+    Mutant(
+        "a group begins only where its set has begun",
+        PLACING,
+        "    return state.read_to >= plan.newest.timestamp and all(\n",
+        "    return all(\n",
+        snapshots.test_a_group_begins_only_where_its_set_has_begun,
+    ),
+    Mutant(
+        "what a group had read and not placed is dropped when its range changes",
+        PLACING,
+        "        if state.close is not None or not same:\n",
+        "        if state.close is not None:\n",
+        snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
+    ),
+    Mutant(
+        "an abort takes progress back",
+        PLACING,
+        "    plan.snapshots.staged, plan.snapshots.produced = None, {}\n",
+        "    plan.snapshots.staged = None\n",
+        snapshots.every_token_is_placed_once,
+    ),
+    Mutant(
+        "what is placed and not committed is not placed again",
+        PLACING,
+        "joined([*_committed(plan, name), *_uncommitted(plan, name)])",
+        "joined(_committed(plan, name))",
+        snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
+    ),
+    Mutant(
+        "rows of a table are not begun before all slots are known",
+        PLACING,
+        "    if run is None or plan.newest is None or not plan.book.all_known:\n",
+        "    if run is None or plan.newest is None:\n",
+        snapshots.test_what_another_worker_did_is_known_before_anything_is_done,
+    ),
+    Mutant(
+        "only a table that is started gets an initial snapshot",
+        COMMITS,
+        "            new = new or (slot == plan.home and claims.is_new(plan))\n",
+        "            new = new or slot == plan.home\n",
+        snapshots.test_a_table_that_was_started_before_gets_none,
+    ),
+    Mutant(
+        "progress stands in front of the positions that others wait for",
+        COMMITS,
+        "    return [*snapshots.entries(plan, staged.snapshots), *positions], marks\n",
+        "    return positions, [*marks, *snapshots.entries(plan, staged.snapshots)]\n",
+        snapshots.test_progress_is_one_entry_of_an_interval_in_front_of_marks,
+    ),
+    Mutant(
+        "of writes at one time a deletion wins",
+        FOLDING,
+        "    if us < cell.at or (us == cell.at and (cell.value is None or ",
+        "    if us < cell.at or (us == cell.at and (",
+        folding.test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater,
+    ),
+    Mutant(
+        "a list whose elements have no keys is not guessed",
+        FOLDING,
+        "        elif cell.unknown is not None:\n",
+        "        elif cell.unknown is not None and us < 0:\n",
+        folding.test_what_no_select_tells_is_in_doubt,
+    ),
+    Mutant(
+        "a row is not made of changes alone",
+        FOLDING,
+        "        elif clustering in self._rows:\n            row = self._rows[clustering]\n",
+        "        else:\n            row = self._rows.setdefault(clustering, _Row({}, None))\n",
+        folding.test_rows_that_were_not_there_have_no_row_of_the_snapshot,
+    ),
+]
+
+PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED, *SNAPSHOTS]

@@ -39,10 +39,17 @@ class Single:
         lookback_ms: int = 0,
         records: Iterable[OffsetsEntry] = (),
         owner: str = "me",
+        initial_snapshot: bool = False,
     ) -> None:
         self.now = now
         self.planner = Planner(
-            [TABLE], slots=slots, owner=owner, confidence_ms=CONFIDENCE, lookback_ms=lookback_ms, grace_ms=GRACE
+            [TABLE],
+            slots=slots,
+            owner=owner,
+            confidence_ms=CONFIDENCE,
+            lookback_ms=lookback_ms,
+            grace_ms=GRACE,
+            initial_snapshot=initial_snapshot,
         )
         self.plan = self.planner.tables[TABLE]
         self.sets: dict[int, StreamSet] = {}

@@ -20,6 +20,7 @@ from connector.worker.status_document import (
     ReadingStatus,
     RetryStatus,
     ServiceStatus,
+    SnapshotStatus,
     TableStatus,
     WaitingStatus,
     WorkerStatus,
@@ -55,6 +56,7 @@ def test_members_are_the_recorded_ones() -> None:
         (RetryStatus, worker["retrying"][0]),
         (PollStatus, worker["polls"][0]),
         (FailingStatus, worker["background"][0]),
+        (SnapshotStatus, table["snapshot"]),
     ]
     for model, recorded in documents:
         assert list(model.model_fields) == list(recorded), model

@@ -144,6 +144,21 @@ READING = Section(
             ours=True,
         ),
         Property(
+            "snapshot.mode",
+            one_of("no_data", "never", "initial"),
+            "`initial`: the rows that a table holds already are written to its topic as well, as `r` records, when the "
+            "table is started (see [snapshots](snapshots.md)). `no_data` and `never`: they are not, as in the Java "
+            "connector; with `scylla.compatibility=strict` they never are.",
+            default="no_data",
+        ),
+        Property(
+            "scylla.snapshot.max.queries.per.second",
+            integer(1),
+            "Queries of tables for a snapshot, per second and worker. Fewer are made while answers are slow.",
+            default=50,
+            ours=True,
+        ),
+        Property(
             "scylla.query.mode",
             one_of("auto", "group", "stream"),
             "`group` reads the streams of a vnode with one IN query, `stream` each separately; `auto` chooses.",

@@ -6,7 +6,7 @@ from connector.config.properties.kind import BOOLEAN, LIST, LONG_MAX, STRING, in
 from connector.config.properties.property import Effect, Property, Section, without_effect
 
 _BOUNDED = "memory is bounded by pages read ahead and by the size of a transaction"
-_NO_SNAPSHOT = "there is no snapshot, as in the Java connector"
+_NO_SNAPSHOT = "a snapshot needs no such setting (see `snapshot.mode`)"
 _NO_SIGNALS = "there are no signals"
 _NO_NOTIFICATIONS = "see `status`, metrics and logs for progress"
 _NAME_MODES = one_of("none", "avro", "avro_unicode")
@@ -101,7 +101,6 @@ INHERITED = Section(
         *without_effect(
             _NO_SNAPSHOT,
             (
-                "snapshot.mode",
                 "snapshot.mode.custom.name",
                 "snapshot.include.collection.list",
                 "snapshot.query.mode",

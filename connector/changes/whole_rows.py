@@ -1,0 +1,104 @@
+"""Whole rows of a table in the shape of its log: what a snapshot shows of a partition, as rows of one batch.
+
+In: a description, rows as a SELECT gives them. Out: a layout, and rows in it that say of each column what it holds,
+null included. Static columns have a row of their own, without clustering key, as in the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from connector.changes.batch import Row
+from connector.changes.change import TRUE
+from connector.changes.description import Column, TableDescription
+from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
+from connector.changes.matching import WHOLE_ROW
+from connector.timeuuid import time_uuid
+from connector.values import ListType, is_multi_cell, split_cells
+
+_ENVELOPE: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
+_count = struct.Struct(">i").pack
+
+
+def selected_columns(description: TableDescription) -> tuple[Column, ...]:
+    """What is read of a row, in this order: partition key, clustering key, all others."""
+    others = sorted((c for c in description.columns if not c.is_key), key=lambda column: column.name.encode())
+    return (*description.partition_key, *description.clustering_key, *others)
+
+
+class WholeRows:
+    """Of one version of a table."""
+
+    def __init__(self, description: TableDescription) -> None:
+        self.description = description
+        self.columns = selected_columns(description)
+        names = [*_ENVELOPE]
+        for column in self.columns:
+            names.append(column.name)
+            if not column.is_key:
+                names.append(DELETED + column.name)
+                if is_multi_cell(column.type):
+                    names.append(DELETED_ELEMENTS + column.name)
+        # Types only count for columns that the description lacks.
+        self.layout: LogLayout = layout_of(description, tuple((name, "") for name in names))
+        by_name = {place.name: place for place in self.layout.places}
+        self._places = [by_name[column.name] for column in self.columns]
+        self.width = len(description.partition_key)
+        self.keys = self.width + len(description.clustering_key)
+        others = range(self.keys, len(self.columns))
+        self.statics = [at for at in others if self.columns[at].kind == "static"]
+        self.regulars = [at for at in others if self.columns[at].kind == "regular"]
+
+    def of_partition(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """What the log would have to say of a partition, given its rows as they are selected."""
+        if self.statics and rows and any(rows[0][at] is not None for at in self.statics):
+            yield self._row(rows[0], range(self.width), self.statics)
+        for row in rows:
+            if not self._only_statics(row):
+                yield self._row(row, range(self.keys), self.regulars)
+
+    def _only_statics(self, row: Row) -> bool:
+        return self.keys > self.width and row[self.width] is None
+
+    def _row(self, cells: Row, keys: Iterable[int], others: Iterable[int]) -> Row:
+        row: list[bytes | None] = [None] * len(self.layout.columns)
+        row[self.layout.operation] = WHOLE_ROW
+        row[self.layout.batch_seq_no] = b"\x00\x00\x00\x00"
+        row[self.layout.end_of_batch] = TRUE
+        for at in keys:
+            place = self._places[at]
+            assert place.value is not None
+            row[place.value] = cells[at]
+        for at in others:
+            place = self._places[at]
+            assert place.value is not None and place.deleted is not None
+            row[place.value] = logged(place, cells[at])
+            # A null has to be told from what is untouched; a collection is there as a whole.
+            if row[place.value] is None or is_multi_cell(place.column.type):
+                row[place.deleted] = TRUE
+        return tuple(row)
+
+
+@lru_cache(maxsize=256)
+def whole_rows(description: TableDescription) -> WholeRows:
+    return WholeRows(description)
+
+
+def logged(place: ColumnPlace, cell: bytes | None) -> bytes | None:
+    """A cell as the log has it. No SELECT tells the keys of a list's elements: they get keys in their order."""
+    type_ = place.column.type
+    if cell is None or not (isinstance(type_, ListType) and is_multi_cell(type_)):
+        return cell
+    parts = [b""]
+    elements = split_cells(cell)
+    for number, element in enumerate(elements):
+        parts += [_count(16), time_uuid(number, 0), *_cell(element)]
+    parts[0] = _count(len(elements))
+    return b"".join(parts)
+
+
+def _cell(raw: bytes | None) -> tuple[bytes, ...]:
+    return (_count(-1),) if raw is None else (_count(len(raw)), raw)

@@ -1,0 +1,266 @@
+"""Snapshots of a table: which tokens still lack their rows, which group may deliver them, and where it stands.
+
+In: a `TableState`, the time, what was placed. Out: `Opening`s, each a permission to read rows of a group's range and to
+place them where the group stands; the entries that a transaction must contain about them.
+
+Only who delivers the changes of a key may deliver its row, or the row could land behind a newer change, or in front of
+an older one, of somebody else's transaction. So a row belongs to the group of streams whose range has its token, and
+shares that group's slot, claim and transaction. What is done is committed as intervals of tokens: whatever becomes of
+the groups, what is left of a new one's range is its range without all intervals that any slot has.
+
+A group whose range came from others begins when those have *committed* everything before it began: what they placed is
+known by then, as it stands in front of that in their slots. What they had read and not placed is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from connector.offsets_entry import OffsetsEntry
+from connector.topology.groups import GroupState
+from connector.topology.offsets import ProgressKey, Snapshot, SnapshotKey, progress_entry, snapshot_entry
+from connector.topology.sets import StreamSet
+from connector.topology.snapshot_state import Opening, Span, StagedSnapshots
+from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
+from connector.topology.table_state import TableState
+
+INITIAL = "initial"
+
+# A group that is further behind has changes to read first; every change of a held row has to be remembered.
+NEAR_MS = 10_000
+
+# Intervals of a snapshot that has ended are kept so long: a worker that learns late of its end must not begin anew.
+KEPT_MS = 3_600_000
+
+_SHIFT = 1 << 63
+
+
+# -- looking -------------------------------------------------------------------------------------------------
+
+
+def known(plan: TableState) -> dict[str, Snapshot]:
+    """The snapshots of the table, by what is committed."""
+    home = plan.book.ledger(plan.home, plan.table)
+    return {} if home is None else home.snapshots
+
+
+def running(plan: TableState) -> tuple[str, Snapshot] | None:
+    """The one that is under way."""
+    return min(((name, run) for name, run in known(plan).items() if run.ended is None), default=None)
+
+
+def last_snapshot(plan: TableState) -> tuple[str, Snapshot] | None:
+    """The one under way, else the last one that ended."""
+    last = max(known(plan).items(), key=lambda each: (each[1].ended is None, each[1].began), default=None)
+    return running(plan) or last
+
+
+def share_done(plan: TableState, snapshot: str) -> float:
+    """The part of the ring whose rows are committed."""
+    return sum(high - low for low, high in joined(_committed(plan, snapshot))) / (MAX_TOKEN - MIN_TOKEN)
+
+
+# -- openings ------------------------------------------------------------------------------------------------
+
+
+def refresh(plan: TableState, now: int) -> list[Opening]:
+    """All groups of ours that have rows to place, those that may begin now included."""
+    openings = plan.snapshots.openings
+    run = running(plan)
+    if run is None or plan.newest is None or not plan.book.all_known:
+        openings.clear()
+        return []
+    name, snapshot = run
+    done: list[Span] | None = None
+    for slot in plan.active:
+        for state in plan.lineage.groups(slot):
+            if state in openings or not may_open(plan, state, now):
+                continue
+            if done is None:
+                done = joined([*_committed(plan, name), *_uncommitted(plan, name)])
+            left = without(_spans(plan, plan.newest, state), done)
+            openings[state] = Opening(state, plan.table, name, snapshot.kind, left)
+    return [opening for opening in openings.values() if opening.left]
+
+
+def is_open(plan: TableState, opening: Opening) -> bool:
+    """What was read for it may still be placed."""
+    return plan.snapshots.openings.get(opening.state) is opening
+
+
+def stands(plan: TableState, opening: Opening) -> int | None:
+    """Everything of the group before this ms is delivered and nothing at or after it; None: there is no such ms."""
+    state = opening.state
+    if not is_open(plan, opening) or state.apart or state.failure is not None:
+        return None
+    return state.read_to
+
+
+def place(plan: TableState, opening: Opening, upto: int) -> None:
+    """All rows of the opening with tokens up to and with ``upto`` were produced in the open transaction."""
+    while opening.left and opening.left[0][0] < upto:
+        low, high = opening.left.pop(0)
+        behind = low if opening.behind is None else opening.behind
+        plan.snapshots.produced[opening.state.slot, opening.snapshot, behind] = min(high, upto)
+        opening.behind = None
+        if upto < high:
+            # What follows goes under the same key: one entry for each interval, however many commits it takes.
+            opening.behind = behind
+            opening.left.insert(0, (upto, high))
+
+
+def new_set(plan: TableState) -> None:
+    """Another stream set is known: a group whose range changes places nothing more."""
+    assert plan.newest is not None
+    before, openings = plan.snapshots.spans, plan.snapshots.openings
+    for state in list(openings):
+        same = before is not None and before[1].get(state.group.streams[0]) == _spans(plan, plan.newest, state)
+        if state.close is not None or not same:
+            del openings[state]
+
+
+def close(plan: TableState, slots: Iterable[int]) -> None:
+    """These slots are not ours any more."""
+    gone, openings = set(slots), plan.snapshots.openings
+    for state in [state for state in openings if state.slot in gone]:
+        del openings[state]
+
+
+# -- transactions --------------------------------------------------------------------------------------------
+
+
+def stage(plan: TableState, now: int, new_table: bool, look: bool) -> StagedSnapshots:
+    """``new_table``: it is started by this commit. ``look``: also whether a snapshot has ended."""
+    state = plan.snapshots
+    staged = state.staged = StagedSnapshots()
+    staged.progress, state.produced = state.produced, {}
+    if new_table and state.initial:
+        staged.changed[str(now)] = Snapshot(INITIAL, now)
+    if look and plan.book.all_known:
+        _stage_end(plan, staged, now)
+    return staged
+
+
+def _stage_end(plan: TableState, staged: StagedSnapshots, now: int) -> None:
+    run = running(plan)
+    if run is not None and plan.home in plan.active:
+        name, snapshot = run
+        if joined(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
+            staged.changed[name] = Snapshot(snapshot.kind, snapshot.began, now)
+    kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}
+    for slot in plan.active:
+        ledger = plan.own_ledger(slot)
+        if ledger is not None:
+            staged.outdated += [(slot, name, behind) for name, behind in ledger.done if name not in kept]
+
+
+def entries(plan: TableState, staged: StagedSnapshots) -> list[OffsetsEntry]:
+    """They stand in front of marks and positions: a prefix that tells how far a group is delivered tells what it placed
+    until then."""
+    progress = [*staged.progress.items(), *((key, None) for key in staged.outdated)]
+    found = [
+        progress_entry(slot, ProgressKey(plan.table, name, behind), upto) for (slot, name, behind), upto in progress
+    ]
+    found += [snapshot_entry(plan.home, SnapshotKey(plan.table, name), each) for name, each in staged.changed.items()]
+    return found
+
+
+def committed(plan: TableState) -> None:
+    """The staged commit is known to have happened."""
+    staged, plan.snapshots.staged = plan.snapshots.staged, None
+    if staged is None:
+        return
+    for (slot, name, behind), upto in staged.progress.items():
+        if (ledger := plan.own_ledger(slot)) is not None:
+            ledger.done[name, behind] = upto
+    for slot, name, behind in staged.outdated:
+        if (ledger := plan.own_ledger(slot)) is not None:
+            ledger.done.pop((name, behind), None)
+    if (home := plan.own_ledger(plan.home)) is not None:
+        home.snapshots.update(staged.changed)
+
+
+def aborted(plan: TableState) -> None:
+    """What was produced is taken back, and groups stand where they stood before: everything is read again."""
+    plan.snapshots.staged, plan.snapshots.produced = None, {}
+    plan.snapshots.openings.clear()
+
+
+# -- inside --------------------------------------------------------------------------------------------------
+
+
+def _committed(plan: TableState, snapshot: str) -> Iterator[Span]:
+    for ledger in plan.book.ledgers(plan.table):
+        yield from ((behind, upto) for (name, behind), upto in ledger.done.items() if name == snapshot)
+
+
+def _uncommitted(plan: TableState, snapshot: str) -> Iterator[Span]:
+    state = plan.snapshots
+    for progress in (state.produced, {} if state.staged is None else state.staged.progress):
+        yield from ((behind, upto) for (_, name, behind), upto in progress.items() if name == snapshot)
+
+
+def _spans(plan: TableState, newest: StreamSet, group: GroupState) -> list[Span]:
+    state = plan.snapshots
+    if state.spans is None or state.spans[0] is not newest:
+        state.spans = (newest, spans_of(newest))
+    return state.spans[1].get(group.group.streams[0], [])
+
+
+def may_open(plan: TableState, state: GroupState, now: int) -> bool:
+    """The group delivers the changes of its whole range from where it stands on, and it alone: the newest set has begun
+    there, and what the range was taken from is committed up to that."""
+    limit = plan.limit(now)
+    if limit is None or plan.newest is None or not plan.readable(state.slot):
+        return False
+    if state.close is not None or state.failure is not None or state.read_to < limit - NEAR_MS:
+        return False
+    return state.read_to >= plan.newest.timestamp and all(
+        plan.committed_to(source, gate.at) for gate in state.gates for source in gate.before
+    )
+
+
+def spans_of(set_: StreamSet) -> dict[bytes, list[Span]]:
+    """The tokens of each group, by its first stream."""
+    found: dict[bytes, list[Span]] = {}
+    before = 0
+    for end, group in set_.segments():
+        low, high = max(before - 1 - _SHIFT, MIN_TOKEN), end - 1 - _SHIFT
+        if low < high:
+            found.setdefault(group.streams[0], []).append((low, high))
+        before = end
+    return found
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same tokens in as few spans as there can be, in order.
+
+    >>> joined([(5, 7), (0, 2), (1, 3), (3, 5)])
+    [(0, 7)]
+    """
+    found: list[Span] = []
+    for low, high in sorted(spans):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
+
+
+def without(spans: Iterable[Span], done: Iterable[Span]) -> list[Span]:
+    """What ``done`` leaves of the spans.
+
+    >>> without([(0, 10)], [(2, 4), (8, 12)])
+    [(0, 2), (4, 8)]
+    """
+    left: list[Span] = []
+    for low, high in sorted(spans):
+        for first, last in done:
+            if last <= low or first >= high:
+                continue
+            if low < first:
+                left.append((low, first))
+            low = max(low, last)
+        if low < high:
+            left.append((low, high))
+    return left

@@ -1,0 +1,211 @@
+"""Rows brought to a later moment: what was read with the changes since, whenever between them it was read."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from connector.changes import (
+    Batch,
+    Column,
+    Doubtful,
+    Row,
+    TableDescription,
+    brought_to,
+    layout_of,
+    whole_rows,
+)
+from connector.timeuuid import time_uuid
+from connector.values import UserType, decode, encode, parse_type
+
+ADDRESS = UserType("ks", "address", (("street", parse_type("text")), ("number", parse_type("int"))))
+INT = parse_type("int")
+TABLE = TableDescription(
+    "ks",
+    "t",
+    "id",
+    (
+        Column("pk", INT, "partition_key", 0),
+        Column("ck", INT, "clustering", 0, "desc"),
+        Column("s", INT, "static"),
+        Column("v", INT),
+        Column("m", parse_type("map<text, int>")),
+        Column("e", parse_type("set<int>")),
+        Column("l", parse_type("list<int>")),
+        Column("a", ADDRESS),
+    ),
+    user_types=(ADDRESS,),
+)
+SHAPE = whole_rows(TABLE)
+LAYOUT = SHAPE.layout
+NAMES = [column.name for column in SHAPE.columns]
+NULLS: dict[str, Any] = dict.fromkeys(NAMES)
+END = 10_000_000
+
+
+def number(value: int) -> bytes:
+    return encode(INT, value)
+
+
+def selected(**cells: Any) -> Row:
+    given = {"pk": 1, **cells}
+    return tuple(
+        None if given.get(column.name) is None else encode(column.type, given[column.name]) for column in SHAPE.columns
+    )
+
+
+def change(operation: int, at: int, **cells: bytes) -> Batch:
+    """One operation: raw cells by the columns of the log."""
+    row: list[bytes | None] = [None] * len(LAYOUT.columns)
+    row[LAYOUT.operation] = operation.to_bytes(1, "big", signed=True)
+    for name, cell in {"pk": number(1), **cells}.items():
+        row[LAYOUT.columns.index(name)] = cell
+    return Batch(LAYOUT, b"s" * 16, time_uuid(at * 10, 0), [tuple(row)])
+
+
+def written(at: int, ck: int = 1, operation: int = 1, **cells: bytes) -> Batch:
+    return change(operation, at, ck=number(ck), **cells)
+
+
+def after(rows: list[Row], *batches: Batch, upto: int = END) -> list[dict[str, Any]]:
+    return [decoded(row) for row in brought_to(upto, SHAPE, rows, batches)]
+
+
+def decoded(row: Row) -> dict[str, Any]:
+    return {
+        column.name: None if cell is None else decode(column.type, cell) for column, cell in zip(SHAPE.columns, row)
+    }
+
+
+def row(ck: int | None = 1, **cells: Any) -> dict[str, Any]:
+    return {**NULLS, "pk": 1, "ck": ck, **cells}
+
+
+def test_what_no_change_touched_is_as_it_was_read() -> None:
+    read = [selected(ck=2, s=7, v=1, m={"x": 1}.items(), l=[1, 2]), selected(ck=1, s=7)]
+    shown = after(read, written(5, ck=2, v=number(3)))
+    assert shown == [row(2, s=7, v=3, m=[("x", 1)], l=[1, 2]), row(1, s=7)]
+
+
+def test_rows_that_were_not_there_have_no_row_of_the_snapshot() -> None:
+    assert after([selected(ck=1, v=1)], written(5, ck=9, operation=2, v=number(3))) == [row(v=1)]
+
+
+def test_deletes_end_rows_and_what_is_inserted_behind_them_lives() -> None:
+    read = [selected(ck=1, v=1), selected(ck=2, v=2)]
+    gone = after(read, written(5, operation=3))
+    assert gone == [row(2, v=2)]
+    assert after(read, written(5, operation=3), written(6, operation=2)) == [row(1), row(2, v=2)]
+    assert after(read, written(5, operation=3), written(5, operation=2, v=number(9))) == [row(2, v=2)]
+
+
+def test_a_partition_that_is_deleted_has_nothing_but_what_comes_behind() -> None:
+    read = [selected(ck=1, s=4, v=1), selected(ck=2, s=4, v=2)]
+    assert after(read, change(4, 5)) == []
+    assert after(read, change(4, 5), change(1, 6, s=number(8))) == [row(None, s=8)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "left"),
+    [
+        ((5, 3), (7, 2), [4, 1]),
+        ((6, 3), (8, 1), [4, 3, 1]),
+        ((5, None), (7, 3), [2, 1]),
+        ((6, 3), (7, None), [4, 3]),
+        ((5, None), (7, None), []),
+    ],
+)
+def test_ranges_are_in_the_order_of_storage(
+    start: tuple[int, int | None], end: tuple[int, int | None], left: list[int]
+) -> None:
+    bounds = [change(code, 5, **({} if ck is None else {"ck": number(ck)})) for code, ck in (start, end)]
+    batch = Batch(LAYOUT, b"s" * 16, bounds[0].time, [bounds[0].rows[0], bounds[1].rows[0]])
+    assert [each["ck"] for each in after([selected(ck=ck, v=1) for ck in (4, 3, 2, 1)], batch)] == left
+
+
+def test_collections_are_folded_element_by_element() -> None:
+    read = [selected(ck=1, m={"x": 1, "y": 2}.items(), e=[1, 2], a=("old", 1))]
+    texts = parse_type("frozen<map<text, int>>")
+    shown = after(
+        read,
+        written(5, m=encode(texts, [("z", 3)])),
+        written(6, **{"cdc$deleted_elements_m": encode(parse_type("frozen<set<text>>"), ["x"])}),
+        written(7, e=encode(parse_type("frozen<set<int>>"), [3]), **{"cdc$deleted_e": b"\x01"}),
+        written(8, **{"cdc$deleted_elements_a": encode(parse_type("frozen<set<smallint>>"), [0])}),
+    )
+    assert shown == [row(m=[("y", 2), ("z", 3)], e=[3], a=(None, 1))]
+
+
+def test_what_lives_for_a_time_is_gone_after_it() -> None:
+    brief = written(5, v=number(3), **{"cdc$ttl": (2).to_bytes(8, "big")})
+    assert after([selected(ck=1)], brief, upto=2_000_004) == [row(v=3)]
+    assert after([selected(ck=1)], brief, upto=2_000_005) == [row()]
+
+
+def test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater() -> None:
+    assert after([selected(ck=1)], written(5, v=number(3)), written(5, v=number(2))) == [row(v=3)]
+    assert after([selected(ck=1)], written(5, **{"cdc$deleted_v": b"\x01"}), written(5, v=number(2))) == [row()]
+
+
+def test_what_no_select_tells_is_in_doubt() -> None:
+    elements = encode(parse_type("frozen<map<timeuuid, int>>"), [])
+    with pytest.raises(Doubtful, match="lives without its values"):
+        after([selected(ck=1, v=1)], written(5, **{"cdc$deleted_v": b"\x01"}))
+    with pytest.raises(Doubtful, match="column l"):
+        after([selected(ck=1, l=[1])], written(5, l=elements))
+    assert after([selected(ck=1, v=1, l=[1])], written(5, l=elements, **{"cdc$deleted_l": b"\x01"})) == [row(v=1)]
+
+
+def random_changes(rng: random.Random) -> list[Batch]:
+    texts = parse_type("frozen<map<text, int>>")
+    found = []
+    for at in range(1, rng.randint(2, 12)):
+        ck, value = rng.randint(1, 3), number(rng.randint(0, 9))
+        found.append(
+            rng.choice(
+                [
+                    written(at, ck, v=value),
+                    written(at, ck, operation=2, v=value),
+                    written(at, ck, operation=3),
+                    written(at, ck, m=encode(texts, [(rng.choice("xyz"), 5)])),
+                    written(at, ck, m=encode(texts, [(rng.choice("xyz"), 6)]), **{"cdc$deleted_m": b"\x01"}),
+                    written(at, ck, **{"cdc$deleted_elements_m": encode(parse_type("frozen<set<text>>"), ["x"])}),
+                    change(1, at, s=value),
+                    change(4, at),
+                ]
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_it_does_not_matter_when_the_rows_were_read(seed: int) -> None:
+    rng = random.Random(seed)
+    first = [selected(ck=ck, s=1, v=ck, m={"x": 1}.items()) for ck in (3, 2, 1)]
+    changes = random_changes(rng)
+    try:
+        last = brought_to(END, SHAPE, first, changes)
+    except Doubtful:
+        return
+    for count in range(len(changes)):
+        try:
+            read = brought_to(END, SHAPE, first, changes[:count])
+        except Doubtful:
+            continue
+        there = {each[1] for each in read}
+        if read:
+            again = brought_to(END, SHAPE, read, changes)
+            assert [each for each in again if each[1]] == [each for each in last if each[1] in there and each[1]]
+
+
+def test_a_whole_row_is_of_the_columns_that_the_log_has() -> None:
+    rows = list(SHAPE.of_partition([selected(ck=1, s=3, v=1, l=[7])]))
+    static, regular = (dict(zip(LAYOUT.columns, each, strict=True)) for each in rows)
+    assert (static["ck"], static["s"], static["v"], static["cdc$deleted_v"]) == (None, number(3), None, None)
+    assert (regular["s"], regular["cdc$deleted_s"], regular["cdc$deleted_m"]) == (None, None, b"\x01")
+    place = next(place for place in LAYOUT.places if place.name == "l")
+    keys = decode(place.log_type, regular["l"] or b"")
+    assert [value for _, value in keys] == [7]
+    assert layout_of(TABLE, tuple((name, "") for name in LAYOUT.columns)) is LAYOUT

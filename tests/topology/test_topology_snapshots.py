@@ -1,0 +1,256 @@
+"""Snapshots: each token's rows are placed once, by who delivers the changes of its keys, whatever becomes of groups."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from connector.topology import MAX_TOKEN, MIN_TOKEN, MarkKey, Opening, ProgressKey, SnapshotKey, parse_key
+from connector.topology.commits import Commit
+from connector.topology.snapshots import KEPT_MS, joined
+from tests.topology.single import Single, row, stream, tablets
+
+WHOLE, LEFT, RIGHT = stream(128), stream(64, 2), stream(128, 2)
+ONE, TWO = tablets(5_000, WHOLE), tablets(11_000, LEFT, RIGHT)
+MIDDLE = 0
+
+
+def started(*sets: object, slots: int = 1) -> Single:
+    """A table of which nothing is placed, read up to the limit."""
+    one = Single(*(sets or (ONE,)), slots=slots, lookback_ms=100, initial_snapshot=True)  # type: ignore[arg-type]
+    one.read_all()
+    return one
+
+
+def openings(one: Single) -> list[Opening]:
+    return one.planner.openings(one.now)
+
+
+def opening(one: Single, of: bytes = WHOLE) -> Opening:
+    return next(each for each in openings(one) if of in each.state.group.streams)
+
+
+def kinds(commit: Commit) -> list[str]:
+    return [type(parse_key(entry.key)).__name__ for entry in commit.entries]
+
+
+def restarted(one: Single) -> Single:
+    """Another worker, that has all slots."""
+    new = Single(now=one.now, slots=one.planner.book.slots, records=one.topic, claim=False, owner="other")
+    new.poll(*one.sets.values())
+    new.commit()
+    new.read_all()
+    return new
+
+
+def test_a_table_that_is_started_gets_a_snapshot_in_the_transaction_of_its_start() -> None:
+    one = started(slots=3)
+    begun = [entry for entry in one.topic if isinstance(parse_key(entry.key), SnapshotKey)]
+    assert [entry.slot for entry in begun] == [one.plan.home]
+    assert begun[0].value == {"kind": "initial", "began": 10_000, "ended": None}
+    first_mark = next(entry for entry in one.topic if isinstance(parse_key(entry.key), MarkKey))
+    assert first_mark.slot == one.plan.home
+
+
+def test_a_table_that_was_started_before_gets_none() -> None:
+    one = Single(ONE, lookback_ms=100)
+    again = Single(ONE, lookback_ms=100, records=one.topic, owner="other", initial_snapshot=True)
+    assert not openings(again)
+    assert not openings(Single(ONE, lookback_ms=100))
+
+
+def test_groups_have_the_ring_among_them() -> None:
+    one = started(tablets(5_000, stream(32), stream(64), stream(96), stream(128)), slots=3)
+    spans = sorted(span for each in openings(one) for span in each.left)
+    assert len(spans) == 4
+    assert (spans[0][0], spans[-1][1]) == (MIN_TOKEN, MAX_TOKEN)
+    assert all(before[1] == after[0] for before, after in pairwise(spans))
+
+
+def test_rows_are_placed_only_where_the_whole_group_stands() -> None:
+    one = started()
+    mine = opening(one)
+    assert one.planner.stands(mine) == one.at(WHOLE)
+    one.to(10_100)
+    (read,) = one.reads().values()
+    assert one.planner.stands(mine) == one.at(WHOLE)
+    one.planner.advance(read, WHOLE, row(10_050))
+    assert one.planner.stands(mine) is None
+    one.planner.finish(read)
+    assert one.planner.stands(mine) == read.limit
+
+
+def test_progress_is_one_entry_of_an_interval_in_front_of_marks() -> None:
+    one = started()
+    mine = opening(one)
+    for upto in (-5, -4):
+        one.planner.placed(mine, upto)
+    one.to(10_100)
+    (read,) = one.reads().values()
+    one.planner.advance(read, WHOLE, row(10_050))
+    one.planner.finish(read)
+    assert kinds(one.commit(move_marks=True)) == ["ProgressKey", "MarkKey"]
+    one.planner.placed(mine, 7)
+    commit = one.commit()
+    assert [parse_key(entry.key) for entry in commit.entries] == [ProgressKey(one.plan.table, "10000", MIN_TOKEN)]
+    assert commit.entries[0].value == {"upto": 7}
+    assert mine.left == [(7, MAX_TOKEN)]
+
+
+def test_what_is_taken_back_is_open_again() -> None:
+    one = started()
+    mine = opening(one)
+    one.planner.placed(mine, -5)
+    one.commit()
+    one.planner.placed(mine, 100)
+    one.planner.commit_entries(one.now)
+    one.planner.aborted()
+    assert not one.planner.is_open(mine)
+    assert one.planner.stands(mine) is None
+    assert opening(one).left == [(-5, MAX_TOKEN)]
+
+
+def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
+    one = started()
+    mine = opening(one)
+    one.planner.placed(mine, 100)
+    one.commit(move_marks=True)
+    one.planner.placed(mine, 200)
+    assert opening(restarted(one)).left == [(100, MAX_TOKEN)]
+    one.planner.aborted()
+    one.planner.release([0])
+    assert not openings(one)
+    assert not one.planner.is_open(mine)
+
+
+def test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones() -> None:
+    one = started()
+    mine = opening(one)
+    one.planner.placed(mine, MIDDLE - 10)
+    one.commit()
+    one.poll(TWO)
+    assert not one.planner.is_open(mine)
+    assert not openings(one)
+    one.to(11_100)
+    one.read_all()
+    # Delivered, but not committed yet: an abort would take the old group back.
+    assert not openings(one)
+    one.commit(move_marks=True)
+    one.read_all()
+    assert opening(one, LEFT).left == [(MIDDLE - 10, MIDDLE)]
+    assert opening(one, RIGHT).left == [(MIDDLE, MAX_TOKEN)]
+
+
+def test_a_group_begins_only_where_its_set_has_begun() -> None:
+    """Below, a part of its range is delivered by others, who may be further."""
+    one = started(tablets(5_000, LEFT, RIGHT))
+    one.commit(move_marks=True)
+    one.poll(tablets(11_000, RIGHT))
+    one.to(11_100)
+    reads = one.reads()
+    one.planner.finish(reads[LEFT])
+    one.commit(move_marks=True)
+    assert one.at(RIGHT) < 11_000
+    assert not openings(one)
+    one.planner.finish(reads[RIGHT])
+    one.read_all()
+    one.commit(move_marks=True)
+    one.read_all()
+    assert opening(one, RIGHT).left == [(MIN_TOKEN, MAX_TOKEN)]
+
+
+def test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range() -> None:
+    one = started()
+    mine = opening(one)
+    one.planner.placed(mine, MIDDLE + 10)
+    one.poll(tablets(11_000, stream(64, 3), WHOLE))
+    assert not one.planner.is_open(mine)
+    one.to(11_100)
+    one.read_all()
+    assert {each.state.group.streams[0]: each.left for each in openings(one)} == {WHOLE: [(MIDDLE + 10, MAX_TOKEN)]}
+
+
+def test_groups_that_are_far_behind_read_changes_first() -> None:
+    one = started()
+    one.to(30_000)
+    assert not openings(one)
+    one.read_all()
+    assert openings(one)
+
+
+def test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_later() -> None:
+    one = started(tablets(5_000, LEFT, RIGHT))
+    for each in openings(one):
+        one.planner.placed(each, each.left[-1][1])
+    assert "SnapshotKey" not in kinds(one.commit(move_marks=True))
+    assert kinds(one.commit(move_marks=True)) == ["SnapshotKey"]
+    assert not openings(one)
+    assert not openings(restarted(one))
+    one.to(10_000 + KEPT_MS + 1)
+    one.read_all()
+    gone = [entry for entry in one.commit(move_marks=True).entries if isinstance(parse_key(entry.key), ProgressKey)]
+    assert [entry.value for entry in gone] == [None, None]
+    assert not openings(one)
+
+
+def test_what_another_worker_did_is_known_before_anything_is_done() -> None:
+    """A slot that is not read to its end may hold progress."""
+    eight = tablets(5_000, *(stream(end) for end in range(16, 129, 16)))
+    one = started(eight, slots=3)
+    one.commit(move_marks=True)
+    other = Single(eight, slots=3, own=[one.plan.home], records=one.topic, owner="other")
+    other.read_all()
+    assert openings(other)
+    other.planner.follow_anew()
+    assert not openings(other)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_token_is_placed_once_through_splits_merges_aborts_and_restarts(seed: int) -> None:
+    every_token_once(seed)
+
+
+def every_token_is_placed_once() -> None:
+    """Many seeds, for mutants."""
+    for seed in range(40):
+        every_token_once(seed)
+
+
+def every_token_once(seed: int) -> None:
+    rng = random.Random(seed)
+    one = started(_any_set(rng, 5_000, 0), slots=rng.choice([1, 3]))
+    placed: list[tuple[int, int]] = []
+    open_ones: list[tuple[int, int]] = []
+    for number in range(300):
+        if joined(placed) == [(MIN_TOKEN, MAX_TOKEN)]:
+            break
+        one.to(one.now + rng.randint(1, 60))
+        draw = rng.random()
+        if draw < 0.05:
+            one.poll(_any_set(rng, one.now + rng.choice([-10, 0, 50]), number + 1))
+        elif draw < 0.15:
+            one.planner.aborted()
+            open_ones = []
+        elif draw < 0.2:
+            one, open_ones = restarted(one), []
+        elif draw < 0.6:
+            one.commit(move_marks=rng.random() < 0.7)
+            placed, open_ones = placed + open_ones, []
+        else:
+            one.read_all()
+        for each in openings(one):
+            if rng.random() < 0.5 and one.planner.stands(each) is not None:
+                low, high = each.left[0]
+                upto = high if rng.random() < 0.5 else rng.randint(low + 1, high)
+                one.planner.placed(each, upto)
+                open_ones.append((low, upto))
+    assert joined(placed) == [(MIN_TOKEN, MAX_TOKEN)]
+    placed.sort()
+    assert all(before[1] == after[0] for before, after in pairwise(placed)), placed
+
+
+def _any_set(rng: random.Random, at: int, number: int) -> object:
+    ends = sorted(rng.sample(range(8, 128, 8), rng.randint(0, 4)))
+    return tablets(at, *(stream(end, number % 7 + 1) for end in (*ends, 128)))
