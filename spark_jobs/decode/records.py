@@ -175,10 +175,10 @@ def _no_longer_written(layout: Layout) -> set[str]:
 
 def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
     ranged = f"topic = {literal(range_topic)}"
-    operation = "e.op"
+    operation = _row_operation(layout)
     if layout.clustering:
         by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
-        operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE e.op END"
+        operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE {operation} END"
     fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
     has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
     if layout.images:
@@ -208,6 +208,16 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         ranges += not_fitting(was, _key_value(layout, key, ranged), layout.declared.get(key.name))
     fields.append(f"coalesce({' OR '.join(ranges) or 'false'}, false) AS out_of_range")
     return fields
+
+
+def _row_operation(layout: Layout) -> str:
+    """What a record does to its row. One of a snapshot says all of it, as an insert of every cell would; what is static
+    has nothing to be inserted."""
+    written = "'c'"
+    if layout.clustering:
+        static = " AND ".join(f"{_key_value(layout, key, 'false')} IS NULL" for key in layout.clustering)
+        written = f"CASE WHEN {static} THEN 'u' ELSE 'c' END"
+    return f"CASE e.op WHEN 'r' THEN {written} ELSE e.op END"
 
 
 def _cannot_show(layout: Layout, column: str, stored: Stored, value: str) -> list[str]:

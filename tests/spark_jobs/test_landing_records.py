@@ -90,10 +90,26 @@ def test_values_whose_text_is_none_of_their_type_are_letters_and_end_nothing(spa
         feed.add(change("c", 10, {**key, **row}))
     for start, end in ((["1.2.3.4"], ["nowhere"]), (None, []), (["1.1.1.1", "1.1.1.1"], []), ([], [None])):
         feed.add(_ranged(start, end), topic=RANGES)
-    feed.add(change("r", 10, {**key, "n": cell("8")}))
+    feed.add(change("x", 10, {**key, "n": cell("8")}))
     rows, letters = feed.landed()
     assert rows == [(1, "1.2.3.4", "-1mo2d", ("::1", None), None, {"1": 2}, "1E+3")]
     assert letters == {**dict.fromkeys(range(1, 13), "CORRUPT"), 13: "BAD_OP"}
+
+
+def test_a_row_of_a_snapshot_is_the_whole_row_at_its_time(spark: SparkSession) -> None:
+    feed = Feed(spark, _version("pk partition_key int; ck clustering int; s static int; v regular int; w regular int"))
+    nothing: dict[str, Any] = {"s": None, "v": None, "w": None}
+    for ck in (1, 2, 3):
+        feed.add(change("u", 10, {"pk": 1, "ck": ck, **nothing, "v": cell(7), "w": cell(7)}))
+    feed.add(change("r", 20, {"pk": 1, "ck": 1, **nothing, "v": cell(8), "w": cell(None)}))
+    feed.add(change("r", 20, {"pk": 1, "ck": 2, **nothing, "v": cell(None), "w": cell(None)}))
+    feed.add(change("r", 20, {"pk": 1, "ck": None, **nothing, "s": cell(5)}))
+    feed.add(change("r", 20, {"pk": 2, "ck": None, **nothing, "s": cell(6)}))
+    feed.add(change("u", 15, {"pk": 1, "ck": 1, **nothing, "w": cell(1)}))
+    feed.add(change("u", 25, {"pk": 1, "ck": 2, **nothing, "w": cell(2)}))
+    rows, letters = feed.landed()
+    assert not letters
+    assert rows == [(1, 1, 5, 8, None), (1, 2, 5, None, 2), (1, 3, 5, 7, 7), (2, None, 6, None, None)]
 
 
 def test_images_take_the_row_from_the_key_where_the_value_does_not_name_it(spark: SparkSession) -> None:

@@ -1,0 +1,85 @@
+"""Tables with rows from before their log, and somebody who changes them all the time.
+
+In: a session. Out: a table, a thread that changes it, how far a connector's snapshot of it is.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+
+from cassandra.cluster import Session
+
+from tests.servers.scylla import Scylla
+from tests.worker.harness import Service, found, logged
+
+SNAPSHOT = {"snapshot.mode": "initial", "cdc.include.collections": "delta"}
+
+
+def old_table(scylla: Scylla, session: Session, keyspace: str, tablets: bool, partitions: int) -> str:
+    """A table with rows from before its log: with values, with keys alone, with static values alone."""
+    table = f"{keyspace}.t"
+    session.execute(scylla.keyspace_ddl(keyspace, tablets=tablets))
+    session.execute(
+        f"CREATE TABLE {table} (pk int, ck int, s text static, v text, n int, m map<text, int>, PRIMARY KEY (pk, ck))"
+    )
+    for pk in range(partitions):
+        if pk % 3 == 0:
+            session.execute(f"INSERT INTO {table} (pk, s) VALUES ({pk}, 's{pk}')")
+        if pk % 7 == 0:
+            continue
+        for ck in range(3):
+            session.execute(f"INSERT INTO {table} (pk, ck, v, m) VALUES ({pk}, {ck}, 'v{pk}', {{'a': {pk}, 'b': 1}})")
+        session.execute(f"INSERT INTO {table} (pk, ck) VALUES ({pk}, 3)")
+    session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true}}")
+    return table
+
+
+class Changes(threading.Thread):
+    """Changes everything about a few partitions, a few of them all the time."""
+
+    def __init__(self, session: Session, table: str, partitions: int, seed: int, nulls: bool = True) -> None:
+        super().__init__(daemon=True)
+        self._session, self._table, self._partitions, self._nulls = session, table, partitions, nulls
+        self._random = random.Random(seed)
+        self._ended = threading.Event()
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._ended.wait(0.003):
+                self._session.execute(self._statement())
+        except Exception as error:
+            self.error = error
+
+    def finish(self) -> None:
+        self._ended.set()
+        self.join(60)
+        assert self.error is None
+
+    def _statement(self) -> str:
+        draw, table, number = self._random, self._table, self._random.randrange(1000)
+        hot = draw.random() < 0.5
+        where = f"pk = {draw.randrange(4) if hot else draw.randrange(self._partitions)}"
+        row = f"{where} AND ck = {draw.randrange(4)}"
+        return draw.choice([
+            f"UPDATE {table} SET v = 'w{number}' WHERE {row}",
+            f"UPDATE {table} SET n = {number} WHERE {row}",
+            *([f"UPDATE {table} SET v = null WHERE {row}"] if self._nulls else []),
+            f"UPDATE {table} SET m['c'] = {number} WHERE {row}",
+            f"UPDATE {table} SET m = m - {{'a'}} WHERE {row}",
+            f"UPDATE {table} SET m = {{'d': {number}}} WHERE {row}",
+            f"UPDATE {table} SET s = 't{number}' WHERE {where}",
+            f"DELETE FROM {table} WHERE {row}",
+            f"INSERT INTO {table} (pk, ck, v, n) VALUES ({row[5:].replace(' AND ck = ', ', ')}, 'x', {number})",
+        ])  # fmt: skip
+
+
+def snapshot_ended(connector: Service) -> bool:
+    report = json.loads(connector.command("status", "--json").stdout)
+    return all((table["snapshot"] or {"ended": False})["ended"] for table in report["tables"].values())
+
+
+def all_delivered(connector: Service, session: Session, table: str) -> bool:
+    return not logged(session, table) - found(connector, table)
