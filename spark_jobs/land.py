@@ -23,7 +23,7 @@ from connector.secrets import filtered, scrub
 from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.session import needing_spark, require_class, require_spark, start_session
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
-from spark_jobs.tables import job_lease, open_sink
+from spark_jobs.tables import Lease, job_lease, open_sink
 
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
@@ -72,7 +72,7 @@ def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Ev
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
             list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
         try:
-            _watch(landings, once, settings, progress, stop)
+            _watch(landings, once, settings, progress, stop, lease)
         finally:
             for landing in landings:
                 landing.stream.stop()
@@ -105,9 +105,17 @@ def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progres
 
 
 def _watch(
-    landings: Sequence[_Landing], once: bool, settings: Settings, progress: Progress, stop: threading.Event
+    landings: Sequence[_Landing],
+    once: bool,
+    settings: Settings,
+    progress: Progress,
+    stop: threading.Event,
+    lease: Lease,
 ) -> None:
     while not stop.is_set():
+        if lease.lost:
+            # Not a failure of a table: nothing that this process tried again could succeed.
+            lease.check()
         for landing in landings:
             if landing.done:
                 continue

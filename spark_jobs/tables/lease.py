@@ -2,14 +2,15 @@
 
 In: the warehouse's folder and the job's name. Out: a held ``Lease``, or ``LandingError`` naming the holder. Leases
 count up; only one process can create a given number, so two cannot both take over from a dead one. A silent
-holder's lease expires; on the same machine a holder whose process is gone counts as dead at once. Jobs of other names
-are refused while they write one of the same tables.
+holder's lease expires; on the same machine, and among the processes that this one can see, a holder whose process is
+gone counts as dead at once. Jobs of other names are refused while they write one of the same tables.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import threading
@@ -27,8 +28,12 @@ from connector.errors import LandingError
 if TYPE_CHECKING:
     from spark_jobs.config import Settings
 
+log = logging.getLogger(__name__)
+
 # Of the number of a file.
 _MOST_DIGITS = 18
+# A file that cannot be read may be one that its holder is just writing: not every file system does that in one step.
+_LOOKS, _LOOK_S = 5, 0.2
 
 
 class Folder(Protocol):
@@ -147,6 +152,9 @@ class Lease:
         self._what = what
         self._tables = sorted(tables)
         self._number = 0
+        #: Another process has taken it over: this one must end.
+        self.lost = False
+        self._renewed = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -166,6 +174,7 @@ class Lease:
         except LandingError:
             self._folder.remove(self._file(self._number))
             raise
+        self._renewed = time.monotonic()
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
 
@@ -179,9 +188,15 @@ class Lease:
 
     def check(self) -> None:
         """Raises if somebody took the lease over, as after a long pause of this process."""
-        numbers = self._numbers()
-        if not numbers or numbers[-1] != self._number:
+        self._look()
+        if self.lost:
             raise LandingError("another process took over the lease of this job; this one stops")
+        if (silent := time.monotonic() - self._renewed) > self._timeout_ms / 1000:
+            raise LandingError(f"the lease of this job was not renewed for {silent:.0f} s: others may take it over")
+
+    def _look(self) -> None:
+        numbers = self._numbers()
+        self.lost = self.lost or not numbers or numbers[-1] != self._number
 
     def __enter__(self) -> Lease:
         self.acquire()
@@ -202,6 +217,7 @@ class Lease:
             "what": self._what,
             "tables": self._tables,
             "host": socket.gethostname(),
+            "machine": _machine(),
             "pid": os.getpid(),
             "started": _started(os.getpid()),
         }
@@ -209,8 +225,16 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._stop.wait(self._timeout_ms / 3000):
-            with contextlib.suppress(OSError):
+            try:
+                self._look()
+                if self.lost:
+                    # Its file is gone: written again, it would stand in the way of whoever comes after the new holder.
+                    return
                 self._folder.write(self._file(self._number), self._text())
+                self._renewed = time.monotonic()
+            except Exception as error:
+                # Of whatever kind: who does not renew is taken for dead, and must know it.
+                log.warning("the lease of %s was not renewed, trying again: %s", self._prefix[:-1], error)
 
     def _refuse_if_held(self, number: int, certain: bool = False) -> None:
         holder = self._holder(self._file(number))
@@ -228,11 +252,17 @@ class Lease:
                 raise LandingError(f"{shared[0]} is being written by the job {name}: {_who(holder)}")
 
     def _holder(self, file: str) -> dict[str, Any]:
-        try:
-            holder = json.loads(self._folder.read(file))
-        except (OSError, RecursionError, ValueError):
-            return {}
-        return holder if _is_holder(holder) else {}
+        """Who holds it; nothing for a file that something else has put there."""
+        for look in range(_LOOKS):
+            if look and self._stop.wait(_LOOK_S):
+                break
+            try:
+                holder = json.loads(self._folder.read(file))
+            except Exception as error:
+                log.debug("%s cannot be read: %s", file, error)
+            else:
+                return holder if _is_holder(holder) else {}
+        return {}
 
 
 def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> Lease:
@@ -265,9 +295,19 @@ def _is_holder(found: Any) -> TypeGuard[dict[str, Any]]:
 def _lives(holder: dict[str, Any]) -> bool:
     if holder.get("expires_ms", 0) < time.time() * 1000:
         return False
-    if holder.get("host") != socket.gethostname():
+    if holder.get("machine") != _machine():
+        # Containers have processes of their own, and perhaps the same name.
         return True
     return _started(holder.get("pid", 0)) == holder.get("started")
+
+
+def _machine() -> str:
+    """Which processes can be seen from here: those of one start of one machine, in one namespace of processes."""
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+        return f"{socket.gethostname()} {start} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _started(pid: int) -> str | None:

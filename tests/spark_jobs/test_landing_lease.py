@@ -1,0 +1,98 @@
+"""Leases on file systems that do less in one step, holders that pause, and processes that cannot be seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.errors import LandingError
+from spark_jobs.tables import lease as leases
+from spark_jobs.tables.lease import Lease, LocalFolder, wait_free
+from tests.servers.patience import until
+
+
+class Failing(LocalFolder):
+    """Files that cannot be written or read, as long as it is said so."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.broken = False
+        self.empty_reads = 0
+
+    def write(self, name: str, text: str) -> None:
+        if self.broken:
+            raise RuntimeError("an error of the Java side")
+        super().write(name, text)
+
+    def read(self, name: str) -> str:
+        if self.empty_reads:
+            self.empty_reads -= 1
+            return ""
+        return super().read(name)
+
+
+def holder(**more: Any) -> str:
+    found = {"what": "land", "host": os.uname().nodename, "machine": leases._machine(), "pid": os.getpid()}
+    started = leases._started(os.getpid())
+    return json.dumps({**found, "started": started, "expires_ms": 2**62, "tables": [], **more})
+
+
+def test_a_file_that_is_being_written_is_no_dead_holders(tmp_path: Path) -> None:
+    folder = Failing(str(tmp_path))
+    assert folder.create("job.1", holder())
+    folder.empty_reads = 2
+    with pytest.raises(LandingError, match="written by another job"):
+        Lease(folder, "job", 60_000).acquire()
+    assert folder.names() == ["job.1"]
+
+
+def test_what_never_can_be_read_holds_nothing(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    assert folder.create("job.1", "not ours")
+    with Lease(folder, "job", 60_000):
+        assert folder.names() == ["job.2"]
+
+
+@pytest.mark.parametrize(
+    ("more", "free"), [({"pid": 2**22 + 1}, True), ({"pid": 2**22 + 1, "machine": "a pod"}, False)]
+)
+def test_only_who_can_see_a_process_knows_that_it_is_gone(tmp_path: Path, more: dict[str, Any], free: bool) -> None:
+    folder = LocalFolder(str(tmp_path))
+    assert folder.create("job.1", holder(**more))
+    assert wait_free(folder, "job") is free
+
+
+def test_errors_of_every_kind_are_survived_and_known(tmp_path: Path) -> None:
+    folder = Failing(str(tmp_path))
+    with Lease(folder, "job", 300) as lease:
+        folder.broken = True
+
+        def silent() -> bool:
+            try:
+                lease.check()
+            except LandingError as error:
+                return "was not renewed for" in str(error)
+            return False
+
+        until(silent, 60, "a lease that cannot be renewed")
+        folder.broken = False
+        until(lambda: not silent(), 60, "a lease that is renewed again")
+        assert not lease.lost
+
+
+def test_who_was_taken_over_ends_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    lease = Lease(folder, "job", 300)
+    with lease:
+        assert folder.create("job.2", holder())
+        folder.remove("job.1")
+        until(lambda: lease.lost, 60, "the renewal that finds it")
+        until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()), 60, "the end of renewing")
+        with pytest.raises(LandingError, match="another process took over"):
+            lease.check()
+        assert folder.names() == ["job.2"]
