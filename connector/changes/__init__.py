@@ -36,7 +36,7 @@ from connector.changes.description import (
 )
 from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
-from connector.changes.row_fold import Doubtful, brought_to
+from connector.changes.row_fold import Doubtful, FoldedPartition, brought_to
 from connector.changes.whole_rows import WholeRows, whole_rows
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "ColumnPlace",
     "Doubtful",
     "DroppedColumn",
+    "FoldedPartition",
     "LogLayout",
     "Row",
     "TableDescription",

@@ -73,10 +73,15 @@ class _Row:
 
 def brought_to(upto_us: int, shape: WholeRows, rows: Sequence[Row], batches: Iterable[Batch]) -> list[Row]:
     """The rows as they are when everything before ``upto_us`` has happened. Raises `Doubtful`."""
-    return _Partition(shape, rows).after(batches, upto_us)
+    folded = FoldedPartition(shape, rows)
+    for batch in batches:
+        folded.apply(batch)
+    return folded.rows(upto_us)
 
 
-class _Partition:
+class FoldedPartition:
+    """A partition as it was read, brought forward batch by batch: it takes no more memory with every change."""
+
     def __init__(self, shape: WholeRows, rows: Sequence[Row]) -> None:
         self._shape = shape
         self._key = rows[0][: shape.width]
@@ -101,10 +106,13 @@ class _Partition:
 
     # -- changes ---------------------------------------------------------------------------------------------
 
-    def after(self, batches: Iterable[Batch], upto_us: int) -> list[Row]:
-        for batch in batches:
-            for change in changes_of(batch):
-                self._apply(change)
+    def apply(self, batch: Batch) -> None:
+        """The next one of its partition. Raises `Doubtful`, and is worth nothing then."""
+        for change in changes_of(batch):
+            self._apply(change)
+
+    def rows(self, upto_us: int) -> list[Row]:
+        """The rows as of a time. Raises `Doubtful`."""
         found = []
         statics = {at: self._shown(at, cell, upto_us) for at, cell in self._static.cells.items()}
         for clustering, row in self._rows.items():

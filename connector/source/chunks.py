@@ -21,7 +21,7 @@ from connector.source.base_rows import read_keys, read_pages
 from connector.source.connection import Connection
 from connector.source.pages import Row
 from connector.source.routing import aim
-from connector.topology import Span
+from connector.topology import MAX_TOKEN, MIN_TOKEN, Span
 
 _length = Struct(">H").pack
 
@@ -82,10 +82,10 @@ def read_partitions(connection: Connection, description: TableDescription, keys:
 
 def token_of_key(key: Sequence[bytes | None]) -> int:
     """The token of a partition."""
-    if len(key) == 1:
-        return int(Murmur3Token.hash_fn(key[0] or b""))
     parts = ((_length(len(cell or b"")), cell or b"", b"\x00") for cell in key)
-    return int(Murmur3Token.hash_fn(b"".join(part for each in parts for part in each)))
+    whole = (key[0] or b"") if len(key) == 1 else b"".join(part for each in parts for part in each)
+    token = int(Murmur3Token.hash_fn(whole))
+    return MAX_TOKEN if token == MIN_TOKEN else token
 
 
 def _select(description: TableDescription) -> str:

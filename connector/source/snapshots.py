@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from connector.changes import Batch, Doubtful, Row, TableDescription, brought_to, whole_rows
+from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, whole_rows
 from connector.errors import PoisonRow
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
@@ -68,7 +68,8 @@ class SnapshotConsumer(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A chunk. ``upto``: its last token, once it is read; ``since``: T1; ``noted``: changes since T0, by partition."""
+    """A chunk. ``upto``: its last token, once it is read; ``since``: T1. ``noted``: changes since T0 of partitions that
+    are being read. What came since is in ``folded``, or makes a partition one of the ``doubted``."""
 
     opening: Opening
     description: TableDescription
@@ -77,6 +78,9 @@ class _Held:
     since: int = 0
     partitions: dict[Row, list[Row]] = field(default_factory=dict)
     noted: dict[Row, list[Batch]] = field(default_factory=dict)
+    folded: dict[Row, FoldedPartition] = field(default_factory=dict)
+    doubted: dict[Row, Doubtful] = field(default_factory=dict)
+    asked_again: frozenset[Row] = frozenset()
     bytes: int = 0
     tries: int = 0
     reading: bool = True
@@ -142,8 +146,10 @@ class Snapshots:
             row = batch.rows[0]
             key = tuple(row[place.value or 0] for place in layout.partition_key)
             for held in queue:
-                if held.upto is None or key in held.partitions:
+                if held.upto is None or key in held.asked_again:
                     held.noted.setdefault(key, []).append(batch)
+                elif key in held.partitions:
+                    _follow(held, key, batch)
 
     # -- the owner's round -----------------------------------------------------------------------------------
 
@@ -227,8 +233,16 @@ class Snapshots:
         self._pace.answered(chunk.seconds, chunk.pages, time.monotonic())
         held.since = self._connection.clock.now_ms()
         held.partitions, held.upto, held.bytes = chunk.partitions, chunk.upto, chunk.bytes
-        held.noted = {key: batches for key, batches in held.noted.items() if key in chunk.partitions}
+        self._catch_up(held)
         self.counters.chunks[held.opening.table] += 1
+
+    def _catch_up(self, held: _Held) -> None:
+        """What was delivered while partitions were read."""
+        noted, held.noted = held.noted, {}
+        for key, batches in noted.items():
+            for batch in batches:
+                if key in held.partitions:
+                    _follow(held, key, batch)
 
     def _drop_from(self, held: _Held) -> None:
         """Read it again, and with it what comes behind it."""
@@ -263,10 +277,7 @@ class Snapshots:
 
     def _place(self, held: _Held, at: int, now: float) -> bool:
         """All of it as of ``at`` ms. False: not now, or only a part."""
-        try:
-            self._settle(held, at)
-        except Doubtful as doubt:
-            self._read_again(held, doubt)
+        if not self._settle(held, at):
             return False
         table = held.opening.table
         waiting = list(self._batches(held, at))
@@ -283,48 +294,50 @@ class Snapshots:
             for key, batch in waiting[:count]:
                 self.counters.rows[table] += len(batch.rows)
                 del held.partitions[key]
+                held.folded.pop(key, None)
             self._planner.placed(held.opening, token_of_key(waiting[count - 1][0]))
             waiting = waiting[count:]
         assert held.upto is not None
         self._planner.placed(held.opening, held.upto)
         return True
 
-    def _settle(self, held: _Held, at: int) -> None:
-        """Apply what was noted. Raises Doubtful with all partitions in doubt noted as before."""
-        shape = whole_rows(held.description)
-        settled: dict[Row, list[Row]] = {}
-        doubts: list[tuple[Row, Doubtful]] = []
-        for key, batches in held.noted.items():
-            if key not in held.partitions:
-                continue
+    def _settle(self, held: _Held, at: int) -> bool:
+        """Bring what changed to ``at``. False: some of it has to be read again."""
+        for key, folded in list(held.folded.items()):
             try:
-                settled[key] = brought_to(at * 1000, shape, held.partitions[key], batches)
+                held.partitions[key] = folded.rows(at * 1000)
             except Doubtful as doubt:
-                doubts.append((key, doubt))
-        if doubts and held.tries < TRIES:
-            raise Doubtful([key for key, _ in doubts])
-        for key, why in doubts:
+                held.doubted[key] = doubt
+                del held.folded[key]
+        if held.doubted and held.tries < TRIES:
+            self._read_again(held)
+            return False
+        for key, why in held.doubted.items():
             self.counters.left_out[held.opening.table] += len(held.partitions[key])
-            log.warning("%s: a partition is left out of the snapshot: %s, and it changes all the time",
-                        held.opening.table, why)  # fmt: skip
-            settled[key] = []
-        for key, rows in settled.items():
-            held.partitions[key] = rows
-        held.noted = {}
+            log.warning(
+                "%s: a partition is left out of the snapshot, it changes all the time: %s", held.opening.table, why
+            )
+            held.partitions[key] = []
+        held.doubted.clear()
+        return True
 
-    def _read_again(self, held: _Held, doubt: Doubtful) -> None:
-        keys: list[Row] = doubt.args[0]
+    def _read_again(self, held: _Held) -> None:
+        keys = frozenset(held.doubted)
         held.tries += 1
+        held.doubted.clear()
+        held.asked_again = keys
         self.counters.rereads[held.opening.table] += len(keys)
-        for key in keys:
-            held.noted.pop(key, None)
-        ask = partial(read_partitions, self._connection, held.description, keys)
-        self._ask(held, ask, partial(self._read_anew, keys))
+        self._ask(
+            held, partial(read_partitions, self._connection, held.description, sorted(keys, key=token_of_key)),
+            self._read_anew,
+        )  # fmt: skip
 
-    def _read_anew(self, keys: Sequence[Row], held: _Held, found: dict[Row, list[Row]]) -> None:
+    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:
         held.since = self._connection.clock.now_ms()
-        for key in keys:
+        for key in held.asked_again:
             held.partitions[key] = found.get(key, [])
+        held.asked_again = frozenset()
+        self._catch_up(held)
 
     def _batches(self, held: _Held, at: int) -> Iterator[tuple[Row, Batch]]:
         shape = whole_rows(held.description)
@@ -335,6 +348,20 @@ class Snapshots:
             logged = list(shape.of_partition(rows))
             if logged:
                 yield key, Batch(shape.layout, stream, when, logged)
+
+
+def _follow(held: _Held, key: Row, batch: Batch) -> None:
+    """One more change of a partition that was read."""
+    folded = held.folded.get(key)
+    if key in held.doubted or (folded is None and not held.partitions[key]):
+        return
+    if folded is None:
+        folded = held.folded[key] = FoldedPartition(whole_rows(held.description), held.partitions[key])
+    try:
+        folded.apply(batch)
+    except (Doubtful, PoisonRow) as doubt:
+        del held.folded[key]
+        held.doubted[key] = doubt if isinstance(doubt, Doubtful) else Doubtful(str(doubt))
 
 
 def _next_span(opening: Opening, behind: int | None) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from tests.changes import test_changes_row_fold as folding
 from tests.formats import test_formats_encoder as encoding
 from tests.simulation.mutation import Mutant
 from tests.source import test_source_limits as limits
+from tests.source import test_source_snapshots as holding
 from tests.source import test_source_tables as tables
 from tests.spark_jobs import test_landing_definitions as landed
 from tests.topology import test_topology_followers as following
@@ -32,6 +33,7 @@ CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
+HOLDING = "connector/source/snapshots.py"
 PLACING = "connector/topology/snapshots.py"
 FOLDING = "connector/changes/row_fold.py"
 
@@ -266,6 +268,52 @@ LANDED = [
     ),
 ]
 
+HOLDING_ROWS = [
+    Mutant(
+        "changes that are delivered while rows are read are in them",
+        HOLDING,
+        "                    held.noted.setdefault(key, []).append(batch)\n",
+        "                    pass\n",
+        holding.test_changes_since_before_the_read_are_in_the_rows,
+    ),
+    Mutant(
+        "changes that are delivered while rows are held are in them",
+        HOLDING,
+        "                elif key in held.partitions:\n",
+        "                elif key is None:\n",
+        holding.test_changes_since_before_the_read_are_in_the_rows,
+    ),
+    Mutant(
+        "rows wait for all that is older than the end of their read",
+        HOLDING,
+        "            if at is None or at < held.since:\n",
+        "            if at is None:\n",
+        holding.test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_delivered,
+    ),
+    Mutant(
+        "what is read again waits for the end of that",
+        HOLDING,
+        "    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:\n"
+        "        held.since = self._connection.clock.now_ms()\n",
+        "    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:\n",
+        holding.test_what_cannot_be_told_is_read_again_and_placed_later,
+    ),
+    Mutant(
+        "no row is shown by a description that is older than its columns",
+        HOLDING,
+        "            if described is not held.description or self._tables.stopped(held.opening.table):\n",
+        "            if self._tables.stopped(held.opening.table):\n",
+        holding.test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns,
+    ),
+    Mutant(
+        "what is held is dropped with what is taken back",
+        HOLDING,
+        "            if not queue or not self._planner.is_open(queue[0].opening):\n",
+        "            if not queue:\n",
+        holding.test_what_is_held_is_dropped_with_what_is_taken_back,
+    ),
+]
+
 SNAPSHOTS = [
     Mutant(
         "rows are placed only where the whole group stands",
@@ -353,4 +401,4 @@ SNAPSHOTS = [
     ),
 ]
 
-PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED, *SNAPSHOTS]
+PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED, *HOLDING_ROWS, *SNAPSHOTS]

@@ -26,6 +26,9 @@ def tablets(at: int, *streams: bytes) -> StreamSet:
     return tablet_set(at, streams)
 
 
+WHOLE = stream(128)
+
+
 class Single:
     """A planner with all of its slots claimed, or some of them."""
 
@@ -114,4 +117,4 @@ def row(ms: int, number: int = 0) -> bytes:
     return lowest_uuid(ms)[:8] + number.to_bytes(8, "big")
 
 
-__all__ = ["CONFIDENCE", "GRACE", "TABLE", "Single", "TableReader", "row", "stream", "tablets"]
+__all__ = ["CONFIDENCE", "GRACE", "TABLE", "WHOLE", "Single", "TableReader", "row", "stream", "tablets"]

@@ -10,9 +10,9 @@ import pytest
 from connector.topology import MAX_TOKEN, MIN_TOKEN, MarkKey, Opening, ProgressKey, SnapshotKey, parse_key
 from connector.topology.commits import Commit
 from connector.topology.snapshots import KEPT_MS, joined
-from tests.topology.single import Single, row, stream, tablets
+from tests.topology.single import WHOLE, Single, row, stream, tablets
 
-WHOLE, LEFT, RIGHT = stream(128), stream(64, 2), stream(128, 2)
+LEFT, RIGHT = stream(64, 2), stream(128, 2)
 ONE, TWO = tablets(5_000, WHOLE), tablets(11_000, LEFT, RIGHT)
 MIDDLE = 0
 
@@ -145,7 +145,7 @@ def test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_ne
 
 def test_a_group_begins_only_where_its_set_has_begun() -> None:
     """Below, a part of its range is delivered by others, who may be further."""
-    one = started(tablets(5_000, LEFT, RIGHT))
+    one = started(tablets(5_000, LEFT, RIGHT), slots=3)
     one.commit(move_marks=True)
     one.poll(tablets(11_000, RIGHT))
     one.to(11_100)

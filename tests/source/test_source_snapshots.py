@@ -1,0 +1,257 @@
+"""Rows of a snapshot between the changes: when they are read, what is noted meanwhile, where they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from connector.changes import Batch, Row, TableDescription
+from connector.source import snapshots
+from connector.source.background import Background
+from connector.source.chunks import Chunk, token_of_key
+from connector.source.limits import SnapshotPace
+from connector.source.reading import Postponed
+from connector.source.settings import SnapshotSettings
+from connector.source.snapshots import Snapshots
+from connector.table_name import TableName
+from connector.values import encode, parse_type
+from embedded.scylla.tokens import murmur3_token
+from tests.changes.test_changes_row_fold import LAYOUT, TABLE, number, selected, written
+from tests.topology.single import WHOLE, Single, tablets
+
+NAME = TableName("ks", "t")
+KEY = (number(1),)
+
+
+@dataclass
+class Described:
+    description: TableDescription = TABLE
+
+
+@dataclass
+class Tables:
+    described: Described = field(default_factory=Described)
+    halted: bool = False
+    asked: int = 0
+
+    def __getitem__(self, table: TableName) -> Described:
+        return self.described
+
+    def stopped(self, table: TableName) -> bool:
+        return self.halted
+
+    def ask(self, table: TableName) -> None:
+        self.asked += 1
+
+
+class Chores:
+    """What is submitted is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]] = []
+
+    def submit(self, call: Callable[[], Any], then: Callable[[Any, BaseException | None], None]) -> None:
+        self.waiting.append((call, then))
+
+    def answer(self, result: Any, error: BaseException | None = None) -> None:
+        self.waiting.pop(0)[1](result, error)
+
+
+@dataclass
+class Consumer:
+    placed: list[Batch] = field(default_factory=list)
+    away: bool = False
+
+    def place(self, read: Any, batches: Sequence[Batch]) -> int:
+        if self.away:
+            raise Postponed("no topic")
+        self.placed += batches[:1]
+        return 1
+
+
+@dataclass
+class Read:
+    state: Any
+
+
+class Stage:
+    """One group, a snapshot of its table, and everything beside it in the test's hands."""
+
+    def __init__(self) -> None:
+        self.one = Single(tablets(5_000, WHOLE), lookback_ms=100, initial_snapshot=True)
+        self.one.read_all()
+        self.chores, self.tables, self.consumer = Chores(), Tables(), Consumer()
+        connection: Any = self
+        self.snapshots = Snapshots(
+            self.one.planner,
+            connection,
+            SnapshotSettings(max_queries_per_second=1e6),
+            self.chores,  # type: ignore[arg-type]
+            self.tables,  # type: ignore[arg-type]
+            self.consumer,
+            Background(),
+        )
+        self.pump()
+
+    @property
+    def clock(self) -> Stage:
+        return self
+
+    def now_ms(self) -> int:
+        return self.one.now
+
+    def pump(self) -> None:
+        self.snapshots._openings_due = 0.0
+        self.snapshots.pump(self.one.now)
+
+    def to(self, now: int, *batches: Batch) -> None:
+        """The time is ``now``, and all changes that may be delivered are."""
+        self.one.to(now)
+        for read in self.one.reads().values():
+            self.snapshots.delivered(read, batches)
+            self.one.planner.finish(read)
+        self.pump()
+
+    def read(self, *rows: Row, upto: int | None = None) -> None:
+        """The chunk comes: the rows of one partition, or none."""
+        there = {KEY: list(rows)} if rows else {}
+        self.chores.answer(Chunk(there, upto if upto is not None else (1 << 63) - 1, 100, 1, 0.01))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [dict(zip(LAYOUT.columns, row, strict=True)) for each in self.consumer.placed for row in each.rows]
+
+
+def test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_delivered() -> None:
+    stage = Stage()
+    stage.to(10_010)
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_049)
+    assert not stage.rows
+    stage.to(10_050)
+    (shown,) = stage.rows
+    assert (shown["ck"], shown["v"]) == (number(1), number(1))
+    assert stage.consumer.placed[0].timestamp_us == 10_010 * 1000 - 1
+    assert not stage.snapshots.held_bytes
+    stage.one.commit(move_marks=True)
+    stage.one.commit(move_marks=True)
+    stage.pump()
+    assert not stage.chores.waiting
+
+
+def test_changes_since_before_the_read_are_in_the_rows() -> None:
+    stage = Stage()
+    stage.to(10_010, written(9_970_000, v=number(5)))
+    stage.read(selected(ck=1, v=1), selected(ck=2, v=2))
+    stage.to(10_030, written(9_990_000, ck=2, operation=3))
+    stage.to(10_050)
+    assert [row["v"] for row in stage.rows] == [number(5)]
+
+
+def test_what_cannot_be_told_is_read_again_and_placed_later() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_030, written(9_990_000, **{"cdc$deleted_v": b"\x01"}))
+    stage.to(10_050)
+    assert not stage.rows
+    stage.to(10_070, written(10_020_000, v=number(6)))
+    stage.chores.answer({KEY: [selected(ck=1)]})
+    stage.to(10_090)
+    assert not stage.rows
+    stage.to(10_110)
+    assert [row["v"] for row in stage.rows] == [number(6)]
+    assert stage.snapshots.counters.rereads[NAME] == 1
+
+
+def test_what_changes_all_the_time_and_cannot_be_told_is_left_out_and_counted() -> None:
+    stage = Stage()
+    elements = encode(parse_type("frozen<map<timeuuid, int>>"), [])
+    stage.read(selected(ck=1, l=[1]))
+    for _ in range(snapshots.TRIES):
+        stage.to(stage.one.now + 60, written(9_990_000, l=elements))
+        stage.to(stage.one.now + 60)
+        stage.chores.answer({KEY: [selected(ck=1, l=[1])]})
+    stage.to(stage.one.now + 60, written(9_990_000, l=elements))
+    stage.to(stage.one.now + 60)
+    assert not stage.rows
+    assert stage.snapshots.counters.left_out[NAME] == 1
+    stage.one.commit(move_marks=True)
+    assert not stage.one.planner.openings(stage.one.now)
+
+
+def test_what_is_held_is_dropped_with_what_is_taken_back() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.one.planner.aborted()
+    stage.pump()
+    stage.to(10_100)
+    assert not stage.rows
+    stage.read(selected(ck=1, v=2))
+    stage.to(10_200)
+    assert [row["v"] for row in stage.rows] == [number(2)]
+
+
+def test_an_answer_to_a_question_of_before_is_nobodys() -> None:
+    stage = Stage()
+    stage.one.planner.aborted()
+    stage.pump()
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_100)
+    assert not stage.rows
+
+
+def test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.tables.described = Described(TableDescription("ks", "t", "id", TABLE.columns[:5]))
+    stage.to(10_100)
+    assert not stage.rows
+    assert len(stage.chores.waiting) == 1
+
+
+def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.consumer.away = True
+    stage.to(10_100)
+    stage.to(10_150, written(10_080_000, v=number(7)))
+    stage.consumer.away = False
+    stage.to(10_200, written(10_130_000, v=number(8)))
+    assert [row["v"] for row in stage.rows] == [number(8)]
+
+
+def test_chunks_follow_each_other_and_are_placed_in_order() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1), upto=token_of_key(KEY))
+    stage.pump()
+    assert len(stage.chores.waiting) == 1
+    stage.to(10_060)
+    assert len(stage.rows) == 1
+    stage.read()
+    stage.to(10_150)
+    stage.one.commit(move_marks=True)
+    assert not stage.one.planner.openings(stage.one.now)
+
+
+def test_reads_slow_down_while_answers_do() -> None:
+    pace = SnapshotPace(50.0, 0.0)
+    for _ in range(10):
+        pace.answered(0.02, 1, 0.0)
+    assert pace.rate == 50.0
+    for _ in range(4):
+        pace.answered(0.5, 1, 0.0)
+    assert pace.rate < 10.0
+    assert pace.take(0.0)
+    assert not pace.take(0.05)
+    for _ in range(40):
+        pace.answered(0.02, 1, 0.0)
+    assert pace.rate == 50.0
+
+
+@pytest.mark.parametrize("key", [(number(1),), (b"",), (number(1), b"a"), (b"", b"", b"ab")])
+def test_tokens_of_keys_are_the_servers(key: tuple[bytes, ...]) -> None:
+    parts = (len(cell).to_bytes(2, "big") + cell + b"\x00" for cell in key)
+    assert token_of_key(key) == murmur3_token(key[0] if len(key) == 1 else b"".join(parts))
