@@ -65,6 +65,7 @@ from connector.topology.offsets import (
     position_entry,
     progress_entry,
     snapshot_entry,
+    told_apart,
 )
 from connector.topology.planner import Planner
 from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan, SnapshotsPlan
@@ -147,6 +148,7 @@ __all__ = [
     "take",
     "tenure_entry",
     "token_of",
+    "told_apart",
     "visible_to",
     "vnode_set",
 ]

@@ -27,7 +27,7 @@ class SlotBook:
     def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
         ledger = self.own[slot] = SlotLedger(self.slots)
         for record in records:
-            ledger.apply(record)
+            ledger.take(record)
 
     def release(self, slot: int) -> None:
         self.own.pop(slot, None)
@@ -48,7 +48,7 @@ class SlotBook:
         self._caught_up |= at_end
         for slot in [slot for slot in self._pending if slot in at_end]:
             for record in self._pending.pop(slot):
-                self._followed[slot].apply(record)
+                self._followed[slot].take(record)
             changed.add(slot)
         return changed
 

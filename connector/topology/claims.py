@@ -22,6 +22,8 @@ def first_mark(plan: TableState, slot: int, now: int) -> Mark | None:
     """
     ledger, newest, owner = plan.own_ledger(slot), plan.newest, plan.book.owner
     assert ledger is not None
+    if ledger.broken:
+        return None
     if ledger.mark is not None:
         mark = ledger.mark
         return Mark(mark.read_to, mark.stream_set, mark.start, owner, mark.rechecked)
@@ -43,6 +45,8 @@ def table_start(plan: TableState, now: int) -> int | None:
     """
     if not plan.book.all_known:
         return None
+    if any(ledger.broken for ledger in plan.book.ledgers(plan.table)):
+        return None
     starts = [ledger.mark.start for ledger in plan.book.ledgers(plan.table) if ledger.mark is not None]
     if starts:
         return min(starts)
@@ -63,6 +67,8 @@ def horizon(plan: TableState, now: int) -> int | None:
     if not plan.book.all_known:
         return None
     ledgers = plan.book.ledgers(plan.table)
+    if any(ledger.broken for ledger in ledgers):
+        return None
     marks = [ledger.mark for ledger in ledgers if ledger.mark is not None]
     if not marks:
         return now - plan.lookback_ms - LOOKBACK_MARGIN_MS if plan.lookback_ms > 0 else None

@@ -6,6 +6,7 @@ than was delivered.
 
 from __future__ import annotations
 
+from connector.errors import FatalDeliveryError
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.topology.offsets import (
@@ -15,6 +16,7 @@ from connector.topology.offsets import (
     PositionKey,
     Snapshot,
     SnapshotKey,
+    known_key,
     parse_key,
     parse_mark,
     parse_position,
@@ -27,11 +29,14 @@ class Ledger:
     """One table in one slot: its mark, and the positions of the streams that deviate from it.
 
     ``snapshots`` by their names are in the table's home slot; ``done`` says of each how far it got behind a token.
+    ``broken``: entries that something else has written over, and why they cannot be read. With one of them nothing is
+    known of the table in this slot: neither where to go on, nor what is delivered.
     """
 
-    __slots__ = ("done", "mark", "positions", "snapshots")
+    __slots__ = ("broken", "done", "mark", "positions", "snapshots")
 
     def __init__(self) -> None:
+        self.broken: dict[object, str] = {}
         self.mark: Mark | None = None
         self.positions: dict[bytes, Position] = {}
         self.snapshots: dict[str, Snapshot] = {}
@@ -52,6 +57,18 @@ class SlotLedger:
         if ledger is None:
             ledger = self.tables[table] = Ledger()
         return ledger
+
+    def take(self, record: OffsetsEntry) -> None:
+        """`apply` it, if it can be read: an entry that cannot holds up its own table in this slot, and nobody else."""
+        key = known_key(record)
+        if key is None:
+            return
+        ledger = self.table(key.table)
+        ledger.broken.pop(key, None)
+        try:
+            self.apply(record)
+        except FatalDeliveryError as error:
+            ledger.broken[key] = str(error)
 
     def apply(self, record: OffsetsEntry) -> TableName | None:
         """Take one entry in; the table it was about, if it was one of ours."""
@@ -87,6 +104,8 @@ def start_of(
     """Where reading ``stream`` has to begin by what is committed; None while the slot has no mark: nothing is
     known.
 
+    None as well where an entry cannot be read.
+
     - Its position, if it has one.
     - A stream opened after the mark's set was never taken into account by the mark's writer, whose mark may
       have passed the opening unknowingly (a node hid the newer set from it): it starts where it opened, not
@@ -98,7 +117,7 @@ def start_of(
     they were really opened, so a mark below the listing is believed rather than the listing.
     """
     mark = ledger.mark
-    if mark is None:
+    if mark is None or ledger.broken:
         return None
     position = ledger.positions.get(stream)
     if position is None:

@@ -184,6 +184,14 @@ def parse_key(key: Mapping[str, Any], place: str = "the offsets topic") -> Entry
     return None
 
 
+def known_key(entry: OffsetsEntry) -> EntryKey | None:
+    """As `parse_key`; None also for a key that nobody of us can have written: it is no place of ours."""
+    try:
+        return parse_key(entry.key, entry.place)
+    except FatalDeliveryError:
+        return None
+
+
 def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Mark:
     try:
         read_to, stream_set, start = (_time(value[name]) for name in ("read_to", "stream_set", "start"))
@@ -218,6 +226,20 @@ def parse_progress(value: Mapping[str, Any], place: str = "the offsets topic") -
         raise _unreadable("snapshot's progress", place, value, error) from None
 
 
+def told_apart(entries: Iterable[OffsetsEntry]) -> tuple[list[OffsetsEntry], list[str]]:
+    """The entries that can be read, and what is wrong with each of the others."""
+    readable: list[OffsetsEntry] = []
+    wrong: list[str] = []
+    for entry in entries:
+        try:
+            check_entry(entry)
+        except FatalDeliveryError as error:
+            wrong.append(str(error))
+        else:
+            readable.append(entry)
+    return readable, wrong
+
+
 def check_entry(entry: OffsetsEntry) -> None:
     """Raises ``FatalDeliveryError`` for an entry that cannot be read."""
     key = parse_key(entry.key, entry.place)
@@ -240,7 +262,7 @@ def noted_slots(records: Iterable[OffsetsEntry]) -> int | None:
     """
     alive: dict[MarkKey, bool] = {}
     for record in records:
-        key = parse_key(record.key, record.place)
+        key = known_key(record)
         if isinstance(key, MarkKey):
             alive[key] = record.value is not None
     noted = sorted({key.slots for key in alive if alive[key]})

@@ -55,7 +55,10 @@ def waiting_in(plan: TableState, now: int) -> Iterator[Waiting]:
     elif plan.limit(now) is None:
         yield Waiting(table, Reason.NO_POLL)
     for slot in sorted(plan.book.own):
-        if slot not in plan.active:
+        broken = plan.book.own[slot].table(table).broken
+        if broken:
+            yield Waiting(table, Reason.FAILED, slot=slot, note=next(iter(broken.values())))
+        elif slot not in plan.active:
             if plan.newest is not None:
                 first = claims.first_mark(plan, slot, now)
                 yield Waiting(table, Reason.HOME_SLOT if first is None else Reason.NOT_CLAIMED, slot=slot)

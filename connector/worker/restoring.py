@@ -29,7 +29,7 @@ from connector.source import (
     expired,
 )
 from connector.table_name import TableName
-from connector.topology import SlotsPlan
+from connector.topology import SlotsPlan, told_apart
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.schemas import last_versions
@@ -177,7 +177,10 @@ class Restoring:
         for slot in sorted(still):
             entries = found.slots[slot].entries
             self._planner.restore(slot, entries)
-            for gone in expired(entries, self._tables, now):
+            readable, wrong = told_apart(entries)
+            for each in wrong:
+                log.error("%s", each)
+            for gone in expired(readable, self._tables, now):
                 self._report_expired(gone)
 
     def _look_at_patience(self, error: ForeignGroup) -> None:

@@ -105,14 +105,18 @@ class Snapshots:
     def _table(self, plan: TableState, waiting: list[Waiting], now: int) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         measures = worker.transactions.measures
-        failed = [each for each in waiting if each.reason is Reason.FAILED and each.range_end is not None]
+        broken = [each for each in waiting if each.reason is Reason.FAILED]
+        failed = [each for each in broken if each.range_end is not None]
         groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
-        position = visible_to(plan)
+        # Of a slot whose entries cannot be read nobody knows how far it is.
+        position = (
+            None if any(each.slot is not None and each.range_end is None for each in broken) else visible_to(plan)
+        )
         whole = plan.failure is not None
         failing = [each for each in worker.background.failing(lasting=True) if concerns(worker, each, plan)]
         waits = _waits(waiting, position) or any(each.holds for each in failing)
         return TableStatus(
-            state=State.FAILED if failed or whole else State.WAITING if waits else State.RUNNING,
+            state=State.FAILED if broken else State.WAITING if waits else State.RUNNING,
             all_failed=whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
             position_ms=position,
             lag_ms=self._lag(name, position, now),
@@ -123,7 +127,7 @@ class Snapshots:
             dead_letters=worker.pipeline.dead_letters[name],
             late_changes={what: count for (where, what), count in worker.late.found.items() if where == table},
             skipped={what: count for (where, what), count in worker.encoder.skipped.items() if where == name},
-            error=plan.failure or (failed[0].note if failed else None),
+            error=broken[0].note if broken else None,
             failing=tuple(map(str, failing)),
             expired=sum(where[0] == table for where in worker.restoring.expired),
             waiting=tuple(map(_waiting, waiting[:LISTED])),

@@ -1,4 +1,4 @@
-"""Rules of a whole worker: how it stops, gives slots away, starts over. As in `mutants.py`.
+"""Rules of a whole worker: how it stops, takes slots over, gives them away, starts over. As in `mutants.py`.
 
 In: nothing. Out: `PROCESS`.
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 from tests.simulation import test_simulation_refusals as refusing
 from tests.simulation.mutant_worlds import ALTERS, ROUGH, STOPS, world
 from tests.simulation.mutation import Mutant
+from tests.topology import test_topology_offsets as offsets
 
+CLAIMS = "connector/topology/claims.py"
+LEDGER = "connector/topology/ledger.py"
 MEMBERSHIP = "connector/delivery/membership.py"
 WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
@@ -88,5 +91,26 @@ PROCESS = [
         "            self._owner.revoked(gone)\n",
         "            pass\n",
         world(ROUGH, 7),
+    ),
+    Mutant(
+        "a slot whose mark cannot be read is not claimed",
+        CLAIMS,
+        "    if ledger.broken:\n        return None\n",
+        "",
+        offsets.test_a_mark_that_cannot_be_read_holds_up_its_own_slot_only,
+    ),
+    Mutant(
+        "a table is not started while a mark of it cannot be read",
+        CLAIMS,
+        "    if any(ledger.broken for ledger in plan.book.ledgers(plan.table)):\n        return None\n    starts",
+        "    starts",
+        offsets.test_a_table_is_not_started_anew_while_a_mark_cannot_be_read,
+    ),
+    Mutant(
+        "a stream whose position cannot be read starts nowhere",
+        LEDGER,
+        "if mark is None or ledger.broken:",
+        "if mark is None:",
+        offsets.test_a_position_that_cannot_be_read_is_no_position,
     ),
 ]

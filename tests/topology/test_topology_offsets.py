@@ -24,6 +24,7 @@ from connector.topology import (
     position_entry,
     slot_of,
     token_of,
+    told_apart,
 )
 from connector.topology.ledger import Ledger, SlotLedger, start_of
 from connector.topology.slots import home_slot
@@ -434,3 +435,68 @@ def test_marks_of_a_worker_without_a_stream_move_with_the_time() -> None:
     after = single.plan.mark_of(empty)
     assert before is not None and after is not None
     assert after.read_to - before.read_to > 4_000
+
+
+# -- entries that something else wrote over ------------------------------------------------------------------------
+
+
+def broken_over(entries: list[OffsetsEntry], slot: int) -> list[OffsetsEntry]:
+    """With the mark of one slot written over."""
+    return [
+        OffsetsEntry(entry.slot, entry.key, {"read_to": "x"}) if entry.slot == slot and "slots" in entry.key else entry
+        for entry in entries
+    ]
+
+
+def test_a_mark_that_cannot_be_read_holds_up_its_own_slot_only() -> None:
+    before = Single(FOUR, slots=4)
+    home = home_slot(TABLE, 4)
+    slot = next(each for each in range(4) if each != home)
+    topic = broken_over(before.topic, slot)
+    after = Single(FOUR, slots=4, records=topic, now=20_000)
+    assert set(range(4)) - set(after.plan.active) == {slot}
+    [held] = [each for each in after.planner.waiting(after.now) if each.reason is Reason.FAILED]
+    assert (held.slot, held.range_end) == (slot, None) and "cannot be read" in (held.note or "")
+    assert all(slot != entry.slot for entry in after.topic[len(topic) :]), "it is not written over in turn"
+    assert {read.state.slot for read in after.planner.plan(after.now, 100)} <= set(range(4)) - {slot}
+
+
+def test_who_follows_a_slot_with_an_entry_that_cannot_be_read_knows_nothing_of_it() -> None:
+    before = Single(FOUR, slots=4)
+    home = home_slot(TABLE, 4)
+    fresh = [entry for entry in before.topic if entry.slot == home]
+    own = [slot for slot in range(4) if slot != home]
+    waiting = Single(FOUR, slots=4, own=own, records=broken_over(fresh, home))
+    assert not waiting.plan.active, "nobody knows where the table starts"
+    mended = [*broken_over(fresh, home), fresh[-1]]
+    assert Single(FOUR, slots=4, own=own, records=mended).plan.active
+
+
+def test_a_table_is_not_started_anew_while_a_mark_cannot_be_read() -> None:
+    before = Single(FOUR, slots=4)
+    home = home_slot(TABLE, 4)
+    slot = next(each for each in range(4) if each != home)
+    only = [entry for entry in before.topic if entry.slot == slot]
+    assert Single(FOUR, slots=4, records=only).plan.active
+    assert not Single(FOUR, slots=4, records=broken_over(only, slot)).plan.active
+
+
+def test_a_position_that_cannot_be_read_is_no_position() -> None:
+    ledger = SlotLedger(1)
+    for entry in Single(FOUR).topic:
+        ledger.take(entry)
+    key = PositionKey(TABLE, A)
+    entry = position_entry(0, key, Position(5_000))
+    assert start_of(ledger.table(TABLE), A, 0, None) is not None
+    ledger.take(OffsetsEntry(0, entry.key, {}))
+    assert start_of(ledger.table(TABLE), A, 0, None) is None
+    ledger.take(entry)
+    assert start_of(ledger.table(TABLE), A, 0, None) == Position(5_000)
+
+
+def test_a_key_that_nobody_writes_is_no_place_of_ours() -> None:
+    odd = [OffsetsEntry(0, {"keyspace_name": 5, "table_name": "t", "slot": 0, "slots": 1}, {}, "positions", 3)]
+    assert noted_slots(odd) is None
+    assert Single(FOUR, records=odd).plan.active
+    readable, [wrong] = told_apart([*odd, *Single(FOUR).topic])
+    assert len(readable) == len(Single(FOUR).topic) and "topic positions, partition 0, offset 3" in wrong
