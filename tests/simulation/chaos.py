@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
+from connector.worker.instructions import Instruction
 from tests.simulation.scheduler import Process
 from tests.simulation.service import NAME, OFFSETS, Service, Worker
 
@@ -55,6 +56,7 @@ class Chaos:
             "node lies": self._node_lies,
             "clock steps": self._clock_steps,
             "own clock steps": self._own_clock_steps,
+            "try again": self._try_again,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         # Each run has its own favourites, so that every pair of mishaps gets runs in which it is likely.
@@ -206,6 +208,12 @@ class Chaos:
         """A node's clock falls behind, or comes back: none of them may ever be trusted to be ahead."""
         node = self._random.choice(self._service.cluster.nodes)
         node.shift_ms = self._random.choice([0.0, -50.0, -400.0, -3_000.0])
+
+    def _try_again(self) -> None:
+        """Somebody asks for what is FAILED, and mostly nothing is."""
+        worker = self._worker()
+        if worker is not None:
+            worker.instructions.put(Instruction.TRY_AGAIN)
 
     def _own_clock_steps(self) -> None:
         worker = self._worker()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import queue
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 from connector.config import Configuration, load
 from connector.source import Connection
 from connector.worker import process as worker_process
+from connector.worker.instructions import Instruction
 from connector.worker.messages import Message, StatusMessage, WaitingMessage
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
@@ -78,6 +80,7 @@ class Worker:
     said_at: float = 0.0
     ended: int | None = None
     waiting: WaitingMessage | None = None
+    instructions: queue.SimpleQueue[Instruction] = field(default_factory=queue.SimpleQueue)
 
 
 @dataclass
@@ -110,7 +113,9 @@ class Service:
                 worker.waiting = said
 
         def run() -> None:
-            worker.ended = worker_process.run_worker(self.configuration, index, worker.stop, report)
+            worker.ended = worker_process.run_worker(
+                self.configuration, index, worker.stop, report, worker.instructions
+            )
             self.ends.append(worker.ended)
             self.scheduler.kill_later(worker.process)
             self._restart_later(worker)
