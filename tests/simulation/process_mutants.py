@@ -55,7 +55,7 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 0),
+        world(ALTERS, 150),
     ),
     Mutant(
         "starting over forgets positions",
