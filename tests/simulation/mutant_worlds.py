@@ -49,7 +49,7 @@ ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
 
 
 # Which seed notices changes with every change of the product: it is looked for.
-SEEDS = 60
+SEEDS = 300
 
 
 def world(plan: Plan, first: int) -> Callable[[], None]:
