@@ -14,6 +14,8 @@ from pathlib import Path
 from connector.config import Configuration, Source, is_worker_document, load, read_documents
 from connector.errors import ConfigurationError, Problem
 
+_NOWHERE = {"scylla.cluster.ip.addresses": "localhost:9042"}
+
 
 def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
     """``CONFIG`` and ``--worker``."""
@@ -21,14 +23,15 @@ def add_configuration_arguments(parser: argparse.ArgumentParser) -> None:
     _add_worker(parser)
 
 
-def add_configurations_arguments(parser: argparse.ArgumentParser) -> None:
+def add_configurations_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """``CONFIG…`` as for `connect-standalone`, a worker's file first or behind ``--worker``."""
     parser.add_argument(
         "config",
         type=Path,
-        nargs="+",
+        nargs="+" if required else "*",
         metavar="CONFIG.json",
-        help="a connector's configuration, or several; the worker's file may come first, as for connect-standalone",
+        help="a connector's configuration, or several; the worker's file may come first, as for connect-standalone"
+        + ("" if required else "; without any, connectors are given by POST to --http-port"),
     )
     _add_worker(parser)
 
@@ -61,10 +64,20 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     return found
 
 
+def load_beside(config: Mapping[str, str], worker: Path | None) -> Configuration:
+    """A connector that came through the API, beside a worker's file."""
+    return _load(dict(config), worker, "connector")
+
+
+def load_worker(worker: Path | None) -> Configuration:
+    """What a worker's file says, where there is no connector yet: as if there were one that nobody runs."""
+    return load({"name": "none", "topic.prefix": "none", "scylla.table.names": "none.none", **_NOWHERE}, worker)
+
+
 def problems_of(config: Mapping[str, str], worker: Path | None) -> Sequence[Problem]:
     """All that is wrong with a connector's properties beside a worker's file."""
     try:
-        _load(dict(config), worker, "connector")
+        load_beside(config, worker)
     except ConfigurationError as error:
         return error.problems
     return ()

@@ -14,11 +14,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connector.cli.configuration import add_configurations_arguments, load_configurations, problems_of
+from connector.cli.configuration import (
+    add_configurations_arguments,
+    load_beside,
+    load_configurations,
+    load_worker,
+    problems_of,
+)
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
-from connector.errors import ConfigurationError, Problem
+from connector.errors import ConfigurationError, Problem, UsageError
 
 if TYPE_CHECKING:
     from connector.worker.checks import Waiting
@@ -31,7 +37,7 @@ class RunCommand:
     name = "run"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_configurations_arguments(parser)
+        add_configurations_arguments(parser, required=False)
         parser.add_argument("--tasks", type=positive, metavar="N", help="worker processes (default: tasks.max)")
         parser.add_argument(
             "--http-port",
@@ -46,6 +52,7 @@ class RunCommand:
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.rest import rest_routes
         from connector.worker.connect_cluster import ConnectCluster
+        from connector.worker.connectors import Connectors
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
         from connector.worker.shared_state import SharedState
@@ -53,35 +60,51 @@ class RunCommand:
         from connector.worker.supervisor import Supervisor
         from connector.worker.tenants import Preparation
 
-        configurations = [configuration for _, configuration in load_configurations(args)]
-        repeated: list[Configuration] = []
-        for configuration in configurations:
+        given = bool(args.config)
+        if not given and args.http_port is None:
+            told = "either files of connectors, or --http-port N, where connectors are given by POST"
+            raise UsageError([Problem("CONFIG.json", "is missing", None, told, file="command line")])
+        configurations = [configuration for _, configuration in load_configurations(args)] if given else []
+        worker = configurations[0] if given else load_worker(args.worker)
+
+        def count(configuration: Configuration) -> int:
             tasks = _useful(args.tasks or configuration.connector.tasks_max, configuration)
             _announce(configuration, tasks)
-            repeated += [configuration] * tasks
+            return tasks
+
+        def order(configuration: Configuration, index: int) -> WorkerOrder:
+            return WorkerOrder(configuration, index, args.log_format, args.debug)
+
+        repeated = [configuration for configuration in configurations for _ in range(count(configuration))]
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
-        orders = [
-            WorkerOrder(configuration, index, args.log_format, args.debug)
-            for index, configuration in enumerate(repeated)
-        ]
-        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders)
+        orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
+        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=not given)
         stop = threading.Event()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
             steering = Steering(supervisor)
-            shared = supervisor.shared = SharedState(configurations[0], steering.wish)
-            shared.start()
+            shared = supervisor.shared = SharedState(worker)
             stack.callback(shared.stop)
             checks = partial(_checks, shared)
+            connectors = None
+            if given:
+                shared.start(steering.wish)
+            else:
+                load = partial(load_beside, worker=args.worker)
+                connectors = Connectors(supervisor, shared, load, count, order, checks, stop)
+                shared.start(steering.wish, connectors.take)
             if args.http_port is not None:
                 _same_port(configurations)
-                cluster = ConnectCluster(supervisor, steering, shared, lambda config: problems_of(config, args.worker))
-                routes = rest_routes(cluster)
-                server = status_server(configurations[0], supervisor, args.http_host, args.http_port, routes)
+                cluster = ConnectCluster(
+                    supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
+                )
+                server = status_server(worker, supervisor, args.http_host, args.http_port, rest_routes(cluster))
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
                 stack.enter_context(server)
                 log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
-            if len(configurations) > 1:
+            if not given:
+                _wait_for_wishes(shared, stop, supervisor)
+            elif len(configurations) > 1:
                 # None waits for another one's servers, nor ends for what they object to.
                 for configuration in configurations:
                     supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
@@ -109,9 +132,15 @@ def _checks(
     from connector.worker.slots import slots_by_marks
 
     problems = wait_until_checked(configuration, stop, waiting)
-    while not problems and (why := shared.wait(stop)) is not None:
-        waiting.waiting_for = why
+    if not problems:
+        _wait_for_wishes(shared, stop, waiting)
     return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
+
+
+def _wait_for_wishes(shared: SharedState, stop: threading.Event, waiting: Waiting) -> None:
+    """What was asked before is known before any worker starts."""
+    while (why := shared.wait(stop)) is not None:
+        waiting.waiting_for = why
 
 
 def _reached_at(host: str) -> str:
@@ -121,7 +150,7 @@ def _reached_at(host: str) -> str:
 
 def _same_port(configurations: Sequence[Configuration]) -> None:
     """All are served by one port: what they say of it must not differ."""
-    first = configurations[0].worker.http
+    first = configurations[0].worker.http if configurations else None
     if any(each.worker.http != first for each in configurations):
         raise ConfigurationError(
             [

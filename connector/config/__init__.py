@@ -23,6 +23,7 @@ from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import (
+    as_written,
     connection_config,
     is_worker_document,
     load,
@@ -131,6 +132,7 @@ __all__ = [
     "TransformSpec",
     "Verdict",
     "WorkerConfig",
+    "as_written",
     "avro_name",
     "check_connection",
     "configured_context",

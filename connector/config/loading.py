@@ -260,6 +260,11 @@ def _with_families(document: Document, values: Mapping[str, Any]) -> dict[str, A
     return {**others, **values}
 
 
+def as_written(connector: Source) -> dict[str, str]:
+    """A connector's properties as they may be shown, whether or not they are right."""
+    return _as_written(read_document(connector, "connector"))
+
+
 def _as_written(document: Document) -> dict[str, str]:
     found = {}
     for name in document.texts:

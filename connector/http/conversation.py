@@ -120,7 +120,9 @@ class Conversations(HTTPServerConnectionDelegate):
             may_write = self.access.may_write(address)
             if route.writes and not may_write:
                 raise Refused(403, _ONLY_FROM_HERE)
-            request = Request(start.method, path, parts, query, dict(headers), body, authorized, may_write)
+            request = Request(
+                start.method, path, parts, query, dict(headers), body, authorized, may_write, self.access.scheme
+            )
             given = route.handler(request)
             return await given if inspect.isawaitable(given) else given
         except Refused as no:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from connector.secrets import scrub, scrubbed
 
@@ -31,6 +32,12 @@ class Request:
     body: bytes = b""
     authorized: bool = True
     may_write: bool = True
+    scheme: str = "http"
+
+    def address(self, path: str) -> str:
+        """Of another path of ours, by the name under which we were asked."""
+        host = next((value for name, value in self.headers.items() if name.lower() == "host"), "")
+        return f"{self.scheme}://{host}{quote(path)}" if host else quote(path)
 
 
 @dataclass(frozen=True, slots=True)

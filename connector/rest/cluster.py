@@ -80,6 +80,19 @@ class Cluster(Protocol):
     def offsets(self, connector: str) -> Sequence[Offset]:
         """What is committed; may take a while. Raises ``CdcError``."""
 
+    @property
+    def writable(self) -> bool:
+        """Whether connectors come and go through the API; else files define them."""
+
+    def given(self, connector: str) -> Mapping[str, str]:
+        """The properties of a connector that came through the API, with all that is secret in them."""
+
+    def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
+        """Properties that somebody was shown and sends back, with the secrets that he was not shown."""
+
+    def define(self, connector: str, config: Mapping[str, str] | None) -> None:
+        """As ``direct``: what a connector is; None: it is no more."""
+
     def direct(self, connector: str, target: Literal["RUNNING", "PAUSED", "STOPPED"]) -> None:
         """In every process, and for the next ones; may take a while. Raises ``CdcError``."""
 

@@ -38,7 +38,7 @@ def validation(plugin: str, config: Mapping[str, str], problems: Iterable[Proble
     """Every property with its value and what is wrong with it; at the end what is no property of the connector."""
     errors: defaultdict[str, list[str]] = defaultdict(list)
     for problem in problems:
-        errors[problem.property].append(_error(problem))
+        errors[problem.property].append(error_text(problem))
     count = sum(map(len, errors.values()))
     configs: list[dict[str, Any]] = [
         {"definition": _definition(section, order, declared), "value": _value(declared, config, errors)}
@@ -114,5 +114,6 @@ def _value_info(name: str, value: str | None, recommended: list[str], found: Seq
     }
 
 
-def _error(problem: Problem) -> str:
+def error_text(problem: Problem) -> str:
+    """What is wrong, and what would be right."""
     return f"{problem.problem} ({problem.suggestion})" if problem.suggestion else problem.problem

@@ -1,5 +1,4 @@
-"""The paths of Connect's REST API that restart connectors and tasks, pause, stop and resume connectors; and those that
-would change what a file of this run says.
+"""The paths of Connect's REST API that restart connectors and tasks, pause, stop and resume connectors.
 
 In: a `Cluster`. Out: routes.
 """
@@ -53,23 +52,11 @@ def restart_routes(cluster: Cluster) -> list[Route]:
 
         return handler
 
-    def of_a_file(request: Request) -> Answer:
-        name = request.parts["connector"]
-        found_view(cluster, name, f"Connector {name} not found")
-        raise Refused(409, f"Connector {name} is defined by a file of this run: change the file, and restart the run")
-
-    def created(request: Request) -> Answer:
-        raise Refused(409, "The connectors of this run are defined by its files: give it one more file, and restart it")
-
     path = "/connectors/{connector}"
     return [
         Route("PUT", f"{path}/pause", directed("PAUSED", 202), writes=True),
         Route("PUT", f"{path}/resume", directed("RUNNING", 202), writes=True),
         Route("PUT", f"{path}/stop", directed("STOPPED", 204), writes=True),
-        Route("POST", "/connectors", created, writes=True),
-        Route("DELETE", path, of_a_file, writes=True),
-        Route("PUT", f"{path}/config", of_a_file, writes=True),
-        Route("PATCH", f"{path}/config", of_a_file, writes=True),
         Route("POST", f"{path}/restart", connector, writes=True),
         Route("POST", f"{path}/tasks/{{task}}/restart", task, writes=True),
     ]

@@ -18,6 +18,7 @@ from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import level_of, levels
 from connector.rest.parts import found_view, task_number
 from connector.rest.restarts import restart_routes
+from connector.rest.writing import writing_routes
 
 #: The Kafka whose API this is: tools look at it to know what they may ask.
 API_VERSION = "4.1.1"
@@ -97,6 +98,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     connector = "/connectors/{connector}"
     routes = [
         *restart_routes(cluster),
+        *writing_routes(cluster),
         Route("GET", "/", server),
         Route("GET", "/connectors", listed),
         Route("GET", connector, of_connector(ConnectorView.info)),

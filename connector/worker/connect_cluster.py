@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Literal, Protocol
 
 from connector import __version__
-from connector.config import CONNECTOR_CLASS, Configuration
+from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
 from connector.errors import Problem
 from connector.rest import ConnectorView, Instance, Offset
 from connector.topology import Reason
+from connector.worker.connectors import Broken, Connectors
 from connector.worker.holding import Target
 from connector.worker.positions import Positions, StoredPosition
 from connector.worker.settings import kafka_clients
@@ -38,6 +39,8 @@ class Wishes(Protocol):
 
     def wish(self, connector: str, target: Target) -> None: ...
 
+    def define(self, connector: str, config: dict[str, str] | None) -> None: ...
+
 
 class Restarts(Protocol):
     """Who can restart what: connectors by their groups, workers by their numbers."""
@@ -52,8 +55,18 @@ class Restarts(Protocol):
 class ConnectCluster:
     """Of one process. ``worker_id``: host and port of its API, as Connect names workers; known once it is served."""
 
-    def __init__(self, service: Service, restarts: Restarts, wishes: Wishes, validate: Validate) -> None:
+    def __init__(
+        self,
+        service: Service,
+        restarts: Restarts,
+        wishes: Wishes,
+        validate: Validate,
+        worker: Configuration,
+        defined: Connectors | None = None,
+    ) -> None:
+        """``worker`` is of its worker file: its connector does not matter. ``defined``: those that came by the API."""
         self._service, self._restarts, self._wishes, self._validate = service, restarts, wishes, validate
+        self._worker, self._defined = worker, defined
         self.worker_id = ""
         self._cluster_id: str | None = None
         self._asking = threading.Lock()
@@ -62,14 +75,19 @@ class ConnectCluster:
         """Asked until it is known."""
         with self._asking:
             if self._cluster_id is None:
-                clients = kafka_clients(self._service.configurations()[0])
+                clients = kafka_clients(self._worker)
                 with clients.named():
                     self._cluster_id = cluster_id(clients)
             return self._cluster_id
 
     def connectors(self) -> Sequence[ConnectorView]:
-        status = self._service.status()
-        return [self._view(each, status) for each in self._service.configurations()]
+        configurations, status = self._service.configurations(), self._service.status()
+        broken = self._defined.broken if self._defined else {}
+        names = status.connectors.keys() - broken.keys()
+        running = [self._view(each, status) for each in configurations if each.connector.name in names]
+        return (
+            running + [self._broken(each) for each in list(self._defined.broken.values())] if self._defined else running
+        )
 
     def offsets(self, connector: str) -> Sequence[Offset]:
         configuration = self._configuration(connector)
@@ -78,12 +96,27 @@ class ConnectCluster:
             return ()
         return [_offset(each) for each in sorted(positions.stored(), key=_place)]
 
+    @property
+    def writable(self) -> bool:
+        return self._defined is not None
+
+    def given(self, connector: str) -> Mapping[str, str]:
+        return self._defined.given.get(connector, {}) if self._defined else {}
+
+    def with_secrets(self, connector: str, config: Mapping[str, str]) -> dict[str, str]:
+        return self._defined.with_secrets(connector, config) if self._defined else dict(config)
+
+    def define(self, connector: str, config: Mapping[str, str] | None) -> None:
+        self._wishes.define(connector, None if config is None else dict(config))
+
     def direct(self, connector: str, target: Literal["RUNNING", "PAUSED", "STOPPED"]) -> None:
         self._wishes.wish(connector, Target(target))
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         configuration, status = self._configuration(connector), self._service.status()
         if configuration is None:
+            if self._defined is not None and itself:
+                self._defined.load_again(connector)
             return
         if itself:
             self._restarts.begin_anew(configuration.group)
@@ -95,6 +128,10 @@ class ConnectCluster:
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return self._validate(config)
+
+    def _broken(self, broken: Broken) -> ConnectorView:
+        instance = Instance("FAILED", self.worker_id, __version__, broken.reason)
+        return ConnectorView(broken.name, as_written(self.given(broken.name)), instance, (), ())
 
     def _configuration(self, connector: str) -> Configuration | None:
         return next((each for each in self._service.configurations() if each.connector.name == connector), None)

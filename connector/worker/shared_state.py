@@ -1,7 +1,7 @@
 """What was asked of connectors, known to every process of the group and remembered by the next one.
 
-In: wishes of this process; the config topic, where those of all are. Out: calls with what is wished of a connector.
-Keys are ``[connector, {"group": group.id, "wish": "target"}]``: others, and Kafka Connect itself, may share the topic.
+In: wishes of this process; the config topic, where those of all are. Out: calls with each wish, in the topic's order.
+Keys are ``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, Literal
 
 from connector.config import Configuration
 from connector.delivery import SmallTopic, compact_json, parse_json
@@ -25,23 +26,36 @@ PAUSE_SECONDS = 0.7
 # For what was written to be read.
 HEAR_SECONDS = 15.0
 
+#: What a connector is to do; what it is, if no file says so.
+Wish = Literal["target", "config"]
+WISHES: tuple[Wish, ...] = ("target", "config")
+
+Directed = Callable[[str, Target], None]
+#: None for what was deleted.
+Defined = Callable[[str, dict[str, str] | None], None]
+
+
+def _by_files(connector: str, config: dict[str, str] | None) -> None:
+    """Where files define connectors, what others define elsewhere is not ours."""
+
 
 class SharedState:
     """Of one service: its worker file, which is the same for all of its connectors."""
 
-    def __init__(self, configuration: Configuration, wished: Callable[[str, Target], None]) -> None:
-        self._group_id = configuration.worker.group_id
+    def __init__(self, configuration: Configuration) -> None:
+        self.group_id = configuration.worker.group_id
         self._name = configuration.worker.configs.name
         self._topic = SmallTopic(kafka_clients(configuration), configs_spec(configuration), configuration.group)
-        self._wished = wished
-        self._targets: dict[str, Target] = {}
+        self._heard: dict[tuple[str, Wish], Any] = {}
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
         #: Why wishes of others are not heard.
         self.error: str | None = None
 
-    def start(self) -> None:
+    def start(self, directed: Directed, defined: Defined = _by_files) -> None:
+        """Both are called in another thread, the one with what is asked, the other with what a connector is."""
+        self._directed, self._defined = directed, defined
         threading.Thread(target=self._follow, daemon=True, name="shared state").start()
 
     def stop(self) -> None:
@@ -58,18 +72,25 @@ class SharedState:
 
     def wish(self, connector: str, target: Target) -> None:
         """When this returns, this process acts on it; others do as soon as they have read it. Raises ``CdcError``."""
-        value = {"target": target.value, "at": round(time.time() * 1000)}
-        self._topic.write(self._key(connector), compact_json(value))
-        with self._changed:
-            if not self._changed.wait_for(lambda: self.target(connector) is target, HEAR_SECONDS):
-                why = self.error or "nothing comes"
-                raise RetriableDeliveryError(f"topic {self._name}: it was written, but is not read: {why}")
+        self._write(connector, "target", {"target": target.value, "at": round(time.time() * 1000)})
+
+    def define(self, connector: str, config: dict[str, str] | None) -> None:
+        """What a connector is; None: it is no more, nor what it was to do. As ``wish``."""
+        if config is None:
+            self._write(connector, "target", None)
+        self._write(connector, "config", None if config is None else {"config": config})
 
     def target(self, connector: str) -> Target:
-        return self._targets.get(connector, Target.RUNNING)
+        found = self._heard.get((connector, "target"))
+        return Target.RUNNING if found is None else Target(found["target"])
 
-    def _key(self, connector: str) -> bytes:
-        return compact_json([connector, {"group": self._group_id, "wish": "target"}])
+    def _write(self, connector: str, wish: Wish, value: Any) -> None:
+        key = compact_json([connector, {"group": self.group_id, "wish": wish}])
+        self._topic.write(key, None if value is None else compact_json(value))
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._heard.get((connector, wish)) == value, HEAR_SECONDS):
+                why = self.error or "nothing comes"
+                raise RetriableDeliveryError(f"topic {self._name}: it was written, but is not read: {why}")
 
     def _follow(self) -> None:
         while not self._ended.is_set():
@@ -93,16 +114,32 @@ class SharedState:
         self._topic.close()
 
     def _take(self, key: bytes, value: bytes | None) -> None:
+        found = self._parsed(key, value)
+        if found is None:
+            return  # of somebody else who shares the topic
+        connector, wish, content = found
+        before = self.target(connector)
+        with self._changed:
+            changed = self._heard.get((connector, wish)) != content
+            self._heard[connector, wish] = content
+        if wish == "target" and self.target(connector) is not before:
+            self._directed(connector, self.target(connector))
+        elif wish == "config" and changed:
+            self._defined(connector, None if content is None else content["config"])
+        with self._changed:
+            self._changed.notify_all()
+
+    def _parsed(self, key: bytes, value: bytes | None) -> tuple[str, Wish, Any] | None:
         try:
             connector, what = parse_json(key)
-            if what != {"group": self._group_id, "wish": "target"} or not isinstance(connector, str):
-                return
-            target = Target.RUNNING if value is None else Target(parse_json(value)["target"])
-        except (ValueError, TypeError, LookupError):
-            return  # of somebody else who shares the topic
-        with self._changed:
-            before = self.target(connector)
-            self._targets[connector] = target
-            if target is not before:
-                self._wished(connector, target)
-            self._changed.notify_all()
+            wish: Wish = what["wish"]
+            if wish not in WISHES or what["group"] != self.group_id or not isinstance(connector, str):
+                return None
+            content = None if value is None else parse_json(value)
+            if content is not None and wish == "target":
+                Target(content["target"])
+            elif content is not None and not all(isinstance(text, str) for text in content["config"].values()):
+                return None
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None
+        return connector, wish, content

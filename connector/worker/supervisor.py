@@ -18,7 +18,7 @@ from connector.config import Configuration
 from connector.source import Background, Purpose
 from connector.worker.about import About
 from connector.worker.aging import aged, with_lags
-from connector.worker.child import Child, started, stop_all
+from connector.worker.child import Child, end_in_order, started, stop_all
 from connector.worker.holding import Target, held_reason
 from connector.worker.messages import (
     BlockedMessage,
@@ -72,19 +72,23 @@ class Supervisor:
         command: Sequence[str],
         orders: Sequence[WorkerOrder],
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        lasting: bool = False,
     ) -> None:
+        """``lasting``: connectors come and go, and having none, or only failed ones, is no reason to end."""
+        self._lasting = lasting
         self._monotonic = monotonic
         self.background = Background(monotonic)
         self._command = list(command)
-        self._orders = list(orders)
-        self._connector = ",".join(dict.fromkeys(order.configuration.connector.name for order in self._orders))
+        #: Told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
+        self.orders = list(orders)
         self._about = About()
         self._messages: queue.SimpleQueue[tuple[Child, Message]] = queue.SimpleQueue()
         #: What other threads want done in ours.
         self.requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.children: dict[int, Child] = {}
         self.due: dict[int, float] = {order.index: 0.0 for order in orders}
-        self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self._orders}
+        self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
@@ -140,6 +144,8 @@ class Supervisor:
                         ended = self._ended(child, code)
                         if ended is not None:
                             return ended
+                if self._lasting:
+                    continue
                 if self.tenants and all(tenant.over is not None for tenant in self.tenants.values()):
                     return 2
                 if self._nothing_left():
@@ -154,15 +160,32 @@ class Supervisor:
         for child in list(self.children.values()):
             child.process.kill()
 
+    @property
+    def _numbers(self) -> set[int]:
+        return {order.index for order in self.orders}
+
+    def _leftovers(self) -> list[Child]:
+        numbers = self._numbers
+        return [child for child in list(self.children.values()) if child.index not in numbers]
+
+    def end_leftovers(self) -> None:
+        """Workers of connectors that are no more, or are another now."""
+        for child in self._leftovers():
+            end_in_order(child)
+
     # -- children --------------------------------------------------------------------------------------------
 
     def _start_due(self) -> None:
         now = time.monotonic()
-        for order in self._orders:
+        for order in self.orders:
             due = self.due.get(order.index)
             if due is None or due > now:
                 continue
-            tenant = self.tenants[order.configuration.group]
+            tenant = self.tenants.get(order.configuration.group)
+            if tenant is None:
+                continue  # it was deleted a moment ago
+            if any(child.group == order.configuration.group for child in self._leftovers()):
+                continue  # those of another configuration end first
             prepared = tenant.preparation
             if tenant.may_start():
                 if prepared is not None and prepared.slots is not None:
@@ -205,7 +228,8 @@ class Supervisor:
             case StatusMessage(status=status):
                 child.waiting = child.blocked = None
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
-                    self.tenants[child.group].causes.clear()
+                    if child.group in self.tenants:
+                        self.tenants[child.group].causes.clear()
                     self._last_end.pop(child.index, None)
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
             case WaitingMessage():
@@ -228,6 +252,9 @@ class Supervisor:
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
         if child.process.stdin is not None:
             child.process.stdin.close()
+        if child.index not in self._numbers:
+            self._last.pop(child.index, None)
+            return None
         tenant = self.tenants[child.group]
         if child.renewed and code != 2:
             self.due[child.index] = 0.0
@@ -257,7 +284,7 @@ class Supervisor:
     @property
     def _is_alone(self) -> bool:
         """With a single connector its end is ours; beside others it is no reason to end those."""
-        return len(self.tenants) == 1
+        return len(self.tenants) == 1 and not self._lasting
 
     def _give_up(self, tenant: Tenant, group: str, why: str) -> None:
         tenant.give_up(why)
@@ -280,7 +307,7 @@ class Supervisor:
         return bool(going) and all(map(self._has_nothing_left, going))
 
     def _has_nothing_left(self, group: str) -> bool:
-        orders = [order for order in self._orders if order.configuration.group == group]
+        orders = [order for order in self.orders if order.configuration.group == group]
         children = [child for child in self.children.values() if child.group == group]
         statuses = [child.status for child in children if child.status and child.own]
         if len(statuses) < len(orders) or any(status.slots_pending for status in statuses):
@@ -290,13 +317,13 @@ class Supervisor:
 
     def workers_of(self, group: str) -> list[int]:
         """The numbers of a connector's workers."""
-        return sorted(order.index for order in self._orders if order.configuration.group == group)
+        return sorted(order.index for order in self.orders if order.configuration.group == group)
 
     # -- looking at it ---------------------------------------------------------------------------------------
 
     def configurations(self) -> list[Configuration]:
         """Of the connectors, in order."""
-        return list({order.configuration.group: order.configuration for order in self._orders}.values())
+        return list({order.configuration.group: order.configuration for order in self.orders}.values())
 
     def liveness(self) -> Liveness:
         """Whether this process does its work; how its workers and servers are is no part of it."""
@@ -306,10 +333,11 @@ class Supervisor:
 
     def status(self) -> ServiceStatus:
         """What all workers of this process say."""
-        children = list(self.children.values())
+        numbers = self._numbers
+        children = [child for child in list(self.children.values()) if child.index in numbers]
         present = {child.index for child in children}
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
-        gone = [(index, *last) for index, last in self._last.items() if index not in present]
+        gone = [(index, *last) for index, last in list(self._last.items()) if index in numbers - present]
         held = {index: reason for group, reason in self.held().items() for index in self.workers_of(group)}
         workers = [
             aged(
@@ -327,7 +355,8 @@ class Supervisor:
         ]
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
-        state = max((worker.state for worker in workers), default=State.WAITING)
+        idle = State.RUNNING if self._lasting and not self.tenants else State.WAITING
+        state = max((worker.state for worker in workers), default=idle)
         if any(tenant.over is not None for tenant in self.tenants.values()):
             state = State.FAILED
         elif reasons and (self.waiting_for or state is State.RUNNING):
@@ -335,7 +364,7 @@ class Supervisor:
         own = [str(failing) for failing in self.background.failing()]
         theirs = [each.text for worker in workers for each in worker.background]
         return ServiceStatus(
-            connector=self._connector,
+            connector=",".join(tenant.name for tenant in self.tenants.values()),
             host=self._about.host,
             pid=self._about.pid,
             version=self._about.version,
@@ -343,7 +372,7 @@ class Supervisor:
             state=state,
             waiting_for="; ".join(dict.fromkeys(reasons)) or None,
             failing=tuple(dict.fromkeys(own + theirs)),
-            workers_wanted=len(self._orders) - len(held),
+            workers_wanted=len(self.orders) - len(held),
             workers_running=len(children),
             restarts=self.restarts,
             workers=tuple(workers),
@@ -356,8 +385,8 @@ class Supervisor:
         held = self.held()
         ours = {group: tenant.reason() for group, tenant in self.tenants.items()} | held
         yield from (reason for reason in ours.values() if reason is not None)
-        for order in self._orders:
-            if order.index not in present and ours[order.configuration.group] is None:
+        for order in self.orders:
+            if order.index not in present and ours.get(order.configuration.group) is None:
                 yield f"worker {order.index} is started again{self._why(order.index)}"
         for child in children:
             trouble = self._trouble(child)

@@ -83,7 +83,7 @@ def test_run_starts_the_workers_of_all_connectors(files: list[str], monkeypatch:
 
 def _taking(orders: list[WorkerOrder]) -> Any:
     def taken(self: supervisor.Supervisor, stop: threading.Event) -> int:
-        orders.extend(self._orders)
+        orders.extend(self.orders)
         return 0
 
     return taken

@@ -96,6 +96,22 @@ HOLDING = (
     *(Case(method, "/connectors/orders/pause") for method in ("GET", "POST")),
     Case("PUT", "/connectors/orders/resume", settles=RUNS),
 )
+WRITING = (
+    Case("POST", "/connectors", {"name": "fresh", "config": CONFIG}),
+    Case("POST", "/connectors", {"name": "fresh", "config": CONFIG}),
+    *(Case("POST", "/connectors", body) for body in ("{no", "[]", "", {"name": "z"}, {"name": "z", "config": {}})),
+    Case("POST", "/connectors", {"config": CONFIG}),
+    Case("POST", "/connectors", {"name": "z", "config": {**CONFIG, "name": "y"}}),
+    Case("POST", "/connectors", {"name": "z", "config": {**CONFIG, "tasks.max": "x"}}),
+    Case("PUT", "/connectors/fresh/config", {**CONFIG, "tasks.max": "2"}),
+    Case("PUT", "/connectors/fresh/config", {**CONFIG, "name": "other"}),
+    Case("PUT", "/connectors/new/config", CONFIG),
+    Case("PATCH", "/connectors/fresh/config", {"tasks.max": "1"}),
+    Case("PATCH", "/connectors/fresh/config", {"tasks.max": "x"}),
+    Case("PATCH", "/connectors/no/config", {"tasks.max": "1"}),
+    *(Case("POST", "/connectors", {"name": name, "config": CONFIG}) for name in ("a b", " pad ")),
+    *(Case("DELETE", f"/connectors/{name}") for name in ("fresh", "fresh", "new", "a%20b", "pad", "no")),
+)
 
 
 def ask(url: str, case: Case) -> Answered:
@@ -129,7 +145,10 @@ def recorded_in_order(group: str) -> list[Answered]:
 def record(url: str) -> None:
     found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
     ANSWERS.write_text(json.dumps(found, indent=1) + "\n")
-    IN_ORDER.write_text(json.dumps({"holding": [_asked(url, case) for case in HOLDING]}, indent=1) + "\n")
+    in_order = {
+        name: [_asked(url, case) for case in cases] for name, cases in (("holding", HOLDING), ("writing", WRITING))
+    }
+    IN_ORDER.write_text(json.dumps(in_order, indent=1) + "\n")
 
 
 def _asked(url: str, case: Case) -> dict[str, Any]:

@@ -79,6 +79,7 @@ class Service:
             "value.converter.schemas.enable": "false",
             "offset.storage.topic": f"{self.name}-offsets",
             "status.storage.topic": f"{self.name}-status",
+            "config.storage.topic": f"{self.name}-configs",
             "offset.storage.partitions": "6",
             "session.timeout.ms": "3000",
             **self.worker,
@@ -110,11 +111,12 @@ class Service:
             check=False,
         )
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, files: bool = True) -> subprocess.Popen[bytes]:
+        """``files``: with the connector's file; else it is to be defined through the API."""
         with open(self.folder / f"{self.name}.log", "ab") as log:
             run = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "connector", "run", str(self.config_file)),
+                    *(sys.executable, "-m", "connector", "run", *([str(self.config_file)] if files else [])),
                     *("--worker", str(self.worker_file), *arguments),
                 ],
                 stderr=log,
@@ -184,8 +186,10 @@ class Service:
             with error:
                 return error.code, error.read().decode()
 
-    def post(self, path: str, method: str = "POST") -> int:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port()}{path}", method=method)
+    def post(self, path: str, method: str = "POST", body: object = None) -> int:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port()}{path}", data, method=method)
+        request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=60) as answer:
             return int(answer.status)
 

@@ -46,6 +46,9 @@ class Heard:
     def wish(self, connector: str, target: Target) -> None:
         self.heard.append((connector, target))
 
+    def define(self, connector: str, config: dict[str, str] | None) -> None:
+        self.heard.append((connector, config))
+
     def renew(self, workers: Iterable[int]) -> None:
         self.heard.append(("renew", {*workers}))
 
@@ -54,7 +57,9 @@ class Heard:
 
 
 def view(configuration: Configuration | None = None, **changed: Any) -> ConnectorView:
-    cluster = ConnectCluster(Recorded(configuration or loaded(), **changed), Heard(), Heard(), lambda config: ())
+    cluster = ConnectCluster(
+        Recorded(configuration or loaded(), **changed), Heard(), Heard(), lambda config: (), loaded()
+    )
     cluster.worker_id = "here:8083"
     return cluster.connectors()[0]
 
@@ -84,7 +89,7 @@ def test_a_configuration_is_shown_as_it_is_written_without_secrets() -> None:
 
 def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> None:
     heard = Heard()
-    cluster = ConnectCluster(Recorded(loaded()), heard, heard, lambda config: ())
+    cluster = ConnectCluster(Recorded(loaded()), heard, heard, lambda config: (), loaded())
     cluster.restart("orders", itself=False, tasks=[0])
     assert heard.heard == [("try again", {0}), ("renew", set())]
     heard.heard.clear()

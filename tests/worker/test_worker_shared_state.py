@@ -23,8 +23,9 @@ class Process:
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self.heard: list[tuple[str, Target]] = []
-        self.state = SharedState(configuration, lambda *wish: self.heard.append(wish))
-        self.state.start()
+        self.defined: list[tuple[str, dict[str, str] | None]] = []
+        self.state = SharedState(configuration)
+        self.state.start(lambda *wish: self.heard.append(wish), lambda *definition: self.defined.append(definition))
 
 
 @pytest.fixture
@@ -67,3 +68,15 @@ def test_what_others_write_to_the_topic_is_not_ours(process: Any) -> None:
     producer.close()
     one.state.wish("other", Target.STOPPED)
     assert one.heard == [("shop", Target.PAUSED), ("other", Target.STOPPED)]
+
+
+def test_a_definition_goes_with_what_was_asked_of_it(process: Any) -> None:
+    one = process()
+    one.state.wish("shop", Target.STOPPED)
+    one.state.define("shop", {"name": "shop"})
+    assert one.defined == [("shop", {"name": "shop"})]
+    one.state.define("shop", None)
+    assert one.defined[1:] == [("shop", None)] and one.state.target("shop") is Target.RUNNING
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    assert later.defined[-1:] in ([], [("shop", None)]) and later.state.target("shop") is Target.RUNNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 
 from connector.config import Configuration
 from connector.errors import Problem
+from connector.secrets import MASK
 from connector.worker import supervisor as supervising
 from connector.worker.connect_cluster import ConnectCluster
+from connector.worker.connectors import Connectors
 from connector.worker.holding import Target
 from connector.worker.http import readiness_of
 from connector.worker.metrics import metrics_page
@@ -77,6 +79,11 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Any:
         end()
 
 
+def shown_as(supervisor: Supervisor, steering: Steering) -> ConnectCluster:
+    wishes: Any = steering
+    return ConnectCluster(supervisor, steering, wishes, lambda config: (), configured("any"))
+
+
 def state(supervisor: Supervisor, name: str) -> str:
     return str(supervisor.status().connectors[name].state.value)
 
@@ -138,7 +145,7 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         said = supervisor.status().waiting_for or ""
         assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
         steering = Steering(supervisor)
-        cluster = ConnectCluster(supervisor, steering, steering, lambda config: ())
+        cluster = shown_as(supervisor, steering)
         shown = {view.name: view for view in cluster.connectors()}
         assert [each.state for each in shown["works"].tasks] == ["RUNNING"]
         assert (shown["works"].instance.state, shown["waits"].instance.state) == ("RUNNING", "UNASSIGNED")
@@ -207,13 +214,64 @@ def test_a_connector_that_is_paused_holds_and_others_go_on(service: Any) -> None
         "RUNNING",
     )
     assert readiness_of(status).ready
-    shown = ConnectCluster(supervisor, steering, steering, lambda config: ()).connectors()
+    shown = shown_as(supervisor, steering).connectors()
     assert [[each.state for each in (view.instance, *view.tasks)] for view in shown] == [
         ["PAUSED"] * 2,
         ["RUNNING"] * 2,
     ]
     steering.wish("works", Target.STOPPED)
-    assert ConnectCluster(supervisor, steering, steering, lambda config: ()).connectors()[0].tasks == ()
+    assert shown_as(supervisor, steering).connectors()[0].tasks == ()
     steering.wish("works", Target.RUNNING)
     until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
     assert supervisor.restarts == 0
+
+
+class Remembering:
+    """What was asked of connectors, where nothing was."""
+
+    group_id = "workers"
+
+    def target(self, name: str) -> Target:
+        return Target.STOPPED if name == "stopped" else Target.RUNNING
+
+
+def test_connectors_are_admitted_replaced_and_dismissed() -> None:
+    supervisor, stop = Supervisor([sys.executable, "-c", WORKER], [], lasting=True), threading.Event()
+    told: Any = Remembering()
+
+    def load(config: Mapping[str, str]) -> Configuration:
+        return loaded({"topic.prefix": "any", **config})
+
+    connectors = Connectors(
+        supervisor, told, load, lambda c: c.connector.tasks_max, WorkerOrder, lambda *_: ([], None), stop
+    )
+    shown = ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), configured("any"), connectors)
+    thread = threading.Thread(target=supervisor.run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: supervisor.status().state.value == "RUNNING", what="a service without connectors")
+        connectors.take("works", {"name": "works", "tasks.max": "2"})
+        connectors.take("stopped", {"name": "stopped"})
+        until(lambda: state(supervisor, "works") == "RUNNING", what="its workers")
+        login = {"scylla.user": "cdc", "scylla.password": "open sesame"}
+        first = {worker.pid for worker in supervisor.status().workers}
+        assert len(first) == 2 and state(supervisor, "stopped") == "STOPPED"
+
+        connectors.take("works", {"name": "works", "tasks.max": "1", **login})
+        until(lambda: [worker.pid in first for worker in supervisor.status().workers] == [False], what="the new one")
+        assert connectors.with_secrets("works", {"scylla.password": MASK})["scylla.password"] == "open sesame"
+
+        connectors.take("works", {"name": "works", "scylla.query.time.window.size": "${env:NO_SUCH_VARIABLE}"})
+        assert (state(supervisor, "works"), supervisor.status().state.value) == ("FAILED", "FAILED")
+        broken = next(view for view in shown.connectors() if view.name == "works")
+        assert broken.instance.state == "FAILED" and "NO_SUCH_VARIABLE" in str(broken.instance.trace)
+        until(lambda: not supervisor.status().workers_running, what="the end of its worker")
+        connectors.take("works", {"name": "works"})
+        until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
+        for name in ("works", "stopped"):
+            connectors.take(name, None)
+        until(lambda: not supervisor.children, what="the end of all workers")
+        assert not shown.connectors() and thread.is_alive() and supervisor.restarts == 0
+    finally:
+        stop.set()
+        thread.join(90)

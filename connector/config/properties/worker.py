@@ -73,8 +73,8 @@ WORKER = Section(
         Property(
             "config.storage.topic",
             matching(_TOPIC, "Not a topic name", "1 to 249 letters, digits, . _ -"),
-            "Compacted topic, of one partition, for what was asked of connectors: whether they are paused or stopped. "
-            "It is created when something is asked for the first time.",
+            "Compacted topic, of one partition, for what was asked of connectors (whether they are paused or stopped), "
+            "and for those of a run without files. It is created when something is asked for the first time.",
             default="scylla-cdc-configs",
         ),
         Property(

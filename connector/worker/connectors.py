@@ -1,0 +1,109 @@
+"""The connectors of a run without files: defined through the API, and the same in every process of the group.
+
+In: definitions, as the config topic has them. Out: workers for each; those that cannot be loaded here, with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from connector.config import Configuration
+from connector.errors import CdcError
+from connector.secrets import MASK
+from connector.worker.order import WorkerOrder
+from connector.worker.shared_state import SharedState
+from connector.worker.supervisor import Supervisor
+from connector.worker.tenants import Checks, Preparation, Tenant
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A connector whose definition cannot be loaded in this process; others may have what it refers to."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Connectors:
+    """``load`` makes a configuration of properties, beside this process's worker file; ``order`` what a worker of it is
+    told; ``count`` how many it is to have."""
+
+    supervisor: Supervisor
+    shared: SharedState
+    load: Callable[[Mapping[str, str]], Configuration]
+    count: Callable[[Configuration], int]
+    order: Callable[[Configuration, int], WorkerOrder]
+    checks: Checks
+    stop: threading.Event
+    #: As they were given, passwords and all.
+    given: dict[str, dict[str, str]] = field(default_factory=dict)
+    broken: dict[str, Broken] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._numbers = itertools.count()
+        self._one_at_a_time = threading.Lock()
+
+    def take(self, name: str, config: Mapping[str, str] | None) -> None:
+        """A definition that was made, here or in another process; None: the connector is no more."""
+        with self._one_at_a_time:
+            self.broken.pop(name, None)
+            if config is None:
+                log.info("connector %s: deleted", name)
+                self.given.pop(name, None)
+                self._dismiss(self._group(name))
+            else:
+                self.given[name] = dict(config)
+                self._begin(name, config)
+
+    def load_again(self, name: str) -> None:
+        """What a definition refers to may be there by now."""
+        if name in self.broken:
+            self.take(name, self.given[name])
+
+    def _begin(self, name: str, config: Mapping[str, str]) -> None:
+        try:
+            configuration = self.load(config)
+        except CdcError as error:
+            log.error("connector %s: its definition cannot be used in this process: %s", name, error)
+            self.broken[name] = Broken(name, str(error))
+            self._dismiss(self._group(name))
+            self.supervisor.tenants = {**self.supervisor.tenants, self._group(name): Tenant(name, over=str(error))}
+            return
+        orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
+        tenant = Tenant(name, target=self.shared.target(name))
+        tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
+        self._admit(tenant, orders)
+
+    def _admit(self, tenant: Tenant, orders: list[WorkerOrder]) -> None:
+        """A connector with its workers, in place of what it was; who looks sees the one or the other."""
+        supervisor, group = self.supervisor, self._group(tenant.name)
+        supervisor.slots.pop(tenant.name, None)
+        supervisor.due |= {order.index: 0.0 for order in orders}
+        supervisor.tenants = {**supervisor.tenants, group: tenant}
+        supervisor.orders = [*self._others(group), *orders]
+        supervisor.requests.put(supervisor.end_leftovers)
+
+    def _dismiss(self, group: str) -> None:
+        supervisor = self.supervisor
+        supervisor.orders = self._others(group)
+        supervisor.tenants = {each: tenant for each, tenant in supervisor.tenants.items() if each != group}
+        supervisor.requests.put(supervisor.end_leftovers)
+
+    def _others(self, group: str) -> list[WorkerOrder]:
+        return [order for order in self.supervisor.orders if order.configuration.group != group]
+
+    def _group(self, name: str) -> str:
+        return f"{self.shared.group_id}-{name}"
+
+    def with_secrets(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
+        """Who sends back what was shown does not know the passwords: those are what they were."""
+        known = self.given.get(name, {})
+        return {each: known.get(each, text) if text == MASK else text for each, text in config.items()}

@@ -1,0 +1,55 @@
+"""A run without files: connectors come, change and go through Kafka Connect's API, and the next process knows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+
+from tests.servers.patience import until
+from tests.worker.harness import Service, exactly_once
+
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
+
+
+def insert(session: Session, table: str, rows: range) -> None:
+    for number in rows:
+        session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v{number}')")
+
+
+def listed(connector: Service) -> Any:
+    return json.loads(connector.get("/connectors")[1])
+
+
+def test_connectors_come_change_and_go(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str]
+) -> None:
+    table, other = make_table(tablets=True), make_table(tablets=True)
+    connector = service([table], connector={"tasks.max": "1"})
+    path, definition = f"/connectors/{connector.name}", json.loads(connector.config_file.read_text())
+    for each in (table, other):
+        insert(session, each, range(20))
+    run = connector.start("--http-port", "0", files=False)
+    assert listed(connector) == []
+    until(lambda: connector.get("/ready")[0] == 200, 90, "what was asked before to be known")
+    assert connector.post("/connectors", body=definition) == 201
+    assert listed(connector) == [connector.name]
+    assert exactly_once(connector, session, table) == 20
+
+    both = {**definition["config"], "scylla.table.names": f"{table},{other}"}
+    assert connector.post(f"{path}/config", "PUT", both) == 200
+    assert exactly_once(connector, session, other) == 20
+    connector.stopped(run)
+
+    insert(session, table, range(20, 30))
+    run = connector.start("--http-port", "0", files=False)
+    until(lambda: connector.log.count("REST API on") == 2, 90, "its port")
+    until(lambda: listed(connector) == [connector.name], 90, "a start that remembers")
+    assert exactly_once(connector, session, table) == 30
+    assert connector.post(path, "DELETE") == 204
+    assert listed(connector) == []
+    until(lambda: not connector.workers(run), 90, "the end of its workers")
+    assert run.poll() is None
