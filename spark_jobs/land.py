@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +28,7 @@ from spark_jobs.tables import Lease, job_lease, open_sink
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
 _POLL_S = 0.1
+_PUBLISHED_AT_ONCE = 2
 
 
 class _Landing:
@@ -38,6 +39,13 @@ class _Landing:
         self.failures = 0
         self.retry_at: float | None = None
         self.done = False
+        self.publishing: Future[None] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is still to be done for it."""
+        under_way = self.retry_at is not None or self.publishing is not None or self.stream.query is not None
+        return not self.done and under_way
 
 
 def land(
@@ -72,7 +80,8 @@ def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Ev
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
             list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
         try:
-            _watch(landings, once, settings, progress, stop, lease)
+            with ThreadPoolExecutor(_PUBLISHED_AT_ONCE) as pool:
+                _watch(landings, once, settings, progress, stop, lease, pool)
         finally:
             for landing in landings:
                 landing.stream.stop()
@@ -88,7 +97,11 @@ def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress
     except Exception as error:
         # A table that fails is tried again; without Spark no table can be.
         require_spark(landing.stream.session)
-        _failed(landing, str(error) if isinstance(error, CdcError) else one_line(error), once, settings, progress)
+        _failed(landing, _why(error), once, settings, progress)
+
+
+def _why(error: BaseException) -> str:
+    return str(error) if isinstance(error, CdcError) else one_line(error)
 
 
 def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
@@ -111,6 +124,7 @@ def _watch(
     progress: Progress,
     stop: threading.Event,
     lease: Lease,
+    pool: ThreadPoolExecutor,
 ) -> None:
     while not stop.is_set():
         if lease.lost:
@@ -118,6 +132,20 @@ def _watch(
             lease.check()
         for landing in landings:
             if landing.done:
+                continue
+            if landing.publishing is not None:
+                if not landing.publishing.done():
+                    continue
+                error, landing.publishing = landing.publishing.exception(), None
+                if error is not None and once:
+                    _failed(landing, _why(error), once, settings, progress)
+                elif error is not None:
+                    # Landing goes on meanwhile; the next interval tries again.
+                    progress.of(landing.stream.name).last_error = _why(error)
+                    progress.note(f"{landing.stream.name} was not published, trying again: {_why(error)}")
+                elif landing.stream.query is None:
+                    landing.done = True
+                    progress.of(landing.stream.name).last_error = None
                 continue
             if landing.retry_at is not None:
                 if time.monotonic() >= landing.retry_at:
@@ -129,10 +157,10 @@ def _watch(
                 if why is not None:
                     _failed(landing, why, once, settings, progress)
                 else:
-                    landing.done = True
-                    progress.of(landing.stream.name).last_error = None
-        waiting = [item for item in landings if not item.done and (item.retry_at is not None or item.stream.query)]
-        if once and not waiting:
+                    landing.publishing = pool.submit(landing.stream.publish, now=True)
+            elif landing.stream.wants_publishing:
+                landing.publishing = pool.submit(landing.stream.publish)
+        if once and not any(item.waits for item in landings):
             return
         stop.wait(_POLL_S)
 

@@ -58,6 +58,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("max.offsets.per.trigger", integer(1, LONG_MAX), "Maximum records of a table in a micro-batch.", 500_000),
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
+    Property("publish.interval.ms", _MS, "How often the published table (`<warehouse>/ks/t`) is brought up to what has "
+             "landed; `--once` does it at its end. 0 = never. Delta only.", 60_000),
     Property("reader.grace.ms", _MS, "How long merged changes are kept for queries that started before (`maintain`).",
              3_600_000),
     Property("history", LIST, "Tables whose row versions are kept, as `ks.t__history`.", ()),

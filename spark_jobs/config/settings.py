@@ -33,6 +33,7 @@ from connector.suggestions import did_you_mean, nearest
 from connector.table_name import TableName
 from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
+from spark_jobs.sinks import DEFAULT
 
 
 class Settings(Part):
@@ -54,6 +55,7 @@ class Settings(Part):
     trigger_interval_ms: int = of("trigger.interval.ms")
     max_offsets_per_trigger: int = of("max.offsets.per.trigger")
     state_buckets: int = of("state.buckets")
+    publish_interval_ms: int = of("publish.interval.ms")
     reader_grace_ms: int = of("reader.grace.ms")
     history: tuple[str, ...] = of("history")
     history_retention_ms: int | None = of("history.retention.ms")
@@ -143,6 +145,8 @@ def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Setting
         values["column.types"] = _column_types(content["column.types"], document, findings)
     passed_on = {name: text for name, text in document.texts.items() if name not in BY_NAME}
     _unknown(document, findings)
+    if values["sink"] != DEFAULT and values["publish.interval.ms"] and "publish.interval.ms" in document.texts:
+        findings.problem(document, "publish.interval.ms", f"Has no effect with sink={values['sink']}")
     if not findings.problems:
         findings.problems += [*_contradictions(values, file), *source_problems(document, values)]
     if findings.problems:

@@ -92,7 +92,9 @@ class Filling:
         # Noted before the rows are there: a rebuild must not take the topics for all there ever was.
         noted = tuple(sorted({*left_out, *(plan.known.backfilled or ())}))
         sequence = plan.known.sequence if plan.changed else plan.known.sequence + 1
-        layout = landed.prepare(replace(plan.known, backfilled=noted, sequence=sequence))
+        # Whoever reads the published table gets what is read here as a whole.
+        begun = replace(plan.known, backfilled=noted, sequence=sequence, lineage=plan.known.lineage + 1)
+        layout = landed.prepare(begun)
         tasks = reading_tasks(self.session, self.settings)
         plan_of_reading = read_plan(layout, source, left_out)
         counts = new_counts(self.session)
@@ -105,8 +107,7 @@ class Filling:
         landed.append(changes.observe(seen, made, dead))
         landed.merge(layout, segment, mark)
         if plan.known.incomplete is not None:
-            whole = replace(plan.known, backfilled=noted, incomplete=None, rebuilding=False)
-            layout = landed.prepare(replace(whole, sequence=sequence + 1))
+            layout = landed.prepare(replace(begun, incomplete=None, rebuilding=False, sequence=sequence + 1))
         landed.register(layout)
         counted = told(self.session, seen)
         return Filled(

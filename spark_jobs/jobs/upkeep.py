@@ -21,7 +21,7 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.model import POSITIONS, literal
 from spark_jobs.stream import Limit, Topics, purge, purge_limit, tombstones, unread
-from spark_jobs.tables import LandedTable, Restored, leases, open_sink, wait_free
+from spark_jobs.tables import LandedTable, PublishedTable, Restored, leases, open_publisher, open_sink, wait_free
 
 _CATCH_UP_S, _LOOK_S = 30.0, 0.5
 VACUUM_FLOOR_MS = 3_600_000
@@ -62,12 +62,28 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
         if landed.exists():
             restored, limit = _limit(landed, settings, table)
             forgotten = _forget(landed, restored, limit, dry_run)
+            published = _published(session, settings, landed)
+            if published is not None and restored.known is not None:
+                stand = published.stand()
+                if stand is not None and stand.lineage == restored.known.lineage:
+                    # What is merged is still to be published.
+                    restored = replace(restored, mark=min(restored.mark, stand.segment))
             kept = settings.history_retention_ms
             upkeep = _upkeep(landed, restored, settings.reader_grace_ms, kept, dry_run)
+            if published is not None and not dry_run:
+                published.upkeep(max(settings.reader_grace_ms, VACUUM_FLOOR_MS))
             done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
     return done
+
+
+def _published(session: SparkSession, settings: Settings, landed: LandedTable) -> PublishedTable | None:
+    """The published double of the table, if there is one."""
+    publisher = open_publisher(session, settings.session_config())
+    if publisher is None or publisher.schema(landed.folder) is None:
+        return None
+    return PublishedTable(publisher, landed)
 
 
 def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[Restored, Limit]:

@@ -1,16 +1,17 @@
 """Table formats: Delta and Iceberg behind one contract, in few verbs.
 
-In: the configured format. Out: a ``Sink``.
+In: the configured format. Out: a ``Sink``, and a ``Publisher`` where the format has one.
 """
 
 from __future__ import annotations
 
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
-from spark_jobs.sinks.sink import Sink, replace_made
+from spark_jobs.sinks.sink import Publisher, Sink, replace_made
 
 __all__ = [
     "DEFAULT",
     "FORMATS",
+    "Publisher",
     "Sink",
     "replace_made",
     "table_format",

@@ -6,13 +6,16 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import quoted
+from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
 _PROPERTIES = {"delta.checkpointInterval": "20"}
+_INTERNAL = "_landing"
 _SKIPPED_BY = ("ts", "kafka_ms")
 """Columns by whose range files can be skipped. Keys cannot: each file has one bucket's, of the whole range."""
 
@@ -25,15 +28,25 @@ class DeltaSink:
         self.warehouse = warehouse
 
     def path(self, table: str) -> str:
-        return f"{self.warehouse}/{table}"
+        """Aside from the published tables: whoever vacuums those removes what is below them and not theirs."""
+        return f"{self.warehouse}/{_INTERNAL}/{table}"
 
     def relation(self, table: str) -> str:
         return quoted("delta", self.path(table))
 
     def exists(self, table: str) -> bool:
-        jvm = self.session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.path(table)}/_delta_log")
-        return bool(path.getFileSystem(self.session._jsc.hadoopConfiguration()).exists(path))
+        jvm: Any = self.session._jvm
+        place, before = (
+            jvm.org.apache.hadoop.fs.Path(path) for path in (self.path(table), f"{self.warehouse}/{table}")
+        )
+        files = place.getFileSystem(self.session._jsc.hadoopConfiguration())
+        if files.exists(jvm.org.apache.hadoop.fs.Path(place, "_delta_log")):
+            return True
+        if not files.exists(jvm.org.apache.hadoop.fs.Path(before, "_delta_log")):
+            return False
+        # Where versions before the published tables had it.
+        files.mkdirs(place.getParent())
+        return bool(files.rename(before, place))
 
     def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
         if not self.exists(table):
@@ -105,4 +118,5 @@ FORMAT = TableFormat(
     needs_class="org.apache.spark.sql.delta.DeltaLog",
     coordinate="io.delta:delta-spark_4.0_2.13:4.4.0",
     open=DeltaSink,
+    publisher=DeltaPublisher,
 )

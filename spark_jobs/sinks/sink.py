@@ -7,11 +7,12 @@ atomic commit; if they raise, nothing of them is visible, and the caller may do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 Result = TypeVar("Result")
 
@@ -57,6 +58,40 @@ class Sink(Protocol):
         """Number and bytes of the files that the current snapshot consists of."""
 
 
+class Publisher(Protocol):
+    """Tables that others read, named by a short path as well: ``ks/t``. Each commit carries a note."""
+
+    session: SparkSession
+    """Of its own: its settings are nobody else's. Frames given to the publisher are of this session."""
+
+    def relation(self, table: str) -> str:
+        """The table as SQL text names it."""
+
+    def schema(self, table: str) -> StructType | None:
+        """Its columns; None if there is no such table."""
+
+    def note(self, table: str) -> Mapping[str, Any] | None:
+        """What the last commit with a note says."""
+
+    def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
+        """Makes the table these rows and columns, in one commit. Files tell the bounds of the first columns."""
+
+    def widen(self, table: str, columns: StructType) -> None:
+        """Adds columns."""
+
+    def merge(
+        self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
+    ) -> None:
+        """Takes over rows ``s`` of the frame that belong to the table's rows ``t`` by the condition ``on``, in one
+        commit; rows with a true ``gone`` are removed."""
+
+    def compact(self, table: str) -> None:
+        """Makes larger files of small ones; changes no row."""
+
+    def vacuum(self, table: str, older_than_ms: int) -> None:
+        """Deletes files that no snapshot younger than this needs."""
+
+
 @dataclass(frozen=True)
 class TableFormat:
     """What a session must have for a sink, and how the sink of a warehouse is opened in it.
@@ -70,6 +105,7 @@ class TableFormat:
     needs_class: str
     coordinate: str
     open: Callable[[SparkSession, str], Sink]
+    publisher: Callable[[SparkSession, str], Publisher] | None = None
 
 
 def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) -> Result:

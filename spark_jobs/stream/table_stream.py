@@ -33,6 +33,7 @@ from spark_jobs.model import RETRIED, DeadReason, Layout, TableDefinition, carri
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
 from spark_jobs.stream.progress import Progress
+from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables import (
     Known,
     LandedTable,
@@ -91,6 +92,7 @@ class TableStream:
         self._said: set[str] = set()
         self._has_rows = False
         self._lacking: str | None = None
+        self._publishing = Publishing(session, settings, sink, table, lease, self._say)
 
     @property
     def name(self) -> str:
@@ -114,6 +116,7 @@ class TableStream:
         positions = restored.positions
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         self._lacking = lacking(restored, self._begins())
+        self._segment = self._publishing.begin(restored)
         self._adopt(landed)
         if self.data_topic not in partitions:
             raise LandingError(
@@ -211,6 +214,7 @@ class TableStream:
             # Also at a start that changes nothing: the job may have ended between the two.
             self._land_letters(landed)
         self._known = plan.known
+        self._publishing.adopt(plan.known)
         landed.register(self._layout)
         return True
 
@@ -236,6 +240,20 @@ class TableStream:
 
     def _batch(self, batch: DataFrame, number: int) -> None:
         """One micro-batch; see the module's text for its steps."""
+        with self._publishing.lock:
+            self._land(batch, number)
+
+    def publish(self, now: bool = False) -> None:
+        """Brings the published table up to what has landed, if that is due or wanted ``now``."""
+        with self._publishing.lock:
+            if self._publishing.is_due(now):
+                self._segment = self._publishing.publish(self._segment)
+
+    @property
+    def wants_publishing(self) -> bool:
+        return self._publishing.is_due(False)
+
+    def _land(self, batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
         landed = self._landed(session)
         self.lease.check()
@@ -249,6 +267,7 @@ class TableStream:
         ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends), allowMissingColumns=True))
         self._has_rows = True
+        self._publishing.landed(ends)
         counted = told(session, seen)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]

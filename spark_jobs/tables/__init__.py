@@ -16,7 +16,8 @@ from spark_jobs.tables.landing_plan import (
     plan_table,
 )
 from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
-from spark_jobs.tables.registration import open_sink, register_landed
+from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
+from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 
 __all__ = [
     "FORM",
@@ -24,7 +25,9 @@ __all__ = [
     "LandedTable",
     "Lease",
     "Plan",
+    "PublishedTable",
     "Restored",
+    "Stand",
     "check_landed",
     "check_rebuilt",
     "check_same_table",
@@ -32,8 +35,10 @@ __all__ = [
     "lacking",
     "leases",
     "notices",
+    "open_publisher",
     "open_sink",
     "plan_table",
     "register_landed",
+    "unpublishable",
     "wait_free",
 ]

@@ -59,6 +59,8 @@ class Known:
     rebuilding: bool = False
     """It was emptied, and what its topics lack is not yet read from the source."""
     form: int = FORM
+    lineage: int = 0
+    """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
 
     def layout(self) -> Layout:
         return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
@@ -75,6 +77,7 @@ class Known:
                 "incomplete": self.incomplete,
                 "rebuilding": self.rebuilding,
                 "form": self.form,
+                "lineage": self.lineage,
             }
         )
 
@@ -112,6 +115,7 @@ def _known(note: str, sequence: int) -> Known:
             incomplete=parsed.get("incomplete"),
             rebuilding=parsed.get("rebuilding", False),
             form=parsed.get("form", 0),
+            lineage=parsed.get("lineage", 0),
         )
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise LandingError(
@@ -128,7 +132,7 @@ class LandedTable:
         self.sink = sink
         self.keyspace = keyspace
         self.table = table
-        folder = f"{physical(keyspace)}/{physical(table)}"
+        self.folder = folder = f"{physical(keyspace)}/{physical(table)}"
         self.changelog = f"{folder}/changelog"
         self.state = f"{folder}/state"
         self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self._rows)
@@ -285,13 +289,15 @@ class LandedTable:
         if self.history.exists():
             self.history.restart()
 
-    def folded_text(self, layout: Layout, among: str | None = None) -> str:
+    def folded_text(self, layout: Layout, among: str | None = None, buckets: Sequence[int] = ()) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries.
 
-        ``among`` is a relation with the partition keys' identities: only these partitions are looked at.
+        ``among`` is a relation with the partition keys' identities: only these partitions are looked at, which are in
+        these ``buckets`` if some are named.
         """
-        kept = f"SELECT * FROM {self._rows}"
-        tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
+        chosen = f"bucket IN ({', '.join(map(str, buckets))})" if buckets else "true"
+        kept = f"SELECT * FROM {self._rows} WHERE {chosen}"
+        tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)} AND {chosen}"
         if among is not None:
             same = " AND ".join(
                 f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True))

@@ -77,6 +77,7 @@ def plan_table(
         incomplete=lacking or (noted.incomplete if noted and not recreated else None),
         rebuilding=noted.rebuilding if noted and not recreated else False,
         form=noted.form if noted and not recreated else FORM,
+        lineage=noted.lineage + recreated if noted else 0,
     )
     if (
         noted is not None

@@ -12,13 +12,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_jobs.config import folder
-from spark_jobs.sinks import Sink, table_format
+from spark_jobs.sinks import Publisher, Sink, table_format
 from spark_jobs.tables.landed_table import LandedTable
 
 
 def open_sink(session: SparkSession, config: Mapping[str, Any]) -> Sink:
     """The sink of the configured warehouse."""
     return table_format(config).open(session, folder(str(config["warehouse"])))
+
+
+def open_publisher(session: SparkSession, config: Mapping[str, Any]) -> Publisher | None:
+    """What publishes the warehouse's tables; None where their format has nothing for it."""
+    made = table_format(config).publisher
+    return None if made is None else made(session, folder(str(config["warehouse"])))
 
 
 def register_landed(session: SparkSession, config: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ from spark_jobs.config import Settings
 from spark_jobs.model import DEAD
 from spark_jobs.source import SourceAccess, reading_tasks, time_to_live
 from spark_jobs.stream import Topics, one_line
-from spark_jobs.tables import LandedTable, leases, open_sink, wait_free
+from spark_jobs.tables import LandedTable, PublishedTable, leases, open_publisher, open_sink, wait_free
 from spark_jobs.verify.report import Verdict
 from spark_jobs.verify.round import Rounds
 
@@ -131,11 +131,28 @@ class _Comparison:
         result.differences = done.found + len(done.columns)
         result.first = [*done.columns, *done.first(limits.first)][: limits.first] if result.differences else []
         result.dead_letters = self._dead_letters()
+        self._compare_published()
         known = self._landed.known()
         if known is not None and known.incomplete is not None:
             result.notes.append(f"it is incomplete: {known.incomplete}; backfill completes it")
         if result.differences and time_to_live(self._rounds.access, self._table):
             result.notes.append("it has default_time_to_live: what ended in the source is landed for ever")
+
+    def _compare_published(self) -> None:
+        """What others read, against what has landed; said where it is behind, which is no difference."""
+        publisher = open_publisher(self._session, self._settings.session_config())
+        if publisher is None or publisher.schema(self._landed.folder) is None:
+            return
+        published, restored = PublishedTable(publisher, self._landed), self._landed.restore()
+        stand, known = published.stand(), restored.known
+        current = known is not None and stand is not None and stand.lineage == known.lineage
+        if not current or stand is None or known is None or stand.segment < restored.segment - 1:
+            self._result.notes.append("the published table is behind what has landed, so it was not compared")
+            return
+        differing = published.differences(known)
+        if differing and published.stand() == stand and self._landed.restore() == restored:
+            self._result.differences += differing
+            self._result.notes.append(f"the published table differs from what has landed in {differing:,} rows")
 
     def _wait(self) -> _Waited:
         """Until landing has passed what the topics hold once the confidence window is over, or gets no further."""

@@ -17,6 +17,7 @@ from tests.source import test_source_limits as limits
 from tests.source import test_source_snapshots as holding
 from tests.source import test_source_tables as tables
 from tests.spark_jobs import test_landing_definitions as landed
+from tests.spark_jobs import test_landing_publishing as publishing
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
 from tests.topology import test_topology_snapshots as snapshots
@@ -231,6 +232,20 @@ STREAMS = [
 ]
 
 LANDED = [
+    Mutant(
+        "whole segments are published",
+        "spark_jobs/stream/publishing.py",
+        "        return segment + 1\n",
+        "        return segment\n",
+        publishing.test_what_is_published_is_a_whole_segment_with_the_positions_it_stands_for,
+    ),
+    Mutant(
+        "no segment that is published is filled any more",
+        "spark_jobs/stream/publishing.py",
+        "        return max(restored.segment, self._stand.segment + 1)\n",
+        "        return restored.segment\n",
+        publishing.test_a_start_fills_no_segment_that_is_published_already,
+    ),
     Mutant(
         "a record says by which version of which table it was made",
         "connector/formats/table_schemas.py",

@@ -30,6 +30,8 @@ class Way:
             "topic.prefix": prefix,
             "tables": ["ks.t"],
             "value.converter.schemas.enable": False,
+            # Only tests of it publish: it takes as long as landing.
+            "publish.interval.ms": 0,
             "warehouse": str(folder / "warehouse"),
         }
         create_topics(servers, [f"{prefix}.schemas", self.data, f"{self.data}.range-deletes"])

@@ -1,0 +1,87 @@
+"""When a table is published, and up to what: beside the stream that lands it, never in the middle of a batch.
+
+In: what has landed. Out: commits to the published table. A publication ends the segment of the changelog that is being
+filled, so that whole segments are published or not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from connector.table_name import TableName
+from spark_jobs.config import Settings
+from spark_jobs.sinks import Sink
+from spark_jobs.stream.kafka_topics import Offsets
+from spark_jobs.tables import Known, LandedTable, Lease, PublishedTable, Restored, Stand, open_publisher, unpublishable
+
+
+class Publishing:
+    """Of one table. ``lock`` is held while a batch lands, and while its table is published."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        settings: Settings,
+        sink: Sink,
+        table: TableName,
+        lease: Lease,
+        say: Callable[[str], None],
+    ) -> None:
+        self.lock = threading.Lock()
+        self._interval_s = settings.publish_interval_ms / 1000
+        publisher = open_publisher(session, settings.session_config()) if settings.publish_interval_ms else None
+        landed = LandedTable(session, sink, table.keyspace, table.name)
+        self._table = None if publisher is None else PublishedTable(publisher, landed)
+        self._lease = lease
+        self._say = say
+        self._impossible: str | None = None
+        self._stand: Stand | None = None
+        self._known: Known | None = None
+        self._positions: Offsets = {}
+        self._behind = False
+        self._empty = False
+        self._next = time.monotonic()
+
+    def begin(self, restored: Restored) -> int:
+        """Where the published table stands. Returns the segment to append to: none that is published already."""
+        self._positions = dict(restored.positions)
+        self._known, self._behind, self._empty = restored.known, True, not restored.has_rows
+        if self._table is None or restored.known is None:
+            return restored.segment
+        self._stand = self._table.stand()
+        if self._stand is None or self._stand.lineage != restored.known.lineage:
+            return restored.segment
+        self._behind = self._stand.segment < restored.segment - 1
+        return max(restored.segment, self._stand.segment + 1)
+
+    def adopt(self, known: Known) -> None:
+        """The table has other columns, or began anew."""
+        self._behind = self._behind or known != self._known
+        self._known = known
+        self._impossible = None if self._table is None else unpublishable(known.definitions[-1])
+        if self._impossible is not None:
+            self._say(f"{known.definitions[-1].name} is not published: {self._impossible}")
+
+    def landed(self, ends: Offsets) -> None:
+        self._positions.update(ends)
+        self._behind, self._empty = True, False
+
+    def is_due(self, now: bool) -> bool:
+        """Whether something is unpublished for long enough."""
+        if self._table is None or self._known is None or self._impossible is not None or not self._behind:
+            return False
+        # The first that others see of a table is not that it has no rows, unless landing ends with that.
+        return now or (not self._empty and time.monotonic() >= self._next)
+
+    def publish(self, segment: int) -> int:
+        """Publishes everything up to the segment; returns the next one."""
+        assert self._table is not None and self._known is not None
+        self._lease.check()
+        self._next = time.monotonic() + self._interval_s
+        self._stand = self._table.publish(self._known, self._stand, segment, self._positions)
+        self._behind = False
+        return segment + 1

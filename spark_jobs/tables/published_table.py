@@ -1,0 +1,198 @@
+"""``ks.t`` for everybody: a table with the rows of the source and nothing else, kept up with what has landed.
+
+In: a landed table and a ``Publisher``. Out: commits to the published table, each with the positions of the source's
+topics that it stands for. What to do follows from the table itself: its last commit names the segment of the changelog
+up to which it holds everything. Only partitions that changes speak of are looked at, only rows that differ are written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from connector.values import CqlType, NativeType
+from spark_jobs.fold import visible_rows
+from spark_jobs.model import Layout, TableDefinition, identities, present, quoted
+from spark_jobs.sinks import Publisher
+from spark_jobs.tables.landed_table import Known, LandedTable, Offsets
+
+_PARTS = 1000
+"""A table of many rows has about so many files: a change rewrites a thousandth of it."""
+_LEAST_ROWS, _MOST_ROWS = 10_000, 1_000_000
+_INDEXED = frozenset(("ascii", "bigint", "int", "smallint", "text", "tinyint", "uuid", "timeuuid"))
+
+
+@dataclass(frozen=True)
+class Stand:
+    """How far a published table goes: all of a lineage's segments up to this one. Another lineage is another state."""
+
+    lineage: int
+    segment: int
+    dropped: tuple[tuple[str, int], ...]
+
+
+class PublishedTable:
+    """The published double of one landed table."""
+
+    def __init__(self, publisher: Publisher, landed: LandedTable) -> None:
+        self.publisher = publisher
+        self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
+        self.name = landed.folder
+
+    def stand(self) -> Stand | None:
+        """None where nothing is published, or nobody can tell how far."""
+        if self.publisher.schema(self.name) is None:
+            return None
+        noted = self.publisher.note(self.name)
+        if noted is None:
+            return None
+        try:
+            dropped = tuple((str(name), int(time)) for name, time in noted["dropped"])
+            return Stand(int(noted["lineage"]), int(noted["segment"]), dropped)
+        except (LookupError, TypeError, ValueError):
+            return None
+
+    def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
+        """Brings the table to everything landed up to the segment ``through``."""
+        layout = known.layout()
+        now = Stand(known.lineage, through, tuple(sorted(layout.definition.dropped)))
+        note = {"lineage": now.lineage, "segment": through, "dropped": now.dropped, "positions": _by_topic(positions)}
+        rows = self.landed.view_text(layout)
+        wanted = self.landed.session.sql(rows).schema
+        present_schema = self.publisher.schema(self.name)
+        new = None if present_schema is None else _new_columns(present_schema, wanted)
+        if stand is None or new is None or (stand.lineage, stand.dropped) != (now.lineage, now.dropped):
+            self._replace(layout, rows, note)
+            return now
+        if new.fields:
+            self.publisher.widen(self.name, new)
+        self._merge(layout, wanted, f"segment > {stand.segment} AND segment <= {through}", note)
+        return now
+
+    def differences(self, known: Known) -> int:
+        """In how many rows the table is not what the landed state shows."""
+        layout = known.layout()
+        shown = self.landed.session.sql(self.landed.view_text(layout))
+        types = {column.name: column.type for column in layout.definition.columns}
+        columns = [f"{_comparable(types[name], quoted(name))} AS c{at}" for at, name in enumerate(shown.columns)]
+        sides = [frame.selectExpr(*columns) for frame in (shown, self._rows().select(*map(quoted, shown.columns)))]
+        missing, added = (int(one.exceptAll(other).count()) for one, other in (sides, sides[::-1]))
+        return missing + added
+
+    def upkeep(self, older_than_ms: int) -> None:
+        """Fewer files, and none that only readers of the past need."""
+        self.publisher.compact(self.name)
+        self.publisher.vacuum(self.name, older_than_ms)
+
+    def _rows(self) -> DataFrame:
+        return self.publisher.session.table(self.publisher.relation(self.name))
+
+    def _replace(self, layout: Layout, rows: str, note: Mapping[str, Any]) -> None:
+        count = self.landed.session.table(self.landed.sink.relation(self.landed.state)).count()
+        size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
+        plain = [isinstance(key.type, NativeType) and key.type.name in _INDEXED for key in layout.keys]
+        indexed = [*plain, False].index(False)
+        self.publisher.replace(self.name, self.landed.session.sql(rows), note, indexed, size)
+
+    def _merge(self, layout: Layout, wanted: StructType, window: str, note: Mapping[str, Any]) -> None:
+        session = self.landed.session
+        affected = self._affected(layout, window).localCheckpoint()
+        buckets = [row["bucket"] for row in affected.select("bucket").distinct().collect()]
+        if not buckets:
+            return
+        name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
+        affected.createOrReplaceTempView(name)
+        try:
+            fresh = visible_rows(layout, self.landed.folded_text(layout, name, buckets))
+            keys, columns = [key.name for key in layout.keys], wanted.names
+            gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in columns)
+            marked = quoted(gone)
+            was = " AND ".join(
+                same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
+            )
+            old = f"SELECT o.* FROM {self.publisher.relation(self.name)} AS o LEFT SEMI JOIN {name} AS a ON {was}"
+            on = _same_key(layout, "n", "o")
+            shown = [
+                f"CASE WHEN n.{marked} IS NULL THEN o.{quoted(each)} ELSE n.{quoted(each)} END AS {quoted(each)}"
+                if each in keys
+                else f"n.{quoted(each)}"
+                for each in columns
+            ]
+            differ = " OR ".join(
+                f"NOT ({same(_type_of(layout, each), f'n.{quoted(each)}', f'o.{quoted(each)}')})"
+                for each in columns
+                if each not in keys
+            )
+            changes = session.sql(
+                f"SELECT {', '.join(shown)}, n.{marked} IS NULL AS {marked} "
+                f"FROM (SELECT *, false AS {marked} FROM ({fresh}) AS fresh) AS n "
+                f"FULL OUTER JOIN (SELECT *, false AS {marked} FROM ({old}) AS old) AS o ON {on} "
+                f"WHERE n.{marked} IS NULL OR o.{marked} IS NULL OR {differ or 'false'}"
+            ).localCheckpoint()
+            if changes.isEmpty():
+                return
+            matched = _same_key(layout, "t", "s")
+            self.publisher.merge(self.name, changes, matched, columns, gone, note)
+        finally:
+            session.catalog.dropTempView(name)
+
+    def _affected(self, layout: Layout, window: str) -> DataFrame:
+        """The partitions that changes speak of: their identities, and their keys as they are shown."""
+        names = [quoted(name) for name in identities(layout, partition_only=True)]
+        values = [present(key.type, quoted(key.value), layout.declared.get(key.name)) for key in layout.partition]
+        shown = [F.expr(f"any_value({value})").alias(f"shown_{at}") for at, value in enumerate(values)]
+        log = self.landed.sink.relation(self.landed.changelog)
+        found = self.landed.session.sql(f"SELECT * FROM {log} WHERE {window} AND bucket IS NOT NULL")
+        return found.groupBy("bucket", *names).agg(*shown)
+
+
+def _same_key(layout: Layout, one: str, other: str) -> str:
+    named = [(key.type, quoted(key.name)) for key in layout.keys]
+    return " AND ".join(same(type_, f"{one}.{name}", f"{other}.{name}") for type_, name in named)
+
+
+def same(type_: CqlType, one: str, other: str) -> str:
+    """Whether two shown values are the same to whoever reads them; null is the same as null."""
+    return f"{_comparable(type_, one)} <=> {_comparable(type_, other)}"
+
+
+def _comparable(type_: CqlType, shown: str) -> str:
+    """Spark compares no maps, and takes -0.0 for 0.0."""
+    if not isinstance(type_, NativeType):
+        return f"to_json(named_struct('v', {shown}))"
+    return f"CAST({shown} AS string)" if type_.name in ("float", "double") else shown
+
+
+def _type_of(layout: Layout, name: str) -> CqlType:
+    return next(column.type for column in layout.definition.columns if column.name == name)
+
+
+def _new_columns(there: StructType, wanted: StructType) -> StructType | None:
+    """The columns that are to be added; None where that is not all."""
+    kinds = {field.name: field.dataType.simpleString() for field in wanted}
+    if any(kinds.get(field.name) != field.dataType.simpleString() for field in there):
+        return None
+    known = set(there.names)
+    return StructType([field for field in wanted if field.name not in known])
+
+
+def unpublishable(definition: TableDefinition) -> str | None:
+    """Why others cannot have the table; None if they can."""
+    lower: dict[str, str] = {}
+    for name in sorted(definition.names):
+        if (other := lower.setdefault(name.lower(), name)) != name:
+            return f"its columns {other} and {name} differ by case only, which the table format does not tell apart"
+    return None
+
+
+def _by_topic(positions: Offsets) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(positions.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found

@@ -1,0 +1,146 @@
+"""The published table as others read it: delta-rs, polars and pandas, without Spark, against what has landed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from spark_jobs.jobs.rebuilding import rebuild
+from spark_jobs.jobs.upkeep import maintain
+from spark_jobs.land import land
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.published_table import PublishedTable
+from spark_jobs.tables.registration import open_publisher, open_sink
+from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
+from tests.spark_jobs.landing_way import TABLE, Way
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.usefixtures("interpreted", "planned_once"),
+    pytest.mark.timeout(1800),
+    # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def way(way: Way) -> Way:
+    way.config["publish.interval.ms"] = 60_000
+    return way
+
+
+class Readers:
+    """The table of a way as it is read without Spark."""
+
+    def __init__(self, way: Way) -> None:
+        self.path = f"{way.config['warehouse']}/ks/t"
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable(self.path)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """By delta-rs and Arrow; polars and pandas must see the same."""
+        read = self.table.to_pyarrow_table()
+        rows = [tuple(dict(v) if isinstance(v, list) else v for v in row.values()) for row in read.to_pylist()]
+        assert polars.read_delta(self.path).height == len(self.table.to_pandas()) == len(rows)
+        return sorted(rows, key=repr)
+
+    def note(self) -> dict[str, Any]:
+        """What the last commit says."""
+        (commit,) = self.table.history(1)
+        found: dict[str, Any] = json.loads(commit["userMetadata"])["scylla-cdc"]
+        return found
+
+
+def merged(time: int, pk: int, ck: int | None, **cells: Any) -> bytes:
+    return change("u", time, {"pk": pk, "ck": ck, **{name: cell(value) for name, value in cells.items()}})
+
+
+def test_everybody_reads_what_landed_and_only_what_changed_is_written(spark: SparkSession, way: Way) -> None:
+    readers = Readers(way)
+    delta = {"mode": "modify", "elements": [{"key": "k", "value": 1}]}
+    rows = [change("c", 1000, {"pk": pk, "ck": 1, "v": cell(f"v{pk}"), "m": cell(delta)}) for pk in range(6)]
+    produce(way.servers, [(way.data, value) for value in rows])
+    way.land(spark)
+    assert readers.rows() == way.rows(spark) and len(readers.rows()) == 6
+    assert sum(sum(parts.values()) for parts in readers.note()["positions"].values()) == 6
+    assert "deletionVectors" not in (readers.table.protocol().reader_features or [])
+
+    first = readers.table.version()
+    changes = [merged(2000, 1, 1, v="new"), merged(2000, 2, None, s="all"), change("d", 2000, {"pk": 3, "ck": 1})]
+    produce(way.servers, [(way.data, value) for value in (*changes, change("c", 2000, {"pk": 9, "ck": 9}))])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert readers.rows() == way.rows(spark)
+    feed = readers.table.load_cdf(starting_version=first + 1).read_all()
+    kinds = sorted(kind for kind in feed["_change_type"].to_pylist() if kind != "update_preimage")
+    assert kinds == ["delete", "insert", "update_postimage", "update_postimage"], "and no row that stayed as it was"
+    assert len(DeltaTable(readers.path, version=first).to_pyarrow_table()) == 6, "yesterday's rows are still there"
+
+    version = readers.table.version()
+    produce(way.servers, [(way.data, changes[0]), (way.data, b"no record")])
+    way.land(spark)
+    assert readers.table.version() == version, "a repeated change changes nothing"
+
+
+def test_other_columns_and_another_table_are_published_too(spark: SparkSession, way: Way) -> None:
+    readers = Readers(way)
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    produce(way.servers, [(way.data, merged(1000, 2, 2, v="gone"))])
+    way.land(spark)
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+    produce(way.servers, [(way.data, merged(1001, 1, 1, n=5))])
+    way.land(spark)
+    assert dict(zip(readers.table.schema().to_arrow().names, readers.rows()[0]))["n"] == 5
+    dropped = [{"name": "v", "type": "text", "dropped_us": 1500}]
+    narrow = TABLE.replace("; v regular text", "") + "; n regular int"
+    way.schema(schema_record("ks", "t", narrow, version="3", dropped=dropped))
+    way.land(spark)
+    assert "v" not in readers.table.schema().to_arrow().names
+    assert readers.rows() == way.rows(spark), "a row of nothing but a dropped column is gone"
+    rebuild(spark, way.settings(), way.settings().tables[0], truncated_at_ms=1)
+    assert readers.rows(), "until it was landed anew others go on reading what there was"
+    way.land(spark)
+    assert readers.rows() == way.rows(spark)
+
+
+def test_a_publication_that_was_cut_off_is_made_up_for(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = Readers(way)
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    way.land(spark)
+    with monkeypatch.context() as patch:
+        patch.setattr(PublishedTable, "publish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        produce(way.servers, [(way.data, merged(2000, 1, 1, v="b"))])
+        progress = Progress()
+        patch.setattr("spark_jobs.land.ATTEMPTS_ONCE", 1)
+        assert land(way.settings(**{"merge.every.rows": 1}), True, progress, session=spark) == 1
+    assert readers.rows()[0][-1] == "a"
+    maintain(spark, way.settings(**{"reader.grace.ms": 0}))
+    way.land(spark)
+    assert readers.rows() == way.rows(spark) == [(1, 1, None, None, "b")]
+    sink, publisher = open_sink(spark, way.config), open_publisher(spark, way.config)
+    assert publisher is not None
+    published, known = (
+        PublishedTable(publisher, LandedTable(spark, sink, "ks", "t")),
+        LandedTable(spark, sink, "ks", "t").known(),
+    )
+    assert known is not None and published.differences(known) == 0
+    publisher.session.sql(f"DELETE FROM {publisher.relation('ks/t')}")
+    assert published.differences(known) == 1
+    assert not Path(readers.path, "changelog").exists(), "nothing is below it that a vacuum would remove"
+    warehouse = Path(way.config["warehouse"])
+    for name in ("changelog", "state"):
+        # As versions without published tables left it.
+        (warehouse / "_landing/ks/t" / name).rename(warehouse / "ks/t" / name)
+    assert way.rows(spark) == [(1, 1, None, None, "b")]

@@ -1,0 +1,94 @@
+"""When a table is published and up to what: whole segments, and none that is published is filled any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from connector.table_name import TableName
+from spark_jobs.config.settings import load_settings
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.stream import publishing
+from spark_jobs.stream.publishing import Publishing
+from spark_jobs.tables.landed_table import Known, Restored
+from spark_jobs.tables.published_table import Stand
+from tests.spark_jobs.landing_feed import schema_record
+
+PLACE = ("p.ks.t", 0)
+KNOWN = Known((parse_definition(schema_record("ks", "t", "pk partition_key int").decode()),))
+RESTORED = Restored(KNOWN, {PLACE: 5}, 1, 3, 5, 0)
+
+
+class Table:
+    """A published table that notes what it is told."""
+
+    def __init__(self, there: Stand | None) -> None:
+        self.there = there
+        self.published: list[tuple[int, dict[tuple[str, int], int]]] = []
+
+    def stand(self) -> Stand | None:
+        return self.there
+
+    def publish(self, known: Known, stand: Stand | None, through: int, positions: dict[tuple[str, int], int]) -> Stand:
+        self.published.append((through, dict(positions)))
+        return Stand(known.lineage, through, ())
+
+
+class Held:
+    def check(self) -> None:
+        pass
+
+
+@contextmanager
+def beside(there: Stand | None, said: list[str] | None = None) -> Iterator[tuple[Publishing, Table]]:
+    table: Any = Table(there)
+    settings = load_settings(
+        {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "open_publisher", lambda *_: object())
+        patch.setattr(publishing, "LandedTable", lambda *_: None)
+        patch.setattr(publishing, "PublishedTable", lambda *_: table)
+        say = said.append if said is not None else print
+        nothing = cast(Any, None)
+        yield Publishing(nothing, settings, nothing, TableName("ks", "t"), cast(Any, Held()), say), table
+
+
+def test_what_is_published_is_a_whole_segment_with_the_positions_it_stands_for() -> None:
+    with beside(None) as (found, table):
+        assert found.begin(RESTORED) == 3
+        found.landed({PLACE: 9})
+        assert found.is_due(now=False)
+        assert found.publish(3) == 4, "what lands from now on is in the next segment"
+        assert table.published == [(3, {PLACE: 9})]
+        assert not found.is_due(now=True), "there is nothing new"
+        found.landed({PLACE: 10})
+        assert found.is_due(now=True) and not found.is_due(now=False), "that is due in a minute"
+
+
+def test_a_start_fills_no_segment_that_is_published_already() -> None:
+    with beside(Stand(0, 7, ())) as (found, _):
+        assert found.begin(RESTORED) == 8
+        assert not found.is_due(now=True)
+    with beside(Stand(0, 2, ())) as (found, _):
+        assert found.begin(replace(RESTORED, segment=6)) == 6 and found.is_due(now=False)
+    with beside(Stand(1, 7, ())) as (found, _):
+        assert found.begin(RESTORED) == 3 and found.is_due(now=False), "another lineage is published anew"
+
+
+def test_the_first_version_has_rows_and_columns_that_nobody_can_tell_apart_have_none() -> None:
+    said: list[str] = []
+    with beside(None, said) as (found, _):
+        found.begin(Restored(None, {}, 0, 1, 0, None))
+        found.adopt(KNOWN)
+        assert not found.is_due(now=False) and found.is_due(now=True)
+        odd = schema_record("ks", "t", "pk partition_key int; v regular int; V regular int").decode()
+        found.adopt(replace(KNOWN, definitions=(parse_definition(odd),)))
+        assert not found.is_due(now=True)
+    assert said == [
+        "ks.t is not published: its columns V and v differ by case only, which the table format does not tell apart"
+    ]
