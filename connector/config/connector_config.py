@@ -54,7 +54,7 @@ class ReadingConfig(Part):
     max_queries_per_second: int = of("scylla.max.queries.per.second")
     max_queries_in_flight: int = of("scylla.max.queries.in.flight")
     query_mode: Literal["auto", "group", "stream"] = of("scylla.query.mode")
-    snapshot_mode: Literal["no_data", "never", "initial"] = of("snapshot.mode")
+    snapshot_mode: Literal["no_data", "never", "initial", "initial_only"] = of("snapshot.mode")
     snapshot_queries_per_second: int = of("scylla.snapshot.max.queries.per.second")
     backoff_base_ms: int = of("worker.retry.backoff.base")
     backoff_max_ms: int = of("worker.maximum.backoff")

@@ -29,7 +29,10 @@ def check(connector: Document, worker: Document, values: Values, worker_values: 
     _queues(connector, values, findings)
     _errors(connector, values, findings)
     _storage(connector, worker, values, worker_values, findings)
-    if values["scylla.compatibility"] == "strict" and values["snapshot.mode"] not in ("no_data", "never"):
+    if values["scylla.compatibility"] == "strict" and values["snapshot.mode"] == "initial_only":
+        text = "There is no snapshot with scylla.compatibility=strict: nothing would be left to do"
+        findings.problem(connector, "snapshot.mode", text, "no_data")
+    elif values["scylla.compatibility"] == "strict" and values["snapshot.mode"] == "initial":
         text = "has no effect here: with scylla.compatibility=strict there is no snapshot, as in the Java connector"
         findings.notice(connector, "snapshot.mode", text)
 

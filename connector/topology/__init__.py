@@ -73,6 +73,7 @@ from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import slot_of
 from connector.topology.snapshot_state import Opening, Span
 from connector.topology.snapshots import last_snapshot, share_done
+from connector.topology.snapshots import over as snapshot_over
 from connector.topology.standing import visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
@@ -144,6 +145,7 @@ __all__ = [
     "share_done",
     "slot_of",
     "snapshot_entry",
+    "snapshot_over",
     "tablet_set",
     "take",
     "tenure_entry",

@@ -55,6 +55,12 @@ def last_snapshot(plan: TableState) -> tuple[str, Snapshot] | None:
     return running(plan) or last
 
 
+def over(plan: TableState) -> bool:
+    """The table is started, and there is no snapshot of it to be made any more."""
+    home = plan.book.ledger(plan.home, plan.table)
+    return home is not None and home.mark is not None and running(plan) is None
+
+
 def share_done(plan: TableState, snapshot: str) -> float:
     """The part of the ring whose rows are committed."""
     return sum(high - low for low, high in joined(_committed(plan, snapshot))) / (MAX_TOKEN - MIN_TOKEN)

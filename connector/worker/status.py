@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 
 from connector.source import STREAM_SETS, Failing, instant
-from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, visible_to
+from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, snapshot_over, visible_to
 from connector.worker.about import About
 from connector.worker.state import State
 from connector.worker.status_document import (
@@ -89,6 +89,7 @@ class Snapshots:
                 "late_changes": worker.late.last,
             },
             topics=tuple(sorted(worker.pipeline.written)),
+            snapshots_over=not worker.tables.missing and all(map(snapshot_over, worker.planner.tables.values())),
         )
 
     def _tables(self, now: int) -> dict[str, TableStatus]:

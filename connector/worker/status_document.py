@@ -179,6 +179,7 @@ class WorkerStatus(Document):
     background_seconds: dict[str, float] = {}
     errors: dict[str, str | None] = {}
     topics: tuple[str, ...] = ()
+    snapshots_over: bool = False
 
     @property
     def nothing_left(self) -> bool:

@@ -20,6 +20,7 @@ from connector.worker.about import About
 from connector.worker.aging import aged, with_lags
 from connector.worker.child import Child, end_in_order, started, stop_all
 from connector.worker.holding import Target, held_reason
+from connector.worker.initial_only import only_snapshots_and_over
 from connector.worker.messages import (
     BlockedMessage,
     EndMessage,
@@ -148,6 +149,8 @@ class Supervisor:
                     continue
                 if self.tenants and all(tenant.over is not None for tenant in self.tenants.values()):
                     return 2
+                if only_snapshots_and_over(self.orders, self.children.values()):
+                    return 0
                 if self._nothing_left():
                     log.error("all tables have failed: nothing left to read")
                     return 1

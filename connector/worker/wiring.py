@@ -75,7 +75,7 @@ def build_worker(
         confidence_ms=reading.confidence_ms,
         grace_ms=reading.grace_ms,
         lookback_ms=connector.reading.initial_lookback_ms,
-        initial_snapshot=connector.reading.snapshot_mode == "initial" and not connector.output.strict,
+        initial_snapshot=connector.reading.snapshot_mode in ("initial", "initial_only") and not connector.output.strict,
     )
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
     for topic, why in unusable.items():

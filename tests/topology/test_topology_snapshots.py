@@ -7,7 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from connector.topology import MAX_TOKEN, MIN_TOKEN, MarkKey, Opening, ProgressKey, SnapshotKey, parse_key
+from connector.topology import (
+    MAX_TOKEN,
+    MIN_TOKEN,
+    MarkKey,
+    Opening,
+    ProgressKey,
+    SnapshotKey,
+    parse_key,
+    snapshot_over,
+)
 from connector.topology.commits import Commit
 from connector.topology.snapshots import KEPT_MS, joined
 from tests.topology.single import WHOLE, Single, row, stream, tablets
@@ -58,6 +67,8 @@ def test_a_table_that_was_started_before_gets_none() -> None:
     one = Single(ONE, lookback_ms=100)
     again = Single(ONE, lookback_ms=100, records=one.topic, owner="other", initial_snapshot=True)
     assert not openings(again)
+    assert snapshot_over(again.plan)
+    assert not snapshot_over(Single(ONE, claim=False).plan)
     assert not openings(Single(ONE, lookback_ms=100))
 
 
@@ -185,7 +196,9 @@ def test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_
     for each in openings(one):
         one.planner.placed(each, each.left[-1][1])
     assert "SnapshotKey" not in kinds(one.commit(move_marks=True))
+    assert not snapshot_over(one.plan)
     assert kinds(one.commit(move_marks=True)) == ["SnapshotKey"]
+    assert snapshot_over(one.plan)
     assert not openings(one)
     assert not openings(restarted(one))
     one.to(10_000 + KEPT_MS + 1)

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from cassandra.cluster import Session
 
+from tests.servers.patience import patience
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, seldom, until
 from tests.worker.snapshot_oracle import breaches, selected
@@ -48,3 +49,14 @@ def test_rows_from_before_the_log_stand_among_the_changes(
 def snapshot_has(connector: Service, table: str, count: int) -> bool:
     values = (record["value"] for record in connector.delivered(connector.topic(table)))
     return sum(value is not None and value["op"] == "r" for value in values) >= count
+
+
+def test_run_ends_when_nothing_but_the_rows_was_wanted(
+    service: Make, scylla: Scylla, session: Session, unique: Unique
+) -> None:
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=9)
+    old = selected(session, table)
+    connector = service([table], connector={**SNAPSHOT, "snapshot.mode": "initial_only"})
+    for _ in range(2):
+        assert connector.start().wait(120 * patience()) == 0
+        assert breaches(old, connector.delivered(connector.topic(table)), old) == []

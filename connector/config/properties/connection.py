@@ -145,10 +145,10 @@ READING = Section(
         ),
         Property(
             "snapshot.mode",
-            one_of("no_data", "never", "initial"),
+            one_of("no_data", "never", "initial", "initial_only"),
             "`initial`: the rows that a table holds already are written to its topic as well, as `r` records, when the "
-            "table is started (see [snapshots](snapshots.md)). `no_data` and `never`: they are not, as in the Java "
-            "connector; with `scylla.compatibility=strict` they never are.",
+            "table is started (see [snapshots](snapshots.md)); `initial_only`: and `run` ends when they are. `no_data` "
+            "and `never`: they are not, as in the Java connector; with `scylla.compatibility=strict` they never are.",
             default="no_data",
         ),
         Property(
