@@ -81,8 +81,7 @@ class SharedState:
         self._write(connector, "config", None if config is None else {"config": config})
 
     def target(self, connector: str) -> Target:
-        found = self._heard.get((connector, "target"))
-        return Target.RUNNING if found is None else Target(found["target"])
+        return _target(self._heard.get((connector, "target")))
 
     def _write(self, connector: str, wish: Wish, value: Any) -> None:
         key = compact_json([connector, {"group": self.group_id, "wish": wish}])
@@ -99,6 +98,8 @@ class SharedState:
                     self._take(key, value)
                 self.error = None
             except RetriableDeliveryError as error:
+                if self.error is None:
+                    log.warning("%s: what was asked of connectors is not heard; trying again", error)
                 self.error = str(error)
             except CdcError as error:
                 if self.error is None:
@@ -118,16 +119,18 @@ class SharedState:
         if found is None:
             return  # of somebody else who shares the topic
         connector, wish, content = found
-        before = self.target(connector)
+        if self._heard.get((connector, wish)) != content:
+            self._obey(connector, wish, content)
+        # Only now: whoever waits for it is told when it is done.
         with self._changed:
-            changed = self._heard.get((connector, wish)) != content
             self._heard[connector, wish] = content
-        if wish == "target" and self.target(connector) is not before:
-            self._directed(connector, self.target(connector))
-        elif wish == "config" and changed:
-            self._defined(connector, None if content is None else content["config"])
-        with self._changed:
             self._changed.notify_all()
+
+    def _obey(self, connector: str, wish: Wish, content: Any) -> None:
+        if wish == "config":
+            self._defined(connector, None if content is None else content["config"])
+        elif _target(content) is not self.target(connector):
+            self._directed(connector, _target(content))
 
     def _parsed(self, key: bytes, value: bytes | None) -> tuple[str, Wish, Any] | None:
         try:
@@ -143,3 +146,7 @@ class SharedState:
         except (ValueError, TypeError, LookupError, AttributeError):
             return None
         return connector, wish, content
+
+
+def _target(content: Any) -> Target:
+    return Target.RUNNING if content is None else Target(content["target"])

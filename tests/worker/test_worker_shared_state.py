@@ -80,3 +80,16 @@ def test_a_definition_goes_with_what_was_asked_of_it(process: Any) -> None:
     later = process()
     assert later.state.wait(threading.Event()) is None
     assert later.defined[-1:] in ([], [("shop", None)]) and later.state.target("shop") is Target.RUNNING
+
+
+def test_who_wishes_is_told_when_it_is_done(process: Any) -> None:
+    one = process()
+    done: list[str] = []
+
+    def slow(connector: str, config: dict[str, str] | None) -> None:
+        threading.Event().wait(0.5)
+        done.append(connector)
+
+    one.state._defined = slow
+    one.state.define("shop", {"name": "shop"})
+    assert done == ["shop"]
