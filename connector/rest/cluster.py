@@ -62,10 +62,10 @@ class ConnectorView:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A place in the source, and how far it is delivered."""
+    """A place in the source, and how far it is delivered; None: nothing of it is."""
 
     partition: Mapping[str, Any]
-    offset: Mapping[str, Any]
+    offset: Mapping[str, Any] | None
 
 
 class Cluster(Protocol):
@@ -101,6 +101,9 @@ class Cluster(Protocol):
 
         A task that has failed tries again what has failed in it; others are ended in order and started anew.
         """
+
+    def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
+        """Of one that is STOPPED; None: all, as if it had never run; may take a while. Raises ``CdcError``."""
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         """All that is wrong with a connector's configuration; may take a while."""

@@ -16,6 +16,7 @@ from connector.rest import definitions
 from connector.rest.bodies import answer, properties, refuse_foreign_types
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import level_of, levels
+from connector.rest.offsets import offset_routes
 from connector.rest.parts import found_view, task_number
 from connector.rest.restarts import restart_routes
 from connector.rest.writing import writing_routes
@@ -68,7 +69,8 @@ def rest_routes(cluster: Cluster) -> list[Route]:
             found = await asyncio.to_thread(cluster.offsets, name)
         except CdcError as error:
             raise Refused(500, str(error)) from None
-        return answer({"offsets": [{"partition": dict(each.partition), "offset": dict(each.offset)} for each in found]})
+        shown = [{"partition": dict(each.partition), "offset": dict(each.offset or {})} for each in found]
+        return answer({"offsets": shown})
 
     def plugin_list(request: Request) -> Answer:
         return answer(definitions.plugins())
@@ -99,6 +101,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     routes = [
         *restart_routes(cluster),
         *writing_routes(cluster),
+        *offset_routes(cluster),
         Route("GET", "/", server),
         Route("GET", "/connectors", listed),
         Route("GET", connector, of_connector(ConnectorView.info)),

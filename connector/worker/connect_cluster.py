@@ -6,14 +6,16 @@ In: the supervisor's status and configurations. Out: a `Cluster` for `connector.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from connector import __version__
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
-from connector.errors import Problem
+from connector.errors import CdcError, Problem
 from connector.rest import ConnectorView, Instance, Offset
+from connector.table_name import TableName
 from connector.topology import Reason
 from connector.worker.connectors import Broken, Connectors
 from connector.worker.holding import Target
@@ -21,6 +23,10 @@ from connector.worker.positions import Positions, StoredPosition
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, RunningWorker, ServiceStatus
+
+# For workers to end that were told to; an answer must not take longer than clients wait.
+END_SECONDS = 12.0
+LOOK_SECONDS = 0.1
 
 #: What is wrong with a connector's configuration beside the worker's file of this service.
 Validate = Callable[[Mapping[str, str]], Sequence[Problem]]
@@ -95,6 +101,21 @@ class ConnectCluster:
         if positions is None or not positions.exist():
             return ()
         return [_offset(each) for each in sorted(positions.stored(), key=_place)]
+
+    def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
+        configuration = self._configuration(connector)
+        if configuration is None:
+            raise CdcError(f"connector {connector} cannot be loaded in this process: its tables are not known")
+        starts = starts_of(configuration, offsets)
+        # Its workers may not have ended yet.
+        deadline = time.monotonic() + END_SECONDS
+        while self._service.status().connectors[connector].workers_running and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        positions = Positions(configuration)
+        if positions.exist():
+            positions.alter(starts)
+        elif offsets is not None:
+            raise CdcError(f"connector {connector} has never run: it has no offsets to alter")
 
     @property
     def writable(self) -> bool:
@@ -171,6 +192,25 @@ class ConnectCluster:
         if worker.state is State.FAILED:
             return Instance("FAILED", self.worker_id, worker.version, trace_of(worker))
         return Instance("RESTARTING" if worker.starting else "RUNNING", self.worker_id, worker.version)
+
+
+def starts_of(configuration: Configuration, offsets: Sequence[Offset] | None) -> dict[TableName, int | None]:
+    """Where each table is to begin; positions are moved for whole tables."""
+    tables = configuration.connector.reading.tables
+    if offsets is None:
+        return dict.fromkeys(tables)
+    starts: dict[TableName, int | None] = {}
+    for each in offsets:
+        if each.partition.keys() != {"keyspace_name", "table_name"}:
+            raise CdcError("Partition objects must have the keys 'keyspace_name' and 'table_name' and no others")
+        table = TableName(str(each.partition["keyspace_name"]), str(each.partition["table_name"]))
+        if table not in tables:
+            raise CdcError(f"{table} is not a table of connector {configuration.connector.name}")
+        start = None if each.offset is None else each.offset.get("read_to")
+        if each.offset is not None and (each.offset.keys() != {"read_to"} or type(start) is not int):
+            raise CdcError("Offset objects must be null or have the key 'read_to' alone, milliseconds since 1970")
+        starts[table] = start
+    return starts
 
 
 def config_of(configuration: Configuration) -> dict[str, str]:

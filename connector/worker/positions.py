@@ -98,21 +98,27 @@ class Positions:
 
         A mark that knows no stream set says exactly this of all of them; positions of streams are removed.
         """
-        if not 0 <= to_ms <= LAST_MS:
-            raise CdcError(f"{to_ms} ms is no time that a log can have: 0 to {LAST_MS} ms since 1970 are")
+        self.alter(dict.fromkeys(tables, to_ms))
+
+    def alter(self, starts: Mapping[TableName, int | None]) -> None:
+        """Where each table begins; None: where it would if it had never been read. All of them or none."""
+        for to_ms in starts.values():
+            if to_ms is not None and not 0 <= to_ms <= LAST_MS:
+                raise CdcError(f"{to_ms} ms is no time that a log can have: 0 to {LAST_MS} ms since 1970 are")
         self.refuse_while_running()
         restored = self._restored()
         slots = self._slots(restored)
-        wanted = set(tables)
         owner = f"{self._name}-reset-{secrets.token_hex(4)}"
         entries: list[OffsetsEntry] = []
         for found in restored.values():
             for entry in found.entries:
                 # By the key alone: a value that cannot be read is what this command is there for.
                 key = parse_key(entry.key, entry.place)
-                if isinstance(key, PositionKey) and key.table in wanted:
+                if isinstance(key, PositionKey) and key.table in starts:
                     entries.append(position_entry(found.slot, key, None))
-        for table in sorted(wanted):
+                elif isinstance(key, MarkKey) and key.table in starts and starts[key.table] is None:
+                    entries.append(mark_entry(key, None))
+        for table, to_ms in sorted((table, to_ms) for table, to_ms in starts.items() if to_ms is not None):
             for slot in range(slots):
                 mark = Mark(read_to=to_ms, stream_set=0, start=to_ms, owner=owner, rechecked=to_ms)
                 entries.append(mark_entry(MarkKey(table, slot, slots), mark))

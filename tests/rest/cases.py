@@ -112,6 +112,17 @@ WRITING = (
     *(Case("POST", "/connectors", {"name": name, "config": CONFIG}) for name in ("a b", " pad ")),
     *(Case("DELETE", f"/connectors/{name}") for name in ("fresh", "fresh", "new", "a%20b", "pad", "no")),
 )
+_PLACE = {"partition": {"filename": "/dev/null"}, "offset": {"position": 2}}
+OFFSETS = (
+    Case("PUT", "/connectors/orders/stop", settles=("STOPPED",)),
+    *(Case("PATCH", "/connectors/orders/offsets", body) for body in ({}, {"offsets": []}, {"offsets": [_PLACE]})),
+    Case("DELETE", "/connectors/orders/offsets"),
+    Case("PUT", "/connectors/orders/resume", settles=RUNS),
+    Case("PATCH", "/connectors/orders/offsets", {"offsets": [_PLACE]}),
+    Case("DELETE", "/connectors/orders/offsets"),
+    Case("PATCH", "/connectors/no/offsets", {"offsets": [_PLACE]}),
+    Case("DELETE", "/connectors/no/offsets"),
+)
 
 
 def ask(url: str, case: Case) -> Answered:
@@ -145,9 +156,8 @@ def recorded_in_order(group: str) -> list[Answered]:
 def record(url: str) -> None:
     found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
     ANSWERS.write_text(json.dumps(found, indent=1) + "\n")
-    in_order = {
-        name: [_asked(url, case) for case in cases] for name, cases in (("holding", HOLDING), ("writing", WRITING))
-    }
+    groups = {"holding": HOLDING, "writing": WRITING, "offsets": OFFSETS}
+    in_order = {name: [_asked(url, case) for case in cases] for name, cases in groups.items()}
     IN_ORDER.write_text(json.dumps(in_order, indent=1) + "\n")
 
 

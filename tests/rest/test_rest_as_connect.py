@@ -17,6 +17,7 @@ from tests.config.files import CONNECTOR, WORKER, validate
 from tests.rest.cases import (
     HOLDING,
     LOOKING,
+    OFFSETS,
     PLUGIN,
     RESTARTING,
     WRITING,
@@ -29,6 +30,7 @@ from tests.rest.cases import (
 
 RECORDED = recorded()
 HELD = recorded_in_order("holding")
+MOVED = recorded_in_order("offsets")
 WRITTEN = recorded_in_order("writing")
 OURS = CONNECTOR_CLASS.rpartition(".")[2].removesuffix("Connector")
 #: Jackson's words for what is no JSON, and Java's for what is missing, are its own.
@@ -43,6 +45,7 @@ class Orders:
     def __init__(self, *states: Any) -> None:
         self.states = states or ("RUNNING", "RUNNING")
         self.restarts: list[tuple[str, bool, list[int]]] = []
+        self.altered: list[Sequence[Offset] | None] = []
 
     writable = False
 
@@ -71,6 +74,9 @@ class Orders:
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         self.restarts.append((connector, itself, [*tasks]))
+
+    def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
+        self.altered.append(offsets)
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return validate({**config, "connector.class": OURS}, WORKER, {})
@@ -299,3 +305,15 @@ def test_a_password_that_was_not_shown_is_kept() -> None:
             ),
         )
         assert again.status == 201 and cluster.targets == {"shop": "STOPPED"}
+
+
+def test_offsets_are_altered_and_reset_while_it_is_stopped() -> None:
+    cluster = Orders("STOPPED")
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        for case, theirs in zip(OFFSETS, MOVED, strict=True):
+            answered_alike(case, theirs, ask(server.url, for_ours(case)))
+            cluster.states = {"resume": ("RUNNING", "RUNNING"), "stop": ("STOPPED",)}.get(
+                case.path[19:], cluster.states
+            )
+    place = Offset({"filename": "/dev/null"}, {"position": 2})
+    assert cluster.altered == [[place], None]

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from connector.config import CONNECTOR_CLASS, Configuration
-from connector.rest import ConnectorView
-from connector.worker.connect_cluster import ConnectCluster
+from connector.errors import CdcError
+from connector.rest import ConnectorView, Offset
+from connector.table_name import TableName
+from connector.worker.connect_cluster import ConnectCluster, starts_of
 from connector.worker.holding import Target
 from connector.worker.status_document import ServiceStatus
 from tests.config.files import loaded
@@ -95,3 +99,26 @@ def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> Non
     heard.heard.clear()
     cluster.restart("orders", itself=True, tasks=[0, 1])
     assert heard.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "said"),
+    [
+        ({"keyspace_name": "shop", "table_name": "orders", "slot": 1}, None, "no others"),
+        ({"keyspace_name": "shop", "table_name": "carts"}, None, "shop.carts is not a table of connector orders"),
+        ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": "yesterday"}, "milliseconds since 1970"),
+        ({"keyspace_name": "shop", "table_name": "orders"}, {"read_to": True}, "milliseconds since 1970"),
+    ],
+)
+def test_offsets_that_cannot_be_are_refused(
+    partition: dict[str, Any], offset: dict[str, Any] | None, said: str
+) -> None:
+    with pytest.raises(CdcError, match=said):
+        starts_of(loaded(), [Offset(partition, offset)])
+
+
+def test_offsets_are_moved_for_whole_tables() -> None:
+    place = {"keyspace_name": "shop", "table_name": "orders"}
+    table = TableName("shop", "orders")
+    assert starts_of(loaded(), None) == starts_of(loaded(), [Offset(place, None)]) == {table: None}
+    assert starts_of(loaded(), [Offset(place, {"read_to": 5})]) == {table: 5}

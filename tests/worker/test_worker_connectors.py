@@ -49,6 +49,18 @@ def test_connectors_come_change_and_go(
     until(lambda: connector.log.count("REST API on") == 2, 90, "its port")
     until(lambda: listed(connector) == [connector.name], 90, "a start that remembers")
     assert exactly_once(connector, session, table) == 30
+    assert connector.post(f"{path}/stop", "PUT") == 204
+    assert connector.post(f"{path}/offsets", "DELETE") == 200
+    assert json.loads(connector.get(f"{path}/offsets")[1]) == {"offsets": []}
+    begin = [
+        {
+            "partition": dict(zip(("keyspace_name", "table_name"), table.split("."), strict=True)),
+            "offset": {"read_to": 1},
+        }
+    ]
+    assert connector.post(f"{path}/offsets", "PATCH", {"offsets": begin}) == 200
+    moved = json.loads(connector.get(f"{path}/offsets")[1])["offsets"]
+    assert len(moved) == 6 and {each["offset"]["read_to"] for each in moved} == {1}
     assert connector.post(path, "DELETE") == 204
     assert listed(connector) == []
     until(lambda: not connector.workers(run), 90, "the end of its workers")

@@ -1,0 +1,53 @@
+"""The paths of Connect's REST API that alter and reset the positions of a connector that is stopped.
+
+In: a `Cluster`. Out: routes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from connector.errors import CdcError
+from connector.http import Answer, Refused, Request, Route
+from connector.rest.bodies import answer, json_object
+from connector.rest.cluster import Cluster, Offset
+from connector.rest.parts import found_view
+
+
+def offset_routes(cluster: Cluster) -> list[Route]:
+    async def alter(request: Request) -> Answer:
+        given = json_object(request).get("offsets")
+        if not isinstance(given, list) or not given:
+            raise Refused(400, "Partitions / offsets need to be provided for an alter offsets request")
+        return await _changed(cluster, request.parts["connector"], [_offset(each) for each in given])
+
+    async def reset(request: Request) -> Answer:
+        return await _changed(cluster, request.parts["connector"], None)
+
+    path = "/connectors/{connector}/offsets"
+    return [Route("PATCH", path, alter, writes=True), Route("DELETE", path, reset, writes=True)]
+
+
+async def _changed(cluster: Cluster, name: str, offsets: list[Offset] | None) -> Answer:
+    view = found_view(cluster, name, f"Connector {name} not found")
+    if view.instance.state != "STOPPED":
+        raise Refused(
+            400,
+            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+            f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint",
+        )
+    try:
+        await asyncio.to_thread(cluster.alter_offsets, name, offsets)
+    except CdcError as error:
+        raise Refused(500, str(error)) from None
+    done = "reset" if offsets is None else "altered"
+    return answer({"message": f"The offsets for this connector have been {done} successfully"})
+
+
+def _offset(given: Any) -> Offset:
+    partition = given.get("partition") if isinstance(given, dict) else None
+    offset = given.get("offset") if isinstance(given, dict) else None
+    if not isinstance(partition, dict) or not isinstance(offset, dict | None):
+        raise Refused(500, 'Each of the offsets must be an object, {"partition": {…}, "offset": {…}}')
+    return Offset(partition, offset)
