@@ -145,6 +145,9 @@ class Watch:
         self._missing: dict[TableName, tuple[int, float]] = {}
         # FAILED since they are gone, and when to look for them.
         self._lost: dict[TableName, float] = {}
+        #: One that was not there when the process began, and is now: only a new process reads it.
+        self.appeared: TableName | None = None
+        self._missing_due = monotonic() + FAILED_SECONDS
 
     def start(self) -> None:
         """Begin to poll; all vnode tables share one answer."""
@@ -174,6 +177,10 @@ class Watch:
         if self._alive_due <= now and not self._asking:
             self._asking = True
             self._chores.submit(self._connection.require_an_answer, self._answered)
+        if self._missing_due <= now:
+            self._missing_due = now + FAILED_SECONDS
+            for table in self._tables.missing:
+                self._look_for(table)
         for table in self._tables.asked:
             self._background.task(DESCRIPTION, table).holds = True
             self._start_describing(table)
@@ -296,6 +303,13 @@ class Watch:
             if self._planner.tables[table].failure is not None:
                 self._describe_again.pop(table)
                 task.dismiss()
+
+    def _look_for(self, table: TableName) -> None:
+        def found(_: DescribedTable | None, error: BaseException | None) -> None:
+            if error is None:
+                self.appeared = table
+
+        self._chores.submit(lambda: describe_table(self._connection, table), found)
 
     def _gone(self, table: TableName, error: FatalSourceError) -> None:
         """A table that is missing may be a schema change on its way; one that stays missing is gone."""

@@ -47,6 +47,10 @@ class Child:
         """What it said last is soon, or still, its predecessor's word."""
         return self.renewed or not self.own
 
+    def say_no_more(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
     @property
     def pid(self) -> int:
         return self.process.pid

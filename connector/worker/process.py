@@ -33,7 +33,7 @@ from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.blocked import BlockedTurns
 from connector.worker.instructions import Instruction
-from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
+from connector.worker.messages import BEGIN_ANEW, EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
 from connector.worker.slots import check_partitions, slots_in_force
@@ -62,7 +62,8 @@ def run_worker(
     instructions: queue.SimpleQueue[Instruction],
     slots: int | None = None,
 ) -> int:
-    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
+    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1), or until there
+    is more to read than when it began (`BEGIN_ANEW`).
 
     ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
     """
@@ -77,7 +78,7 @@ def run_worker(
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     try:
         _turn(worker, stop, report, instructions, status_topic)
-        return 0
+        return BEGIN_ANEW if worker.watch.appeared is not None and not stop.is_set() else 0
     except ConfigurationError as error:
         report(EndMessage(cause="; ".join(map(str, error.problems))))
         log.error("%s", error)
@@ -107,7 +108,7 @@ def _turn(
     due = 0.0
     with BlockedTurns(report, worker.clients) as turns:
         worker.start()
-        while not stop.is_set():
+        while not stop.is_set() and worker.watch.appeared is None:
             worker.turn()
             turns.turned()
             while not instructions.empty():

@@ -22,6 +22,7 @@ from connector.worker.child import Child, end_in_order, started, stop_all
 from connector.worker.holding import Target, held_reason
 from connector.worker.initial_only import only_snapshots_and_over
 from connector.worker.messages import (
+    BEGIN_ANEW,
     BlockedMessage,
     EndMessage,
     Message,
@@ -253,13 +254,12 @@ class Supervisor:
         if child.status is not None:
             self._last[child.index] = (child.status, child.status_at)
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
-        if child.process.stdin is not None:
-            child.process.stdin.close()
+        child.say_no_more()
         if child.index not in self._numbers:
             self._last.pop(child.index, None)
             return None
         tenant = self.tenants[child.group]
-        if child.renewed and code != 2:
+        if code == BEGIN_ANEW or (child.renewed and code != 2):
             self.due[child.index] = 0.0
             return None
         tenant.restarts += 1

@@ -113,4 +113,11 @@ PROCESS = [
         "if mark is None:",
         offsets.test_a_position_that_cannot_be_read_is_no_position,
     ),
+    Mutant(
+        "a table that was not there at the start is looked for",
+        "connector/source/watch.py",
+        "                self._look_for(table)\n",
+        "                pass\n",
+        refusing.test_a_table_that_was_not_there_at_the_start_of_a_worker_is_read_when_it_is,
+    ),
 ]

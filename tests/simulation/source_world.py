@@ -176,6 +176,8 @@ class Kind:
     confidence_ms: int = 500
     # How often columns are added.
     alters: int | None = None
+    # Whether a table is dropped, and there again later.
+    gone: bool | None = None
 
 
 def make_world(seed: int, kind: Kind) -> World:
@@ -194,7 +196,15 @@ def make_world(seed: int, kind: Kind) -> World:
         tablets = (rng.random() < 0.6) if kind.tablets is None else kind.tablets
         like = next((table for table in tables if not table.tablets), None) if not tablets else None
         tables.append(_table(rng, kind, f"t{number}", tablets, grow, late, like))
+    _drop(kind, tables, random.Random(seed ^ 0xD209))
     return World(tables, lags, kind.confidence_ms, max(table.end for table in tables), longest)
+
+
+def _drop(kind: Kind, tables: list[Table], rng: random.Random) -> None:
+    """One table is away for a while: its log is the same afterwards, so that nothing of it may be missing."""
+    if rng.random() < 0.1 if kind.gone is None else kind.gone:
+        begin = BEGIN_MS + rng.randrange(round(kind.seconds * 1000))
+        rng.choice(tables).gone = (begin, begin + rng.choice([100, 3_000, 20_000]))
 
 
 def _table(
