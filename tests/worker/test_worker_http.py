@@ -14,8 +14,9 @@ from connector import secrets
 from connector.config import Configuration
 from connector.worker.http import readiness_of, status_server
 from connector.worker.order import WorkerOrder
+from connector.worker.service import CHECK_SECONDS, ROUND_SECONDS
 from connector.worker.status_document import Liveness, ServiceStatus
-from connector.worker.supervisor import CHECK_SECONDS, ROUND_SECONDS, Supervisor
+from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
 from tests.http.certificates import Authority
 

@@ -1,0 +1,209 @@
+"""A service as it is seen: which connectors and workers it has, and what is to be said of all of them.
+
+In: what a `Supervisor` notes of its workers and connectors. Out: the status of the service, whether its process lives,
+why something does not run. Read by other threads (the HTTP server) as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from connector.config import Configuration
+from connector.source import Background
+from connector.worker.about import About
+from connector.worker.aging import aged
+from connector.worker.child import Child
+from connector.worker.holding import Target, held_reason
+from connector.worker.order import WorkerOrder
+from connector.worker.state import State
+from connector.worker.status_document import ConnectorStatus, Liveness, RunningWorker, ServiceStatus, WorkerStatus
+from connector.worker.tenants import Tenant
+
+# Workers report every second, also that they sit in a call; one that says nothing at all is stopped, or hangs.
+SILENT_SECONDS = 6.0
+
+# A round takes a fraction of a second, or some when workers are stopped.
+ROUND_SECONDS = 30.0
+# Before there are workers: one look at all servers, which may be slow to answer.
+CHECK_SECONDS = 300.0
+
+
+class Service:
+    """What a `Supervisor` runs. ``lasting``: connectors come and go, and having none is no trouble."""
+
+    def __init__(
+        self, orders: Sequence[WorkerOrder], monotonic: Callable[[], float] = time.monotonic, *, lasting: bool = False
+    ) -> None:
+        self._lasting = lasting
+        self._monotonic = monotonic
+        self._about = About()
+        self.background = Background(monotonic)
+        #: Told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
+        self.orders = list(orders)
+        self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
+        self.children: dict[int, Child] = {}
+        self._last: dict[int, tuple[WorkerStatus, float]] = {}
+        self._last_end: dict[int, str] = {}
+        # Before there is any worker: what the checks in front wait for.
+        self.waiting_for = "starting"
+
+    @property
+    def waiting_for(self) -> str | None:
+        return self._waiting_for
+
+    @waiting_for.setter
+    def waiting_for(self, what: str | None) -> None:
+        self._waiting_for, self._round = what, self._monotonic()
+
+    def workers_of(self, group: str) -> list[int]:
+        """The numbers of a connector's workers."""
+        return sorted(order.index for order in self.orders if order.configuration.group == group)
+
+    def held(self) -> dict[str, str]:
+        """Connectors, by their groups, that were asked not to run, with what is to be said of that."""
+        now = round(time.time() * 1000)
+        return {
+            group: held_reason(tenant.name, tenant.target, self._last_words(group), now)
+            for group, tenant in list(self.tenants.items())
+            if tenant.target is not Target.RUNNING and tenant.over is None
+        }
+
+    def _last_words(self, group: str) -> list[WorkerStatus]:
+        running = {index: child.status for index, child in list(self.children.items()) if child.status is not None}
+        last = {index: status for index, (status, _) in list(self._last.items())}
+        return [status for index, status in (last | running).items() if index in self.workers_of(group)]
+
+    @property
+    def restarts(self) -> int:
+        """Workers that ended, of all connectors."""
+        return sum(tenant.restarts for tenant in self.tenants.values())
+
+    def configurations(self) -> list[Configuration]:
+        """Of the connectors, in order."""
+        return list({order.configuration.group: order.configuration for order in self.orders}.values())
+
+    def liveness(self) -> Liveness:
+        """Whether this process does its work; how its workers and servers are is no part of it."""
+        age = max(0.0, self._monotonic() - self._round)
+        patience = ROUND_SECONDS if self.waiting_for is None else CHECK_SECONDS
+        return Liveness(alive=age < patience, last_round_age_seconds=round(age, 1))
+
+    def status(self) -> ServiceStatus:
+        """What all workers of this process say."""
+        numbers = self._numbers
+        children = [child for child in list(self.children.values()) if child.index in numbers]
+        present = {child.index for child in children}
+        # What a worker said last stands until its successor says something: no figure vanishes with a process.
+        gone = [(index, *last) for index, last in list(self._last.items()) if index in numbers - present]
+        held = {index: reason for group, reason in self.held().items() for index in self.workers_of(group)}
+        workers = [
+            aged(
+                child.status,
+                self._age(child.status_at),
+                held.get(child.index) or self._trouble(child),
+                starting=child.starting,
+            )
+            for child in children
+            if child.status
+        ]
+        workers += [
+            aged(status, self._age(at), held.get(index) or f"worker {index} is started again", starting=True)
+            for index, status, at in gone
+        ]
+        workers.sort(key=lambda worker: worker.index)
+        reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
+        idle = State.RUNNING if self._lasting and not self.tenants else State.WAITING
+        state = max((worker.state for worker in workers), default=idle)
+        if any(tenant.over is not None for tenant in self.tenants.values()):
+            state = State.FAILED
+        elif reasons and (self.waiting_for or state is State.RUNNING):
+            state = State.WAITING
+        own = [str(failing) for failing in self.background.failing()]
+        theirs = [each.text for worker in workers for each in worker.background]
+        return ServiceStatus(
+            connector=",".join(tenant.name for tenant in self.tenants.values()),
+            host=self._about.host,
+            pid=self._about.pid,
+            version=self._about.version,
+            started_ms=self._about.started_ms,
+            state=state,
+            waiting_for="; ".join(dict.fromkeys(reasons)) or None,
+            failing=tuple(dict.fromkeys(own + theirs)),
+            workers_wanted=len(self.orders) - len(held),
+            workers_running=len(children),
+            restarts=self.restarts,
+            workers=tuple(workers),
+            connectors=dict(self._connectors(workers)),
+        )
+
+    def _reasons(self, children: list[Child]) -> Iterator[str]:
+        """Why not all is running, worker by worker."""
+        present = {child.index for child in children}
+        held = self.held()
+        ours = {group: tenant.reason() for group, tenant in self.tenants.items()} | held
+        yield from (reason for reason in ours.values() if reason is not None)
+        for order in self.orders:
+            if order.index not in present and ours.get(order.configuration.group) is None:
+                yield f"worker {order.index} is started again{self._why(order.index)}"
+        for child in children:
+            trouble = self._trouble(child)
+            if child.group in held:
+                continue
+            if trouble is not None:
+                yield trouble
+            elif child.status is not None and child.status.waiting_for:
+                yield child.status.waiting_for
+        yield from (str(failing) for failing in self.background.failing())
+
+    def _trouble(self, child: Child) -> str | None:
+        """Why a worker's last status is not what it would say now."""
+        if child.waiting is not None:
+            return f"{child.waiting}{self._why(child.index)}"
+        if child.blocked is not None:
+            return f"worker {child.index} (pid {child.pid}) is blocked {child.blocked}"
+        if not child.own:
+            return f"worker {child.index} is starting{self._why(child.index)}"
+        if self._monotonic() - child.status_at >= SILENT_SECONDS:
+            return f"worker {child.index} (pid {child.pid}) has not reported for {SILENT_SECONDS:.0f} s or more"
+        return None
+
+    def _why(self, index: int) -> str:
+        """The end before: a worker that is started again and again is shown as that."""
+        last = self._last_end.get(index)
+        if last is None:
+            return ""
+        ends = max((len(tenant.causes) for tenant in self.tenants.values()), default=0)
+        repeated = f", {ends} ends in a row" if ends > 1 else ""
+        return f" (it ended before: {last}{repeated})"
+
+    def _age(self, at: float) -> float:
+        return max(0.0, self._monotonic() - at)
+
+    def _connectors(self, workers: Sequence[RunningWorker]) -> Iterator[tuple[str, ConnectorStatus]]:
+        """Of each connector of the process, what is said of all together."""
+        held = self.held()
+        for group, tenant in self.tenants.items():
+            orders = self.workers_of(group)
+            running = {child.index for child in self.children.values() if child.group == group}
+            states = [worker.state for worker in workers if worker.index in orders]
+            state = max(states, default=State.WAITING)
+            if self.waiting_for or len(states) < len(orders) or tenant.reason() is not None:
+                state = max(state, State.WAITING)
+            yield (
+                tenant.name,
+                ConnectorStatus(
+                    state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
+                    waiting_for=held.get(group) or tenant.reason() or self.waiting_for,
+                    given_up=tenant.over,
+                    target=tenant.target.value,
+                    workers=tuple(orders),
+                    workers_wanted=0 if group in held else len(orders),
+                    workers_running=len(running),
+                    restarts=tenant.restarts,
+                ),
+            )
+
+    @property
+    def _numbers(self) -> set[int]:
+        return {order.index for order in self.orders}
