@@ -210,12 +210,14 @@ class Connection:
             # The driver ignores what callbacks raise: the read would never end.
             try:
                 done(page if page is not None else _EMPTY, future._paging_state)
+                _let_go(future)
             except Exception as error:
                 log.warning("a page could not be processed", exc_info=error)
                 failed(translated(error, "processing a page"))
 
         def refused(error: BaseException) -> None:
             failed(translated(error, f"reading from {self._asked(future, host)}"))
+            _let_go(future)
 
         future.add_callbacks(arrived, refused)
 
@@ -291,6 +293,13 @@ def _epoch_ms(moment: Any) -> int:
     """The driver's datetimes are UTC without saying so."""
     milliseconds: float = moment.replace(tzinfo=UTC).timestamp() * 1000
     return round(milliseconds)
+
+
+def _let_go(future: Any) -> None:
+    """Its page goes as soon as nobody works on it. A future and its callbacks hold each other: that is garbage for the
+    collector, which counts objects, not the megabytes in them."""
+    future.clear_callbacks()
+    future._final_result = None
 
 
 def _shown(settings: ConnectionSettings) -> str:

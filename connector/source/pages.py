@@ -27,7 +27,8 @@ from cassandra.protocol import ProtocolHandler, ResultMessage
 # - `result_metadata` is what the statement knew when the request was made, in one pair with the id that was sent.
 # - The driver keeps `column_metadata` and `result_metadata_id` of a message for its statement, from PREPARED as from a
 #   page; it hands `column_names` and `parsed_rows` to the row factory.
-# - `ResponseFuture._paging_state` is the page's own while callbacks run, `_final_result` what the row factory made.
+# - `ResponseFuture._paging_state` is the page's own while callbacks run, `_final_result` what the row factory made. A
+#   future knows its callbacks until `clear_callbacks`, and the driver's timers know it until they would have rung.
 # - `BoundStatement.values` are the bytes that are sent; it takes attributes of ours (`stream_token`).
 # - `Metadata.token_map` (`ring`, `token_class`, `token_to_host_owner`), `Metadata._tablets.get_tablet_for_key`, and a
 #   tablet's `replicas` of (host id, shard).

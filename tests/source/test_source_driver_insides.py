@@ -3,6 +3,7 @@ a new version of it does otherwise must show here."""
 
 from __future__ import annotations
 
+import gc
 import io
 import queue
 import re
@@ -29,6 +30,7 @@ from connector.values.types import native
 from embedded.scylla.process import EmbeddedScylla
 from embedded.scylla.protocol import frame, responses
 from embedded.scylla.results import ColumnSpec
+from tests.servers.patience import until
 from tests.source.conftest import address
 
 ROWS = [(b"\0\0\0\1", b"x"), (None, b"")]
@@ -167,6 +169,22 @@ def test_what_a_future_tells_of_its_page(connection: Connection) -> None:
         if not state:
             break
     assert found == everything
+
+
+@pytest.mark.scylla
+def test_a_page_that_nobody_works_on_is_gone_without_the_garbage_collector(connection: Connection) -> None:
+    statement = connection.statement("SELECT keyspace_name FROM system_schema.keyspaces", (), "ONE", 2)
+    told: queue.SimpleQueue[object] = queue.SimpleQueue()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            connection.page_async(statement, lambda page, _: told.put(len(page.rows)), told.put)
+            assert told.get(timeout=90) == 2
+        # One or two are still in the hands of the driver's thread.
+        until(lambda: sum(isinstance(each, RawPage) and len(each.rows) > 0 for each in gc.get_objects()) == 0)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.scylla
