@@ -10,6 +10,7 @@ from connector.errors import FatalDeliveryError
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.topology.offsets import (
+    EntryKey,
     Mark,
     MarkKey,
     Position,
@@ -17,7 +18,6 @@ from connector.topology.offsets import (
     Snapshot,
     SnapshotKey,
     known_key,
-    parse_key,
     parse_mark,
     parse_position,
     parse_progress,
@@ -59,27 +59,23 @@ class SlotLedger:
         return ledger
 
     def take(self, record: OffsetsEntry) -> None:
-        """`apply` it, if it can be read: an entry that cannot holds up its own table in this slot, and nobody else."""
+        """Take one entry in. One that cannot be read holds up its own table in this slot, and nobody else."""
         key = known_key(record)
         if key is None:
             return
         ledger = self.table(key.table)
         ledger.broken.pop(key, None)
         try:
-            self.apply(record)
+            self._put(key, record)
         except FatalDeliveryError as error:
             ledger.broken[key] = str(error)
 
-    def apply(self, record: OffsetsEntry) -> TableName | None:
-        """Take one entry in; the table it was about, if it was one of ours."""
-        key = parse_key(record.key, record.place)
-        if key is None:
-            return None
+    def _put(self, key: EntryKey, record: OffsetsEntry) -> None:
         ledger = self.table(key.table)
         if isinstance(key, MarkKey):
             # Marks for another number of slots speak about other streams.
             if key.slots != self.slots:
-                return None
+                return
             ledger.mark = None if record.value is None else parse_mark(record.value, record.place)
         elif isinstance(key, PositionKey):
             if record.value is None:
@@ -95,7 +91,6 @@ class SlotLedger:
             ledger.done.pop((key.snapshot, key.behind), None)
         else:
             ledger.done[key.snapshot, key.behind] = parse_progress(record.value, record.place)
-        return key.table
 
 
 def start_of(
