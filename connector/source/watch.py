@@ -193,10 +193,10 @@ class Watch:
                 self._start_describing(table)
 
     def look_again(self) -> None:
-        """For tables that are gone, in the next round instead of when their time has come."""
+        """For tables that are gone or never came, in the next round instead of when their time has come."""
         now = self._monotonic()
         self._lost = dict.fromkeys(self._lost, now)
-        self._describe_due = now
+        self._describe_due = self._missing_due = now
 
     # -- stream sets -----------------------------------------------------------------------------------------
 

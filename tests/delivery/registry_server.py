@@ -6,6 +6,7 @@ It also gives out tokens at ``/api/token``, and answers what a proxy is asked, w
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -29,7 +30,7 @@ class Registry:
         #: Forms that asked for tokens, and what they get, the last one again and again.
         self.forms: list[dict[str, list[str]]] = []
         self.tokens: list[Any] = []
-        # Instead of an answer, for paths that contain the text.
+        #: Instead of an answer, for paths that contain the text; an event: none at all, once it has come.
         self.refused: dict[str, tuple[int, Any]] = {}
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -84,6 +85,10 @@ def served(registry: Registry) -> Iterator[str]:
                 status, answer = registry.answers.pop(0)
             else:
                 status, answer = registry.answer(self.command, self.path, body)
+            if isinstance(answer, threading.Event):
+                answer.wait()
+                self.close_connection = True
+                return
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))

@@ -281,3 +281,15 @@ def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: T
     assert last.startswith("error: gave up after ")
     wrong = subprocess.run([*command, "--patience", "soon"], capture_output=True, text=True, timeout=180, check=False)
     assert wrong.returncode == 2
+
+
+def test_a_table_that_never_came_is_looked_for_at_once_when_asked(watched: Watched, session: Session) -> None:
+    late = TableName(watched.table.keyspace, "late")
+    watched.tables.missing[late] = "it does not exist"
+    watched.run(1)
+    session.execute(f"CREATE TABLE {late} (pk int PRIMARY KEY) WITH cdc = {{'enabled': true}}")
+    watched.run(1)
+    assert watched.watch.appeared is None, "its time comes once a minute"
+    watched.watch.look_again()
+    watched.run(0.2)
+    assert watched.watch.appeared == late
