@@ -62,6 +62,8 @@ class Follower:
         self._polled = clock()
         self._anew_at: float | None = None
         self.caught_up: frozenset[int] = frozenset()
+        #: How often what was followed before counted for nothing any more.
+        self.beginnings = 0
         self._errors: dict[int, str] = {}
 
     @property
@@ -86,6 +88,7 @@ class Follower:
     def start_anew(self) -> None:
         """What is known may have holes: forget it, and read everything again."""
         self.caught_up = frozenset()
+        self.beginnings += 1
         self._anew_at = self._clock()
 
     def poll(self) -> list[OffsetsEntry]:

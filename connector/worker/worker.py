@@ -83,6 +83,8 @@ class Worker:
         self._group = self.background.task(GROUP)
         self._member_at = self.monotonic()
         self._pump_due = 0.0
+        self._beginnings = 0
+        self._followed: frozenset[int] = frozenset()
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -169,12 +171,15 @@ class Worker:
                 return
 
     def _follow(self) -> None:
-        before = self.follower.caught_up
-        entries = self.follower.poll()
-        if before - self.follower.caught_up:
+        entries, caught_up = self.follower.poll(), self.follower.caught_up
+        if self.follower.beginnings != self._beginnings:
+            # Perhaps since a slot was lost, and perhaps all is known again by now: what is no more is told to nobody
+            # who begins, and must not be remembered.
+            self._beginnings, self._followed = self.follower.beginnings, frozenset()
             self._slots.follow_anew()
-        if entries or self.follower.caught_up != before:
-            self._slots.follow(entries, self.follower.caught_up)
+        if entries or caught_up != self._followed:
+            self._followed = caught_up
+            self._slots.follow(entries, caught_up)
         self._following.is_now(self.follower.last_error)
 
     def _look_at_the_group(self, now: float) -> None:

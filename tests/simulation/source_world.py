@@ -217,8 +217,9 @@ def _table(
     end = BEGIN_MS + round(kind.seconds * 1000)
     streams: list[Callable[[int], bytes]] = []
     changes = rng.randint(0, 4) if kind.changes is None else kind.changes
-    times = sorted(BEGIN_MS + rng.randrange(200, round(kind.seconds * 1000)) for _ in range(changes))
-    if changes > 1 and rng.random() < 0.3:  # two of them between two polls
+    # No two sets of a table are in force from the same moment on.
+    times = sorted({BEGIN_MS + rng.randrange(200, round(kind.seconds * 1000)) for _ in range(changes)})
+    if len(times) > 1 and rng.random() < 0.3:  # two of them between two polls
         times[-1] = times[-2] + rng.randint(1, 50)
     if like is None:
         for at in [BEGIN_MS - 10_000, *times]:
