@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.simulation import test_simulation_refusals as refusing
 from tests.simulation.mutant_worlds import ALTERS, ROUGH, STOPS, world
 from tests.simulation.mutation import Mutant
+from tests.simulation.simulate import Plan
 from tests.topology import test_topology_offsets as offsets
 
 CLAIMS = "connector/topology/claims.py"
@@ -41,6 +42,13 @@ PROCESS = [
         "        self.transactions.released(slots)\n",
         "",
         refusing.test_a_worker_that_lost_its_slots_does_not_say_that_their_changes_wait,
+    ),
+    Mutant(
+        "what was followed counts for nothing after a new beginning",
+        WORKER,
+        "            self._slots.follow_anew()\n",
+        "",
+        world(Plan(), 30164),
     ),
     Mutant(
         "a stop that cannot commit drops what is open",

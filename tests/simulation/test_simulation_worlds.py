@@ -32,6 +32,12 @@ def test_a_worker_that_is_thrown_out_while_it_flushes_commits_nothing(seed: int)
     assert not outcome.faults
 
 
+@pytest.mark.parametrize("seed", [30164])
+def test_a_worker_that_lost_its_slots_forgets_what_it_followed(seed: int) -> None:
+    outcome = simulate(seed)
+    assert not outcome.faults
+
+
 @pytest.mark.parametrize("seed", [9])
 def test_a_last_commit_that_fails_does_not_keep_a_worker_from_ending(seed: int) -> None:
     outcome = simulate(seed, Plan(roughness=Roughness(0.4, only=("orderly stop", "lost answers", "slow markers"))))
