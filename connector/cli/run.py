@@ -50,6 +50,7 @@ class RunCommand:
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        from connector.cli.service_manager import ServiceManager
         from connector.rest import rest_routes
         from connector.worker.connect_cluster import ConnectCluster
         from connector.worker.connectors import Connectors
@@ -82,6 +83,7 @@ class RunCommand:
         stop = threading.Event()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
+            ServiceManager(supervisor, stop).start()
             steering = Steering(supervisor)
             shared = supervisor.shared = SharedState(worker)
             stack.callback(shared.stop)

@@ -14,7 +14,7 @@ from connector.delivery.failures import translated
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.slot_reader import MESSAGES_PER_CALL
 from connector.delivery.topics import TopicSpec, ensure_topics
-from connector.errors import RetriableDeliveryError, TransactionAborted
+from connector.errors import DeliveryError, RetriableDeliveryError, TransactionAborted
 
 WRITE_SECONDS = 15.0
 FETCH_WAIT_MS = 100
@@ -33,7 +33,31 @@ class SmallTopic:
 
     def poll(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
         """What has appeared since the last call, keys and values; at most that long is waited for it."""
-        name = self._spec.name
+        try:
+            with self._clients.named():
+                return self._polled(seconds)
+        except DeliveryError:
+            self.reading = False
+            raise
+
+    def write(self, key: bytes, value: bytes | None) -> None:
+        """When this returns it is kept. Raises ``DeliveryError``; ``ConfigurationError`` if there can be no topic."""
+        with self._clients.named():
+            ensure_topics(self._clients.admin(), [self._spec])
+            producer = ReportingProducer(self._clients)
+            try:
+                producer.produce_to(self._spec.name, 0, key, value)
+                producer.flush(time.monotonic() + WRITE_SECONDS)
+            except TransactionAborted as error:
+                raise RetriableDeliveryError(str(error)) from None
+            finally:
+                producer.close()
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _polled(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
         try:
             if self._consumer is None:
                 # Consumers do not create what they ask about.
@@ -52,25 +76,9 @@ class SmallTopic:
                     raise KafkaException(error)
             return found
         except KafkaException as caught:
-            self.reading = False
-            raise translated(caught.args[0], f"reading topic {name}") from None
-
-    def write(self, key: bytes, value: bytes | None) -> None:
-        """When this returns it is kept. Raises ``DeliveryError``; ``ConfigurationError`` if there can be no topic."""
-        with self._clients.named():
-            ensure_topics(self._clients.admin(), [self._spec])
-            producer = ReportingProducer(self._clients)
-            try:
-                producer.produce_to(self._spec.name, 0, key, value)
-                producer.flush(time.monotonic() + WRITE_SECONDS)
-            except TransactionAborted as error:
-                raise RetriableDeliveryError(str(error)) from None
-            finally:
-                producer.close()
-
-    def close(self) -> None:
-        if self._consumer is not None:
-            self._consumer.close()
+            if self._consumer is not None and not self.reading:
+                self._consumer.poll(0)  # what its connections have to say is said in here
+            raise translated(caught.args[0], f"reading topic {self._spec.name}") from None
 
     def _begin(self, consumer: Consumer) -> bool:
         """From the beginning, whatever was read before; False while there is no such topic."""

@@ -18,8 +18,12 @@ from tests.simulation.chaos import Chaos, Roughness
 from tests.simulation.service import Service, service
 from tests.simulation.source_world import BEGIN_MS, Kind, World, make_world
 
-CALM_SECONDS = 120.0
-"""In so much virtual time after the last mishap all is delivered, and everybody says RUNNING."""
+CALM_SECONDS = 180.0
+"""In so much virtual time after the last mishap all is delivered, and everybody says RUNNING.
+
+The longest: a change that came late waits a minute for the marks of other workers' silent slots, then ten searches,
+five seconds apart, may each take too long to tell whether it is in order; then it is a dead letter.
+"""
 
 
 @dataclass(frozen=True)
