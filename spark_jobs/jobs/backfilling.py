@@ -87,7 +87,7 @@ class Filling:
         mark, segment = restored.mark, restored.segment
         if plan.recreated:
             # Before the new table is noted: a crash between the two finds it new again.
-            landed.clear(segment)
+            landed.clear(segment, restored.positions)
             mark, segment = segment, segment + 1
         # Noted before the rows are there: a rebuild must not take the topics for all there ever was.
         noted = tuple(sorted({*left_out, *(plan.known.backfilled or ())}))
@@ -105,7 +105,7 @@ class Filling:
         seen, column = Observation(), F.col("segment")
         made, dead = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
         landed.append(changes.observe(seen, made, dead))
-        landed.merge(layout, segment, mark)
+        landed.merge(layout, segment, mark, restored.positions)
         if plan.known.incomplete is not None:
             layout = landed.prepare(replace(begun, incomplete=None, rebuilding=False, sequence=sequence + 1))
         landed.register(layout)

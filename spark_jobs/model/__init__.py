@@ -5,7 +5,7 @@ In: schema records or CQL files. Out: values and SQL text that every other room 
 
 from __future__ import annotations
 
-from spark_jobs.model.changelog import changelog_columns, state_columns
+from spark_jobs.model.changelog import MARKED_POSITIONS, changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.dead_reason import RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
@@ -42,6 +42,7 @@ from spark_jobs.model.shape import shape
 __all__ = [
     "DEAD",
     "DEFINITIONS",
+    "MARKED_POSITIONS",
     "PARTITION",
     "POSITIONS",
     "RETRIED",

@@ -9,6 +9,9 @@ from __future__ import annotations
 from spark_jobs.model.landed_types import stored_type
 from spark_jobs.model.layout import Key, Layout, Stored
 
+MARKED_POSITIONS = "positions"
+"""The state's column that says, beside the mark, how far the topics are folded into it."""
+
 
 def changelog_columns(layout: Layout) -> dict[str, str]:
     """The changelog: what a row is about, where it came from, the key, and the cells that the record touched."""
@@ -43,8 +46,8 @@ def changelog_columns(layout: Layout) -> dict[str, str]:
 
 
 def state_columns(layout: Layout) -> dict[str, str]:
-    """The state: one row per clustering row and per partition, and the row that holds the mark."""
-    columns = {"bucket": "int", "kind": "int", "mark": "int"}
+    """The state: one row per clustering row and per partition, and the row that holds the mark and its positions."""
+    columns = {"bucket": "int", "kind": "int", "mark": "int", MARKED_POSITIONS: "string"}
     columns.update(_keys(layout))
     for key in _places(layout):
         if key.many_spellings:

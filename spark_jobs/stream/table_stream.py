@@ -85,6 +85,7 @@ class TableStream:
         self._known: Known | None = None
         self._registry = Registry(settings.registry_urls, settings.passed_on)
         self._segment = 0
+        self._positions: Offsets = {}
         self._mark = 0
         self._unmerged = 0
         self._since_ms: int | None = None
@@ -114,6 +115,7 @@ class TableStream:
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
         self._has_rows = restored.has_rows
         positions = restored.positions
+        self._positions = dict(positions)
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         self._lacking = lacking(restored, self._begins())
         self._segment = self._publishing.begin(restored)
@@ -203,7 +205,7 @@ class TableStream:
         if plan.changed:
             if plan.recreated:
                 # Before the new table is noted: a crash between the two finds it new again.
-                landed.clear(self._segment)
+                landed.clear(self._segment, self._positions)
                 self._mark = self._segment
                 self._segment += 1
                 self._unmerged, self._since_ms = 0, None
@@ -265,8 +267,9 @@ class TableStream:
         landed_count = F.count_if(F.col("reason").isNull()).alias("landed")
         frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), *counts)
         ends = self._ends(number)
-        landed.append(frame.unionByName(landed.position_rows(ends), allowMissingColumns=True))
+        landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
         self._has_rows = True
+        self._positions.update(ends)
         self._publishing.landed(ends)
         counted = told(session, seen)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
@@ -304,7 +307,7 @@ class TableStream:
 
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
-        landed.merge(self._layout, self._segment, self._mark)
+        landed.merge(self._layout, self._segment, self._mark, self._positions)
         self._mark = self._segment
         self._segment += 1
         self._unmerged, self._since_ms = 0, None

@@ -3,6 +3,10 @@
 In: a session, a sink and a table's name. Out: appends, merges, positions, known definitions, and the text of its view.
 The changelog holds everything that a batch implies in one commit; the state holds the mark in the same commit as the
 rows that the mark speaks of. A crash between any two steps leaves a state that the next start continues from.
+
+A position counts only as long as the rows that it speaks of do: it names its segment, and a segment that is merged
+already stands for the positions that the merge noted with its mark. So a batch that a paused job appends late, into a
+segment that its successor has merged without it, is as if it had never been: its records are read again.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from spark_jobs.fold import compacted, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
     DEFINITIONS,
+    MARKED_POSITIONS,
     POSITIONS,
     DeadReason,
     Layout,
@@ -40,6 +45,8 @@ from spark_jobs.tables.history_table import MARK_BUCKET, History
 Offsets = dict[tuple[str, int], int]
 FORM = 1
 """How identities of keys are made. Since 1, fields of tuples and user types that are null at the end do not count."""
+
+_SEGMENTS_PASSED = 1000
 
 
 @dataclass(frozen=True)
@@ -153,21 +160,28 @@ class LandedTable:
         if not self.exists():
             return Restored(None, {}, 0, 1, 0, None)
         mark = _mark(self._rows)
+        marked = self._marked_positions()
         what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
         placed = f"segment = {POSITIONS}"
         rows = self.session.sql(
             f"SELECT {what} AS what, CASE WHEN {placed} THEN topic END AS topic, "
             f"CASE WHEN {placed} THEN partition END AS partition, max(offset) AS offset, "
             "max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, "
-            f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark FROM {self._log} "
-            f"WHERE segment IN ({POSITIONS}, {DEFINITIONS}) OR segment > {mark} GROUP BY 1, 2, 3"
+            f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark, any_value({marked}) AS marked "
+            f"FROM {self._log} WHERE segment = {DEFINITIONS} OR segment > {mark} OR segment = {POSITIONS} "
+            f"AND ({marked} IS NULL OR note IS NULL OR try_cast(note AS int) > {mark}) GROUP BY 1, 2, 3"
         ).collect()
         noted = [row for row in rows if row["what"] == DEFINITIONS]
         tail = [row for row in rows if row["what"] == 0]
         merged = max((row["mark"] for row in rows), default=0)
+        positions = _positions(next((row["marked"] for row in rows if row["marked"]), "[]"))
+        for row in rows:
+            if row["what"] == POSITIONS:
+                place = (row["topic"], row["partition"])
+                positions[place] = max(row["offset"], positions.get(place, 0))
         return Restored(
             known=_known(noted[0]["note"], noted[0]["offset"]) if noted else None,
-            positions={(r["topic"], r["partition"]): r["offset"] for r in rows if r["what"] == POSITIONS},
+            positions=positions,
             mark=merged,
             segment=max([merged, *(row["segment"] for row in tail)]) + 1,
             unmerged=sum(row["rows"] for row in tail),
@@ -190,14 +204,14 @@ class LandedTable:
         self.sink.append(self.changelog, self.session.sql(noted))
         return layout
 
-    def position_rows(self, ends: Offsets) -> DataFrame:
-        """Rows that say how far a batch went; appended together with the batch."""
+    def position_rows(self, ends: Offsets, segment: int) -> DataFrame:
+        """Rows that say how far a batch of this segment went; appended together with the batch."""
         values = ", ".join(
             f"({POSITIONS}, 0, {literal(topic)}, {number}, CAST({offset} AS bigint))"
             for (topic, number), offset in sorted(ends.items())
         )
         return self.session.sql(
-            "SELECT *, current_timestamp() AS landed_at "
+            f"SELECT *, current_timestamp() AS landed_at, '{segment}' AS note "
             f"FROM VALUES {values} AS p(segment, kind, topic, partition, offset)"
         )
 
@@ -237,11 +251,13 @@ class LandedTable:
         assert row is not None
         return int(row["mark"])
 
-    def merge(self, layout: Layout, through: int, mark: int | None = None) -> int:
+    def merge(self, layout: Layout, through: int, mark: int | None = None, positions: Offsets | None = None) -> int:
         """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
 
         Only buckets that have changes are read and written. Doing it twice changes nothing.
         ``mark`` saves a query where the caller knows it; too small a one only folds something again.
+        ``positions`` are those of the rows in these segments that the caller has appended or found; without any,
+        whatever the changelog says counts.
         """
         layout = layout.merging or layout
         mark = self.mark() if mark is None else mark
@@ -254,7 +270,7 @@ class LandedTable:
         buckets = [row["bucket"] for row in touched]
 
         def merged() -> DataFrame:
-            marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
+            marked = self._mark_row(through, positions)
             if not buckets:
                 return marked
             chosen = ", ".join(map(str, buckets))
@@ -267,6 +283,7 @@ class LandedTable:
             rows = self.session.sql(compacted(layout, folded(layout, patches, spread)))
             return rows.unionByName(marked, allowMissingColumns=True)
 
+        self._note_positions()
         self.replace_state(merged)
         return len(buckets)
 
@@ -274,20 +291,43 @@ class LandedTable:
         """Replaces buckets of the state by what is made of them, made anew if another writer was first."""
         replace_made(self.sink, self.state, made)
 
-    def clear(self, through: int) -> None:
+    def clear(self, through: int, positions: Offsets | None = None) -> None:
         """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""
         self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
-        marked = self.session.sql(f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark")
-        self.sink.replace_buckets(self.state, marked)
+        self._set_mark(through, positions)
         if self.history.exists():
             self.history.restart()
 
     def forget(self) -> None:
-        """Removes every change, letter and position, then the state with its mark; definitions stay."""
+        """Removes every position, then every change and letter, then the state; definitions stay.
+
+        The mark goes on, beyond all segments that a job which was paused meanwhile may still append to.
+        """
+        self._set_mark(self.restore().segment + _SEGMENTS_PASSED, {})
         self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
-        self.sink.delete(self.state, "true")
+        self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
         if self.history.exists():
             self.history.restart()
+
+    def _set_mark(self, through: int, positions: Offsets | None) -> None:
+        self._note_positions()
+        self.sink.replace_buckets(self.state, self._mark_row(through, positions))
+
+    def _mark_row(self, through: int, positions: Offsets | None) -> DataFrame:
+        noted = "CAST(NULL AS string)"
+        if positions is not None:
+            noted = literal(json.dumps([[*place, offset] for place, offset in sorted(positions.items())]))
+        columns = f"{MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark, {noted} AS {MARKED_POSITIONS}"
+        return self.session.sql(f"SELECT {columns}")
+
+    def _note_positions(self) -> None:
+        """A state that an earlier version has made gets the column for them."""
+        self.sink.prepare(self.state, {MARKED_POSITIONS: "string"}, "bucket")
+
+    def _marked_positions(self) -> str:
+        if MARKED_POSITIONS not in self.session.table(self._rows).columns:
+            return "CAST(NULL AS string)"
+        return f"(SELECT max({MARKED_POSITIONS}) FROM {self._rows} WHERE bucket = {MARK_BUCKET})"
 
     def folded_text(self, layout: Layout, among: str | None = None, buckets: Sequence[int] = ()) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries.
@@ -338,6 +378,16 @@ class LandedTable:
 
 def _mark(state: str) -> str:
     return f"(SELECT coalesce(max(mark), 0) FROM {state} WHERE bucket = {MARK_BUCKET})"
+
+
+def _positions(noted: str) -> Offsets:
+    try:
+        return {(str(topic), int(number)): int(offset) for topic, number, offset in json.loads(noted)}
+    except (TypeError, ValueError) as error:
+        raise LandingError(
+            f"the positions beside the landed table's mark cannot be read ({error!r}): something else wrote them; "
+            "`scylla-cdc land --rebuild` lands the table anew"
+        ) from error
 
 
 def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:

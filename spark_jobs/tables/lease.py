@@ -152,6 +152,8 @@ class Lease:
         self._what = what
         self._tables = sorted(tables)
         self._number = 0
+        # Numbers begin again where nobody held anything: a file of the same number may be a later job's.
+        self._token = uuid.uuid4().hex
         #: Another process has taken it over: this one must end.
         self.lost = False
         self._renewed = 0.0
@@ -184,7 +186,8 @@ class Lease:
         self._stop.set()
         self._thread.join()
         self._thread = None
-        self._folder.remove(self._file(self._number))
+        if not self._is_anothers():
+            self._folder.remove(self._file(self._number))
 
     def check(self) -> None:
         """Raises if somebody took the lease over, as after a long pause of this process."""
@@ -196,7 +199,11 @@ class Lease:
 
     def _look(self) -> None:
         numbers = self._numbers()
-        self.lost = self.lost or not numbers or numbers[-1] != self._number
+        self.lost = self.lost or not numbers or numbers[-1] != self._number or self._is_anothers()
+
+    def _is_anothers(self) -> bool:
+        holder = self._holder(self._file(self._number))
+        return bool(holder.get("token", self._token) != self._token)
 
     def __enter__(self) -> Lease:
         self.acquire()
@@ -216,6 +223,7 @@ class Lease:
         holder = {
             "what": self._what,
             "tables": self._tables,
+            "token": self._token,
             "host": socket.gethostname(),
             "machine": _machine(),
             "pid": os.getpid(),

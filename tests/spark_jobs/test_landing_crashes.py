@@ -6,13 +6,15 @@ start knows nothing else. (That a process really dies is tried elsewhere.)
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 import time
 import uuid
 from typing import Any
 
 import pytest
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from connector.errors import LandingError
@@ -24,6 +26,7 @@ from spark_jobs.sinks.delta import DeltaSink
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.table_stream import told
 from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.lease import open_folder
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -112,6 +115,43 @@ def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSessi
         crashing.dies(owner, name, after=True)
     crashing.land()
     assert crashing.rows() == [(2, 9, None, None, "new")]
+
+
+def test_what_a_paused_job_appends_late_does_no_harm(spark: SparkSession, way: Way) -> None:
+    """Its batch holds more than its successor has landed when that ends, and goes where that has merged already."""
+    produce(way.servers, [(way.data, change("c", 1000 + at, {"pk": 1, "ck": at})) for at in range(6)])
+    leases, append = open_folder(spark, f"{way.config['warehouse']}/_leases"), LandedTable.append
+    batches: list[int] = []
+
+    def successor(landed: LandedTable, frame: DataFrame) -> None:
+        if _is_batch(frame):
+            batches.append(len(batches))
+            if batches[-1] == 2:
+                raise DiedError("its third batch")
+        append(landed, frame)
+
+    def paused(landed: LandedTable, frame: DataFrame) -> None:
+        if _is_batch(frame):
+            leases.write(f"{way.prefix}.1", json.dumps({"expires_ms": 0}))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(LandedTable, "append", successor)
+                patch.setattr(land_module, "ATTEMPTS_ONCE", 1)
+                settings = way.settings(**MERGING, **{"max.offsets.per.trigger": 1})
+                assert land(settings, True, Progress(), session=spark) == 1
+        append(landed, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LandedTable, "append", paused)
+        progress = Progress()
+        with contextlib.suppress(LandingError):
+            land(way.settings(**{"lease.timeout.ms": 600_000}), True, progress, session=spark)
+    assert len(batches) == 3, "the successor has merged a part"
+    way.land(spark, **MERGING)
+    assert way.rows(spark) == [(1, at, None, None, None) for at in range(6)]
+
+
+def _is_batch(frame: DataFrame) -> bool:
+    return {"bucket", "offset"} <= set(frame.columns)
 
 
 def test_upkeep_and_rebuilding_may_end_at_any_step(spark: SparkSession, way: Way) -> None:

@@ -96,3 +96,16 @@ def test_who_was_taken_over_ends_and_leaves_nothing_behind(tmp_path: Path) -> No
         with pytest.raises(LandingError, match="another process took over"):
             lease.check()
         assert folder.names() == ["job.2"]
+
+
+def test_a_later_job_with_the_same_number_is_another_holder(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path))
+    paused = Lease(folder, "job", 60_000)
+    with paused:
+        folder.remove("job.1")
+        with Lease(folder, "job", 60_000) as later:
+            with pytest.raises(LandingError, match="another process took over"):
+                paused.check()
+            paused.release()
+            later.check()
+            assert folder.names() == ["job.1"]

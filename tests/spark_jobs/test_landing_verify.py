@@ -266,7 +266,7 @@ def test_waits_until_landing_has_caught_up(
     def say(text: str) -> None:
         said.append(text)
         source.land()
-        landed.append(landed.position_rows({(topic, 0): 10}))
+        landed.append(landed.position_rows({(topic, 0): 10}, 1))
 
     folder = open_folder(spark, f"{source.settings.warehouse}/_leases")
     with Lease(folder, "job", 60_000):
@@ -290,7 +290,7 @@ def test_landing_that_stands_still_is_told(
     topic = f"p.{keyspace}.t"
     monkeypatch.setattr("spark_jobs.verify.job.Topics", lambda *_: Ends({(topic, 0): 5, (topic, 1): 7}))
     landed = source.landed(f"{keyspace}.t")
-    landed.append(landed.position_rows({(topic, 1): 6}))
+    landed.append(landed.position_rows({(topic, 1): 6}, 1))
     with Lease(open_folder(spark, f"{source.settings.warehouse}/_leases"), "job", 60_000):
         (held,) = source.verify(limits=Limits(wait_s=0.2, confidence_ms=0))
     assert (held.differences, held.moving, held.behind) == (1, 0, 6)
