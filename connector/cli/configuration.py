@@ -64,6 +64,12 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     return found
 
 
+def definitions(args: argparse.Namespace) -> list[dict[str, str]]:
+    """The properties of each connector of the line, as they are written: what would be sent to define it."""
+    documents = [each for file in args.config for each in read_documents(file, "connector")]
+    return [dict(each.texts) for each in documents if not is_worker_document(each)]
+
+
 def load_beside(config: Mapping[str, str], worker: Path | None) -> Configuration:
     """A connector that came through the API, beside a worker's file."""
     return _load(dict(config), worker, "connector")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from connector.cli.configuration import (
     add_configurations_arguments,
+    definitions,
     load_beside,
     load_configurations,
     load_worker,
@@ -48,6 +49,11 @@ class RunCommand:
         parser.add_argument(
             "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
         )
+        parser.add_argument(
+            "--writable",
+            action="store_true",
+            help="the files' connectors may be changed and deleted by the REST API; what it changed outlives restarts",
+        )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.cli.service_manager import ServiceManager
@@ -56,15 +62,16 @@ class RunCommand:
         from connector.worker.connectors import Connectors
         from connector.worker.http import status_server
         from connector.worker.order import WorkerOrder
+        from connector.worker.processes import Processes, process_id
         from connector.worker.shared_state import SharedState
         from connector.worker.steering import Steering
         from connector.worker.supervisor import Supervisor
         from connector.worker.tenants import Preparation
 
         given = bool(args.config)
-        if not given and args.http_port is None:
-            told = "either files of connectors, or --http-port N, where connectors are given by POST"
-            raise UsageError([Problem("CONFIG.json", "is missing", None, told, file="command line")])
+        _refuse_what_nobody_can_reach(args)
+        #: What the API defines counts; files are what it is told first.
+        by_api = not given or args.writable
         configurations = [configuration for _, configuration in load_configurations(args)] if given else []
         worker = configurations[0] if given else load_worker(args.worker)
 
@@ -76,10 +83,11 @@ class RunCommand:
         def order(configuration: Configuration, index: int) -> WorkerOrder:
             return WorkerOrder(configuration, index, args.log_format, args.debug)
 
-        repeated = [configuration for configuration in configurations for _ in range(count(configuration))]
+        of_files = [] if by_api else configurations
+        repeated = [configuration for configuration in of_files for _ in range(count(configuration))]
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
         orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
-        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=not given)
+        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=by_api)
         stop = threading.Event()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_signals(stop, supervisor.kill))
@@ -89,23 +97,28 @@ class RunCommand:
             stack.callback(shared.stop)
             checks = partial(_checks, shared)
             connectors = None
-            if given:
-                shared.start(steering.wish)
-            else:
+            if by_api:
                 load = partial(load_beside, worker=args.worker)
                 connectors = Connectors(supervisor, shared, load, count, order, checks, stop)
-                shared.start(steering.wish, connectors.take)
+            cluster = ConnectCluster(
+                supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
+            )
+            if connectors is None:
+                shared.start(steering.wish, told=cluster.told)
+            else:
+                shared.start(steering.wish, connectors.take, cluster.told)
             if args.http_port is not None:
                 _same_port(configurations)
-                cluster = ConnectCluster(
-                    supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
-                )
                 server = status_server(worker, supervisor, args.http_host, args.http_port, rest_routes(cluster))
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
+                processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
+                stack.callback(processes.stop)
+                processes.start(cluster.own)
                 stack.enter_context(server)
                 log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
-            if not given:
+            if connectors is not None:
                 _wait_for_wishes(shared, stop, supervisor)
+                connectors.define_first(definitions(args), stop)
             elif len(configurations) > 1:
                 # None waits for another one's servers, nor ends for what they object to.
                 for configuration in configurations:
@@ -124,6 +137,16 @@ class RunCommand:
             sys.stderr.flush()
             os._exit(status)
         return status
+
+
+def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
+    if args.http_port is not None or (args.config and not args.writable):
+        return
+    told = "either files of connectors, or --http-port N, where connectors are given by POST"
+    what = Problem("CONFIG.json", "is missing", None, told, file="command line")
+    if args.config:
+        what = Problem("--writable", "is of the REST API, which is not served", None, "--http-port N", "command line")
+    raise UsageError([what])
 
 
 def _checks(

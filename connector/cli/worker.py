@@ -18,7 +18,8 @@ import threading
 
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt
-from connector.worker.instructions import Instruction, from_lines
+from connector.worker.instructions import Instruction, LogLevel, from_lines
+from connector.worker.log_levels import set_level
 from connector.worker.messages import EndMessage, Message, to_line
 from connector.worker.order import WorkerOrder
 
@@ -87,7 +88,10 @@ def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue
         while read := os.read(sys.stdin.fileno(), 4096):
             whole, _, begun = (begun + read).rpartition(b"\n")
             for each in from_lines(whole):
-                instructions.put(each)
+                if isinstance(each, LogLevel):
+                    set_level(each.logger, each.level)
+                else:
+                    instructions.put(each)
     finally:
         _begin_to_stop(stop)
 

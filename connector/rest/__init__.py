@@ -6,7 +6,16 @@ and how its state is found out is not known here.
 
 from __future__ import annotations
 
-from connector.rest.cluster import Cluster, ConnectorView, Instance, Offset
+from connector.rest.cluster import Cluster, ConnectorView, ConnectState, Instance, LoggerLevel, Offset
 from connector.rest.routes import API_VERSION, rest_routes
 
-__all__ = ["API_VERSION", "Cluster", "ConnectorView", "Instance", "Offset", "rest_routes"]
+__all__ = [
+    "API_VERSION",
+    "Cluster",
+    "ConnectState",
+    "ConnectorView",
+    "Instance",
+    "LoggerLevel",
+    "Offset",
+    "rest_routes",
+]

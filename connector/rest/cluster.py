@@ -61,6 +61,14 @@ class ConnectorView:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggerLevel:
+    """In force, by Python's numbers; ``modified_ms``: since when, if it was set at run time."""
+
+    level: int
+    modified_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Offset:
     """A place in the source, and how far it is delivered; None: nothing of it is."""
 
@@ -97,10 +105,23 @@ class Cluster(Protocol):
         """In every process, and for the next ones; may take a while. Raises ``CdcError``."""
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
-        """Soon: it is not waited for. ``itself``: the connector, which matters if it has failed as a whole.
+        """Soon: it is not waited for, but that others hear of it; may take a while. Raises ``CdcError``.
+        ``itself``: the connector, which matters if it has failed as a whole.
 
         A task that has failed tries again what has failed in it; others are ended in order and started anew.
         """
+
+    def forget_topics(self, connector: str) -> None:
+        """Which topics it has written to, in every process; may take a while. Raises ``CdcError``."""
+
+    def levels(self) -> Mapping[str, LoggerLevel]:
+        """Of all loggers of this process; the root's is ``root``."""
+
+    def set_level(self, logger: str, level: int) -> Sequence[str]:
+        """Of a logger and all below it, in this process. Those whose level it changes."""
+
+    def set_level_everywhere(self, logger: str, level: int) -> None:
+        """As ``set_level``, in every process; may take a while. Raises ``CdcError``."""
 
     def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
         """Of one that is STOPPED; None: all, as if it had never run; may take a while. Raises ``CdcError``."""

@@ -1,35 +1,69 @@
-"""Levels of loggers of this process, under log4j's names.
+"""The paths of Connect's REST API that show and set levels of loggers, under log4j's names.
 
-Out: what ``/admin/loggers`` shows.
+In: a `Cluster`. Out: routes.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 from typing import Any
 
+from connector.errors import CdcError
+from connector.http import Answer, Refused, Request, Route
+from connector.rest.bodies import answer, json_object, nothing
+from connector.rest.cluster import Cluster, LoggerLevel
+
 ROOT = "root"
 _NAMES = {logging.CRITICAL: "FATAL", logging.ERROR: "ERROR", logging.WARNING: "WARN", logging.INFO: "INFO"}
+_LEVELS = {name: number for number, name in _NAMES.items()} | {"DEBUG": 10, "TRACE": 5, "ALL": 1, "OFF": 100}
 
 
-def levels() -> dict[str, dict[str, Any]]:
-    """Of the loggers that have one of their own."""
-    own = {name: logger for name, logger in _existing().items() if logger.level != logging.NOTSET}
-    return {name: _level(logger) for name, logger in sorted({**own, ROOT: logging.getLogger()}.items())}
+def logger_routes(cluster: Cluster) -> list[Route]:
+    def all_levels(request: Request) -> Answer:
+        return answer({name: _document(level) for name, level in cluster.levels().items()})
+
+    def one_level(request: Request) -> Answer:
+        name = request.parts["logger"]
+        level = cluster.levels().get(ROOT if name.lower() == ROOT else name)
+        if level is None:
+            raise Refused(404, f"Logger {name} not found.")
+        return answer(_document(level))
+
+    async def set_level(request: Request) -> Answer:
+        name, level = request.parts["logger"], _wanted(request)
+        if [text.lower() for text in request.query.get("scope", ())[:1]] != ["cluster"]:
+            return answer(list(cluster.set_level(name, level)))
+        try:
+            await asyncio.to_thread(cluster.set_level_everywhere, name, level)
+        except CdcError as error:
+            raise Refused(500, str(error)) from None
+        return nothing(204)
+
+    return [
+        Route("GET", "/admin/loggers", all_levels),
+        Route("GET", "/admin/loggers/{logger}", one_level),
+        Route("PUT", "/admin/loggers/{logger}", set_level, writes=True),
+    ]
 
 
-def level_of(name: str) -> dict[str, Any] | None:
-    """The level in force; None where there is no such logger."""
-    logger = logging.getLogger() if name.lower() == ROOT else _existing().get(name)
-    return None if logger is None else _level(logger)
+def _wanted(request: Request) -> int:
+    given = json_object(request).get("level")
+    if given is None:
+        raise Refused(400, "Desired 'level' parameter was not specified in request.")
+    text = given if isinstance(given, str) else json.dumps(given)
+    level = _LEVELS.get(text.upper())
+    if level is None:
+        raise Refused(404, f"invalid log level '{text}'.")
+    return level
 
 
-def _existing() -> dict[str, logging.Logger]:
-    known = logging.getLogger().manager.loggerDict
-    return {name: each for name, each in list(known.items()) if isinstance(each, logging.Logger)}
+def _document(level: LoggerLevel) -> dict[str, Any]:
+    return {"level": _name(level.level), "last_modified": level.modified_ms}
 
 
-def _level(logger: logging.Logger) -> dict[str, Any]:
-    level = logger.getEffectiveLevel()
-    named = next((name for number, name in _NAMES.items() if level >= number), "DEBUG" if level >= 10 else "TRACE")
-    return {"level": named, "last_modified": None}
+def _name(level: int) -> str:
+    if level > logging.CRITICAL:
+        return "OFF"
+    return next((named for number, named in _NAMES.items() if level >= number), "DEBUG" if level >= 10 else "TRACE")

@@ -6,6 +6,7 @@ In: a `Cluster`. Out: routes.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Literal
 
 from connector.errors import CdcError
@@ -16,7 +17,13 @@ from connector.rest.parts import flag, found_view, task_number
 
 
 def restart_routes(cluster: Cluster) -> list[Route]:
-    def connector(request: Request) -> Answer:
+    async def restart(name: str, itself: bool, tasks: list[int]) -> None:
+        try:
+            await asyncio.to_thread(partial(cluster.restart, name, itself=itself, tasks=tasks))
+        except CdcError as error:
+            raise Refused(500, str(error)) from None
+
+    async def connector(request: Request) -> Answer:
         name = request.parts["connector"]
         view = found_view(cluster, name, f"Unknown connector: {name}")
         with_tasks, only_failed = flag(request, "includeTasks"), flag(request, "onlyFailed")
@@ -26,18 +33,18 @@ def restart_routes(cluster: Cluster) -> list[Route]:
             for number, task in enumerate(view.tasks)
             if with_tasks and (not only_failed or task.state == "FAILED")
         ]
-        cluster.restart(name, itself=itself, tasks=tasks)
+        await restart(name, itself, tasks)
         if not with_tasks and not only_failed:
             # The only form that there was before 3.0.
             return nothing(204)
         return answer(view.restarted(itself, tasks).status(), 202)
 
-    def task(request: Request) -> Answer:
+    async def task(request: Request) -> Answer:
         name, number = request.parts["connector"], task_number(request)
         view = found_view(cluster, name, f"Unknown connector: {name}")
         if not 0 <= number < len(view.tasks):
             raise Refused(404, f"Unknown task: {name}-{number}")
-        cluster.restart(name, itself=False, tasks=[number])
+        await restart(name, False, [number])
         return nothing(204)
 
     def directed(target: Literal["RUNNING", "PAUSED", "STOPPED"], status: int) -> Handler:

@@ -13,9 +13,9 @@ from connector import __version__
 from connector.errors import CdcError
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
-from connector.rest.bodies import answer, properties, refuse_foreign_types
+from connector.rest.bodies import answer, nothing, properties, refuse_foreign_types
 from connector.rest.cluster import Cluster, ConnectorView
-from connector.rest.loggers import level_of, levels
+from connector.rest.loggers import logger_routes
 from connector.rest.offsets import offset_routes
 from connector.rest.parts import found_view, task_number
 from connector.rest.restarts import restart_routes
@@ -62,6 +62,14 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         view = next((view for view in cluster.connectors() if view.name == name), None)
         return answer({name: {"topics": [] if view is None else list(view.topics)}})
 
+    async def forget_topics(request: Request) -> Answer:
+        # Whether there is such a connector is not looked at.
+        try:
+            await asyncio.to_thread(cluster.forget_topics, request.parts["connector"])
+        except CdcError as error:
+            raise Refused(500, str(error)) from None
+        return nothing(202)
+
     async def offsets(request: Request) -> Answer:
         name = request.parts["connector"]
         found_view(cluster, name, f"Connector {name} not found")
@@ -87,21 +95,12 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         found = await asyncio.to_thread(cluster.problems, config)
         return answer(definitions.validation(plugin, config, found))
 
-    def all_levels(request: Request) -> Answer:
-        return answer(levels())
-
-    def one_level(request: Request) -> Answer:
-        name = request.parts["logger"]
-        found = level_of(name)
-        if found is None:
-            raise Refused(404, f"Logger {name} not found.")
-        return answer(found)
-
     connector = "/connectors/{connector}"
     routes = [
         *restart_routes(cluster),
         *writing_routes(cluster),
         *offset_routes(cluster),
+        *logger_routes(cluster),
         Route("GET", "/", server),
         Route("GET", "/connectors", listed),
         Route("GET", connector, of_connector(ConnectorView.info)),
@@ -110,13 +109,12 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         Route("GET", f"{connector}/tasks", of_connector(ConnectorView.task_configs)),
         Route("GET", f"{connector}/tasks/{{task}}/status", task_status),
         Route("GET", f"{connector}/topics", topics),
+        Route("PUT", f"{connector}/topics/reset", forget_topics, writes=True),
         Route("GET", f"{connector}/offsets", offsets),
         Route("GET", "/connector-plugins", plugin_list),
         Route("GET", "/connector-plugins/{plugin}/config", plugin_config),
         # It changes nothing, but it reads what references name.
         Route("PUT", "/connector-plugins/{plugin}/config/validate", validate, writes=True),
-        Route("GET", "/admin/loggers", all_levels),
-        Route("GET", "/admin/loggers/{logger}", one_level),
     ]
     return [Route(each.method, each.path, _typed(each.handler), writes=each.writes) for each in routes]
 

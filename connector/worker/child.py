@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from connector.worker.instructions import Instruction
+from connector.worker.instructions import Instruction, LogLevel
 from connector.worker.messages import Message, from_line
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
@@ -80,7 +80,7 @@ def end_in_order(child: Child) -> None:
     child.process.terminate()
 
 
-def instruct(child: Child, instruction: Instruction) -> None:
+def instruct(child: Child, instruction: Instruction | LogLevel) -> None:
     """Only one that has reported: its order lies behind it."""
     if not child.own or child.process.stdin is None:
         return
@@ -88,7 +88,7 @@ def instruct(child: Child, instruction: Instruction) -> None:
         child.process.stdin.write(instruction.line())
         child.process.stdin.flush()
     except (BrokenPipeError, ValueError):
-        log.debug("worker %d ended before it was told: %s", child.index, instruction.value)
+        log.debug("worker %d ended before it was told: %s", child.index, instruction)
 
 
 def stop_all(children: Sequence[Child], seconds: float) -> None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from connector import __version__
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
 from connector.errors import CdcError, Problem
-from connector.rest import ConnectorView, Instance, Offset
+from connector.rest import ConnectorView, Instance, LoggerLevel, Offset
 from connector.table_name import TableName
 from connector.topology import Reason
 from connector.worker.connectors import Broken, Connectors
 from connector.worker.holding import Target
+from connector.worker.log_levels import levels
 from connector.worker.positions import Positions, StoredPosition
+from connector.worker.processes import Processes, tasks_of, together
 from connector.worker.settings import kafka_clients
+from connector.worker.shared_state import Event
 from connector.worker.state import State
 from connector.worker.status_document import ConnectorStatus, RunningWorker, ServiceStatus
 
@@ -47,6 +50,8 @@ class Wishes(Protocol):
 
     def define(self, connector: str, config: dict[str, str] | None) -> None: ...
 
+    def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None: ...
+
 
 class Restarts(Protocol):
     """Who can restart what: connectors by their groups, workers by their numbers."""
@@ -57,9 +62,14 @@ class Restarts(Protocol):
 
     def try_again(self, workers: Iterable[int]) -> None: ...
 
+    def forget_topics(self, workers: Iterable[int]) -> None: ...
+
+    def log_level(self, logger: str, level: int) -> list[str]: ...
+
 
 class ConnectCluster:
-    """Of one process. ``worker_id``: host and port of its API, as Connect names workers; known once it is served."""
+    """As one process knows it. ``worker_id``: host and port of its API, as Connect names workers, once it is served.
+    ``processes``: all of the group, where each says what it runs; else this one answers for itself alone."""
 
     def __init__(
         self,
@@ -74,6 +84,7 @@ class ConnectCluster:
         self._service, self._restarts, self._wishes, self._validate = service, restarts, wishes, validate
         self._worker, self._defined = worker, defined
         self.worker_id = ""
+        self.processes: Processes | None = None
         self._cluster_id: str | None = None
         self._asking = threading.Lock()
 
@@ -87,6 +98,10 @@ class ConnectCluster:
             return self._cluster_id
 
     def connectors(self) -> Sequence[ConnectorView]:
+        return together(self.processes.present()) if self.processes is not None else self.own()
+
+    def own(self) -> Sequence[ConnectorView]:
+        """What runs in this process."""
         configurations, status = self._service.configurations(), self._service.status()
         broken = self._defined.broken if self._defined else {}
         names = status.connectors.keys() - broken.keys()
@@ -134,6 +149,44 @@ class ConnectCluster:
         self._wishes.wish(connector, Target(target))
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
+        if self.processes is None:
+            self._restart(connector, itself, tasks)
+            return
+        places = tasks_of(self.processes.present(), connector)
+        chosen: dict[str, list[int]] = {}
+        for task in sorted(tasks):
+            if task < len(places):
+                chosen.setdefault(places[task].process, []).append(places[task].number)
+        # Here it is done in any case: others hear of it only where wishes can be written.
+        self._restart(connector, itself, chosen.pop(self.processes.id, ()))
+        if chosen or (itself and len(self.processes.present()) > 1):
+            self._wishes.tell(connector, "restart", {"by": self.processes.id, "itself": itself, "tasks": chosen})
+
+    def forget_topics(self, connector: str) -> None:
+        self._wishes.tell(connector, "forget topics", {})
+
+    def levels(self) -> Mapping[str, LoggerLevel]:
+        return {name: LoggerLevel(level, since) for name, (level, since) in levels().items()}
+
+    def set_level(self, logger: str, level: int) -> Sequence[str]:
+        return self._restarts.log_level(logger, level)
+
+    def set_level_everywhere(self, logger: str, level: int) -> None:
+        self._wishes.tell("", "log level", {"logger": logger, "level": level})
+
+    def told(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
+        """What was said to all processes, by this one or another."""
+        mine = "" if self.processes is None else self.processes.id
+        match event:
+            case "restart" if content.get("by") != mine:
+                self._restart(connector, bool(content.get("itself")), content.get("tasks", {}).get(mine, ()))
+            case "forget topics" if (configuration := self._configuration(connector)) is not None:
+                self._restarts.forget_topics(self._service.status().connectors[configuration.connector.name].workers)
+            case "log level":
+                self._restarts.log_level(str(content["logger"]), int(content["level"]))
+
+    def _restart(self, connector: str, itself: bool, tasks: Collection[int]) -> None:
+        """Of this process, with the numbers that its tasks have here."""
         configuration, status = self._configuration(connector), self._service.status()
         if configuration is None:
             if self._defined is not None and itself:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,6 +21,9 @@ from connector.worker.supervisor import Supervisor
 from connector.worker.tenants import Checks, Preparation, Tenant
 
 log = logging.getLogger(__name__)
+
+# Between attempts to write a definition.
+PAUSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,18 @@ class Connectors:
             else:
                 self.given[name] = dict(config)
                 self._begin(name, config)
+
+    def define_first(self, definitions: Iterable[dict[str, str]], stop: threading.Event) -> None:
+        """What files say of connectors that nobody has defined yet; what was defined by the API stays that."""
+        for config in definitions:
+            name = config["name"]
+            while name not in self.given and not stop.is_set():
+                try:
+                    self.shared.define(name, config)
+                except CdcError as error:
+                    self.supervisor.waiting_for = f"connector {name} cannot be defined: {error}"
+                    log.warning("%s; trying again", self.supervisor.waiting_for)
+                    stop.wait(PAUSE_SECONDS)
 
     def load_again(self, name: str) -> None:
         """What a definition refers to may be there by now."""

@@ -5,16 +5,34 @@ In and out: instructions, and the lines that hold them. Both ends are of one ver
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 
 class Instruction(Enum):
     TRY_AGAIN = "try again what is FAILED"
+    FORGET_TOPICS = "forget which topics were written to"
 
     def line(self) -> bytes:
         return f"{self.name}\n".encode()
 
 
-def from_lines(lines: bytes) -> list[Instruction]:
+@dataclass(frozen=True, slots=True)
+class LogLevel:
+    """Of the process, not of its work: obeyed at once, whatever it is doing."""
+
+    logger: str
+    level: int
+
+    def line(self) -> bytes:
+        return f"{json.dumps(asdict(self))}\n".encode()
+
+
+def from_lines(lines: bytes) -> list[Instruction | LogLevel]:
     """Those of whole lines."""
-    return [Instruction[line.decode()] for line in lines.split(b"\n") if line]
+    return [_from_line(line) for line in lines.split(b"\n") if line]
+
+
+def _from_line(line: bytes) -> Instruction | LogLevel:
+    return LogLevel(**json.loads(line)) if line.startswith(b"{") else Instruction[line.decode()]

@@ -126,6 +126,8 @@ def _obey(worker: Worker, instruction: Instruction) -> None:
         case Instruction.TRY_AGAIN:
             log.info("asked to try again what is FAILED")
             worker.try_again()
+        case Instruction.FORGET_TOPICS:
+            worker.pipeline.written.clear()
         case _:
             assert_never(instruction)
 

@@ -99,7 +99,7 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
         specs.append(
             TopicSpec(output.schema_topic, 1, compacted=True, config=_small({}), property="scylla.schema.topic")
         )
-    specs.append(_storage(configuration.worker.status, "status.storage.topic", connector_topic=None))
+    specs.append(status_spec(configuration))
     specs.append(offsets_spec(configuration))
     return specs
 
@@ -126,6 +126,10 @@ def offsets_spec(configuration: Configuration) -> TopicSpec:
 def configs_spec(configuration: Configuration) -> TopicSpec:
     """Created only when something is to be written to it."""
     return _storage(configuration.worker.configs, "config.storage.topic", connector_topic=None)
+
+
+def status_spec(configuration: Configuration) -> TopicSpec:
+    return _storage(configuration.worker.status, "status.storage.topic", connector_topic=None)
 
 
 def data_spec(configuration: Configuration, topic: str, partitions: int | None = None) -> TopicSpec:

@@ -1,16 +1,19 @@
 """What was asked of connectors, known to every process of the group and remembered by the next one.
 
 In: wishes of this process; the config topic, where those of all are. Out: calls with each wish, in the topic's order.
-Keys are ``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic.
+Keys are ``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic. What is
+to happen once, as a restart, stands under ``"event"``: those hear it who run when it is said, and nobody remembers it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Literal
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
 
 from connector.config import Configuration
 from connector.delivery import SmallTopic, compact_json, parse_json
@@ -29,14 +32,22 @@ HEAR_SECONDS = 15.0
 #: What a connector is to do; what it is, if no file says so.
 Wish = Literal["target", "config"]
 WISHES: tuple[Wish, ...] = ("target", "config")
+#: What is to happen once, in every process that it concerns.
+Event = Literal["restart", "forget topics", "log level"]
+EVENTS: tuple[Event, ...] = ("restart", "forget topics", "log level")
 
 Directed = Callable[[str, Target], None]
 #: None for what was deleted.
 Defined = Callable[[str, dict[str, str] | None], None]
+Told = Callable[[str, Event, Mapping[str, Any]], None]
 
 
 def _by_files(connector: str, config: dict[str, str] | None) -> None:
     """Where files define connectors, what others define elsewhere is not ours."""
+
+
+def _unheard(connector: str, event: Event, content: Mapping[str, Any]) -> None:
+    """Where nobody is to be told anything."""
 
 
 class SharedState:
@@ -46,16 +57,16 @@ class SharedState:
         self.group_id = configuration.worker.group_id
         self._name = configuration.worker.configs.name
         self._topic = SmallTopic(kafka_clients(configuration), configs_spec(configuration), configuration.group)
-        self._heard: dict[tuple[str, Wish], Any] = {}
+        self._heard: dict[tuple[str, Wish | Event], Any] = {}
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
         #: Why wishes of others are not heard.
         self.error: str | None = None
 
-    def start(self, directed: Directed, defined: Defined = _by_files) -> None:
-        """Both are called in another thread, the one with what is asked, the other with what a connector is."""
-        self._directed, self._defined = directed, defined
+    def start(self, directed: Directed, defined: Defined = _by_files, told: Told = _unheard) -> None:
+        """All are called in another thread: with what is asked, what a connector is, what is to happen now."""
+        self._directed, self._defined, self._told = directed, defined, told
         threading.Thread(target=self._follow, daemon=True, name="shared state").start()
 
     def stop(self) -> None:
@@ -80,11 +91,16 @@ class SharedState:
             self._write(connector, "target", None)
         self._write(connector, "config", None if config is None else {"config": config})
 
+    def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
+        """What is to happen once. As ``wish``; who begins later does not hear of it."""
+        self._write(connector, event, {**content, "id": uuid.uuid4().hex})
+
     def target(self, connector: str) -> Target:
         return _target(self._heard.get((connector, "target")))
 
-    def _write(self, connector: str, wish: Wish, value: Any) -> None:
-        key = compact_json([connector, {"group": self.group_id, "wish": wish}])
+    def _write(self, connector: str, wish: Wish | Event, value: Any) -> None:
+        kind = "event" if wish in EVENTS else "wish"
+        key = compact_json([connector, {"group": self.group_id, kind: wish}])
         self._topic.write(key, None if value is None else compact_json(value))
         with self._changed:
             if not self._changed.wait_for(lambda: self._heard.get((connector, wish)) == value, HEAR_SECONDS):
@@ -119,8 +135,13 @@ class SharedState:
         if found is None:
             return  # of somebody else who shares the topic
         connector, wish, content = found
-        if self._heard.get((connector, wish)) != content:
-            self._obey(connector, wish, content)
+        if wish in EVENTS:
+            # What was said before this process began was for those that ran then.
+            if self._known.is_set():
+                with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # of another version
+                    self._told(connector, wish, content)
+        elif self._heard.get((connector, wish)) != content:
+            self._obey(connector, cast(Wish, wish), content)
         # Only now: whoever waits for it is told when it is done.
         with self._changed:
             self._heard[connector, wish] = content
@@ -132,13 +153,16 @@ class SharedState:
         elif _target(content) is not self.target(connector):
             self._directed(connector, _target(content))
 
-    def _parsed(self, key: bytes, value: bytes | None) -> tuple[str, Wish, Any] | None:
+    def _parsed(self, key: bytes, value: bytes | None) -> tuple[str, Wish | Event, Any] | None:
         try:
             connector, what = parse_json(key)
-            wish: Wish = what["wish"]
-            if wish not in WISHES or what["group"] != self.group_id or not isinstance(connector, str):
+            wish: Wish | Event = what["event"] if "event" in what else what["wish"]
+            known = EVENTS if "event" in what else WISHES
+            if wish not in known or what["group"] != self.group_id or not isinstance(connector, str):
                 return None
             content = None if value is None else parse_json(value)
+            if wish in EVENTS:
+                return (connector, wish, content) if isinstance(content, dict) else None
             if content is not None and wish == "target":
                 Target(content["target"])
             elif content is not None and not all(isinstance(text, str) for text in content["config"].values()):

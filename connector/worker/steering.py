@@ -11,7 +11,8 @@ from functools import partial
 
 from connector.worker.child import Child, end_in_order, instruct
 from connector.worker.holding import Target
-from connector.worker.instructions import Instruction
+from connector.worker.instructions import Instruction, LogLevel
+from connector.worker.log_levels import set_level
 from connector.worker.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,20 @@ class Steering:
         """What is FAILED in them; what they read beside it goes on."""
         chosen = set(workers)
         self._supervisor.requests.put(lambda: self._each(chosen, lambda child: instruct(child, Instruction.TRY_AGAIN)))
+
+    def forget_topics(self, workers: Iterable[int]) -> None:
+        """Which topics they have written to; they go on."""
+        chosen = set(workers)
+        self._supervisor.requests.put(
+            lambda: self._each(chosen, lambda child: instruct(child, Instruction.FORGET_TOPICS))
+        )
+
+    def log_level(self, logger: str, level: int) -> list[str]:
+        """Of this process, at once, and of its workers, also those to come; which loggers' levels it changes here."""
+        log.info("logger %s: level %s, as asked", logger, logging.getLevelName(level))
+        changed = set_level(logger, level)
+        self._supervisor.requests.put(lambda: self._supervisor.tell_level(LogLevel(logger, level)))
+        return changed
 
     def wish(self, connector: str, target: Target) -> None:
         """What was asked of a connector, ours or not, in this process or another."""

@@ -17,8 +17,9 @@ from typing import assert_never
 from connector.config import Configuration
 from connector.source import Purpose
 from connector.worker.aging import with_lags
-from connector.worker.child import Child, end_in_order, started, stop_all
+from connector.worker.child import Child, end_in_order, instruct, started, stop_all
 from connector.worker.initial_only import only_snapshots_and_over
+from connector.worker.instructions import LogLevel
 from connector.worker.messages import (
     BEGIN_ANEW,
     BlockedMessage,
@@ -77,6 +78,7 @@ class Supervisor(Service):
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
         self.shared: SharedState | None = None
+        self._levels: dict[str, LogLevel] = {}
 
     def prepare(self, configuration: Configuration, prepare: Callable[[], Preparation]) -> None:
         """Its workers are started when what is in front of them is done."""
@@ -124,6 +126,13 @@ class Supervisor(Service):
         """Workers of connectors that are no more, or are another now."""
         for child in self._leftovers():
             end_in_order(child)
+
+    def tell_level(self, level: LogLevel) -> None:
+        """All workers; those that have not reported yet are told when they do."""
+        self._levels.pop(level.logger, None)
+        self._levels[level.logger] = level
+        for child in self.children.values():
+            instruct(child, level)
 
     # -- children --------------------------------------------------------------------------------------------
 
@@ -183,7 +192,11 @@ class Supervisor(Service):
                     if child.group in self.tenants:
                         self.tenants[child.group].causes.clear()
                     self._last_end.pop(child.index, None)
+                begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
+                if begins:
+                    for level in self._levels.values():
+                        instruct(child, level)
             case WaitingMessage():
                 child.waiting = f"{message.doing}: {message.error}"
             case BlockedMessage():

@@ -123,6 +123,19 @@ OFFSETS = (
     Case("PATCH", "/connectors/no/offsets", {"offsets": [_PLACE]}),
     Case("DELETE", "/connectors/no/offsets"),
 )
+_LOGGER = "/admin/loggers/org.apache.kafka.connect.runtime.Worker"
+LOGGING = (
+    *(Case("PUT", _LOGGER, {"level": level}) for level in ("DEBUG", "debug", "silly", None, 5)),
+    *(Case("PUT", _LOGGER, body) for body in ({}, "[]", "")),
+    Case("PUT", "/admin/loggers/no.such", {"level": "INFO"}),
+    Case("PUT", f"{_LOGGER}?scope=worker", {"level": "INFO"}),
+    Case("PUT", f"{_LOGGER}?scope=planet", {"level": "INFO"}),
+    *(Case("PUT", f"{_LOGGER}?scope=cluster", {"level": level}) for level in ("INFO", "silly")),
+    Case("GET", "/admin/loggers/org.apache.kafka.connect"),
+    *(Case(method, _LOGGER, {"level": "INFO"}) for method in ("POST", "DELETE")),
+    *(Case("PUT", f"/connectors/{name}/topics/reset") for name in ("orders", "no")),
+    *(Case(method, "/connectors/orders/topics/reset") for method in ("GET", "POST", "DELETE")),
+)
 
 
 def ask(url: str, case: Case) -> Answered:
@@ -156,7 +169,7 @@ def recorded_in_order(group: str) -> list[Answered]:
 def record(url: str) -> None:
     found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
     ANSWERS.write_text(json.dumps(found, indent=1) + "\n")
-    groups = {"holding": HOLDING, "writing": WRITING, "offsets": OFFSETS}
+    groups = {"holding": HOLDING, "writing": WRITING, "offsets": OFFSETS, "logging": LOGGING}
     in_order = {name: [_asked(url, case) for case in cases] for name, cases in groups.items()}
     IN_ORDER.write_text(json.dumps(in_order, indent=1) + "\n")
 

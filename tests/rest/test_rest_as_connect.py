@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from connector.config import CONNECTOR_CLASS
 from connector.errors import Problem
 from connector.http import HttpServer
-from connector.rest import ConnectorView, Instance, Offset, rest_routes
+from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, rest_routes
 from connector.secrets import MASK
+from connector.worker.log_levels import levels, set_level
 from tests.config.files import CONNECTOR, WORKER, validate
 from tests.rest.cases import (
     HOLDING,
+    LOGGING,
     LOOKING,
     OFFSETS,
     PLUGIN,
@@ -31,6 +34,7 @@ from tests.rest.cases import (
 RECORDED = recorded()
 HELD = recorded_in_order("holding")
 MOVED = recorded_in_order("offsets")
+LOGGED = recorded_in_order("logging")
 WRITTEN = recorded_in_order("writing")
 OURS = CONNECTOR_CLASS.rpartition(".")[2].removesuffix("Connector")
 #: Jackson's words for what is no JSON, and Java's for what is missing, are its own.
@@ -74,6 +78,18 @@ class Orders:
 
     def restart(self, connector: str, *, itself: bool, tasks: Collection[int]) -> None:
         self.restarts.append((connector, itself, [*tasks]))
+
+    def forget_topics(self, connector: str) -> None:
+        pass
+
+    def levels(self) -> Mapping[str, LoggerLevel]:
+        return {name: LoggerLevel(level, since) for name, (level, since) in levels().items()}
+
+    def set_level(self, logger: str, level: int) -> Sequence[str]:
+        return set_level(logger, level)
+
+    def set_level_everywhere(self, logger: str, level: int) -> None:
+        set_level(logger, level)
 
     def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
         self.altered.append(offsets)
@@ -130,6 +146,13 @@ def test_a_pause_and_a_stop_are_as_connects() -> None:
     with HttpServer("127.0.0.1", 0, rest_routes(Orders())) as server:
         for case, theirs in zip(HOLDING, HELD, strict=True):
             answered_alike(case, theirs, ask(server.url, case))
+
+
+def test_levels_are_set_as_connects(url: str) -> None:
+    set_level("org.apache.kafka.connect.runtime.Worker", logging.INFO)
+    set_level("no.such", logging.INFO)
+    for case, theirs in zip(LOGGING, LOGGED, strict=True):
+        answered_alike(case, theirs, ask(url, case))
 
 
 def test_connectors_come_and_go_as_connects() -> None:

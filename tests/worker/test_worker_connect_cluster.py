@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from connector.rest import ConnectorView, Offset
 from connector.table_name import TableName
 from connector.worker.connect_cluster import ConnectCluster, starts_of
 from connector.worker.holding import Target
+from connector.worker.shared_state import Event
 from connector.worker.status_document import ServiceStatus
 from tests.config.files import loaded
 
@@ -52,6 +53,16 @@ class Heard:
 
     def define(self, connector: str, config: dict[str, str] | None) -> None:
         self.heard.append((connector, config))
+
+    def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
+        self.heard.append((connector, (event, content)))
+
+    def forget_topics(self, workers: Iterable[int]) -> None:
+        self.heard.append(("forget topics", {*workers}))
+
+    def log_level(self, logger: str, level: int) -> list[str]:
+        self.heard.append((logger, level))
+        return [logger]
 
     def renew(self, workers: Iterable[int]) -> None:
         self.heard.append(("renew", {*workers}))
@@ -99,6 +110,20 @@ def test_what_has_failed_is_tried_again_in_place_and_the_rest_restarted() -> Non
     heard.heard.clear()
     cluster.restart("orders", itself=True, tasks=[0, 1])
     assert heard.heard == [("begin anew", "workers-orders"), ("try again", {0}), ("renew", {1})]
+
+
+def test_what_all_are_told_is_done_by_each() -> None:
+    heard = Heard()
+    cluster = ConnectCluster(Recorded(loaded()), heard, heard, lambda config: (), loaded())
+    cluster.set_level_everywhere("connector", 10)
+    cluster.forget_topics("orders")
+    said = [(name, *what) for name, what in heard.heard if isinstance(what, tuple)]
+    assert said == [("", "log level", {"logger": "connector", "level": 10}), ("orders", "forget topics", {})]
+    heard.heard.clear()
+    for name, event, content in said:
+        cluster.told(name, event, content)
+    cluster.told("of another process", "forget topics", {})
+    assert heard.heard == [("connector", 10), ("forget topics", {0, 1})]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from connector.config import Configuration
 from connector.delivery import ReportingProducer
 from connector.worker.holding import Target
 from connector.worker.settings import kafka_clients
-from connector.worker.shared_state import SharedState
+from connector.worker.shared_state import Event, SharedState
 from tests.config.files import loaded
 from tests.servers.patience import until
 
@@ -24,8 +24,13 @@ class Process:
         self.configuration = configuration
         self.heard: list[tuple[str, Target]] = []
         self.defined: list[tuple[str, dict[str, str] | None]] = []
+        self.told: list[tuple[str, Event, Mapping[str, Any]]] = []
         self.state = SharedState(configuration)
-        self.state.start(lambda *wish: self.heard.append(wish), lambda *definition: self.defined.append(definition))
+        self.state.start(
+            lambda *wish: self.heard.append(wish),
+            lambda *definition: self.defined.append(definition),
+            lambda *what: self.told.append(what),
+        )
 
 
 @pytest.fixture
@@ -68,6 +73,20 @@ def test_what_others_write_to_the_topic_is_not_ours(process: Any) -> None:
     producer.close()
     one.state.wish("other", Target.STOPPED)
     assert one.heard == [("shop", Target.PAUSED), ("other", Target.STOPPED)]
+
+
+def test_what_is_to_happen_once_is_heard_by_those_who_run(process: Any) -> None:
+    one, other = process(), process()
+    for each in (one, other):
+        assert each.state.wait(threading.Event()) is None
+    for _ in range(2):
+        one.state.tell("shop", "restart", {"itself": True})
+    assert [(name, event, content["itself"]) for name, event, content in one.told] == [("shop", "restart", True)] * 2
+    until(lambda: len(other.told) == 2, what="the other process to hear it twice")
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    later.state.tell("shop", "forget topics", {})
+    assert [event for _, event, _ in later.told] == ["forget topics"]
 
 
 def test_a_definition_goes_with_what_was_asked_of_it(process: Any) -> None:

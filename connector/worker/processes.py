@@ -1,0 +1,202 @@
+"""All processes of a group, each with its tasks: whichever is asked answers for all of them.
+
+In: the connectors of this process, as the API shows them; the status topic, where each process says its own. Out: all
+of them together, in the same order wherever it is asked. A process that says nothing for a while is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import TypeAdapter, ValidationError
+
+from connector.config import Configuration
+from connector.delivery import KafkaClients, ReportingProducer, SmallTopic, compact_json, parse_json
+from connector.errors import CdcError, DeliveryError
+from connector.rest import ConnectorView, ConnectState, Instance
+from connector.secrets import scrubbed
+from connector.worker.settings import kafka_clients, status_spec
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.3
+# Between looks at what this process has to say.
+LOOK_SECONDS = 0.5
+# Said again, though nothing has changed; a process that was not heard for several times as long is gone.
+REPEAT_SECONDS = 3.0
+GONE_SECONDS = 10.0
+# Clocks of machines differ; what is older than that was said by a process that ended without a word.
+OLD_SECONDS = 60.0
+# While the topic is missing or Kafka is away.
+PAUSE_SECONDS = 1.0
+FAREWELL_SECONDS = 2.0
+
+#: The worst first: what a connector is that is not the same everywhere.
+_WORST: tuple[ConnectState, ...] = ("FAILED", "UNASSIGNED", "RESTARTING", "STOPPED", "PAUSED", "RUNNING")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One of them, at a time. ``id`` is unique among those that run."""
+
+    id: str
+    started_ms: int
+    at_ms: int
+    connectors: tuple[ConnectorView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Where the task of a number is: the number that it has in its own process."""
+
+    process: str
+    number: int
+
+
+_DOCUMENT = TypeAdapter(Process)
+
+
+def together(processes: Iterable[Process]) -> list[ConnectorView]:
+    """Each connector once, with the tasks of all."""
+    found: dict[str, ConnectorView] = {}
+    for process in _in_order(processes):
+        for view in process.connectors:
+            known = found.get(view.name)
+            found[view.name] = view if known is None else _joined(known, view)
+    return list(found.values())
+
+
+def tasks_of(processes: Iterable[Process], connector: str) -> list[Task]:
+    """In the order of their numbers among all."""
+    return [
+        Task(process.id, number)
+        for process in _in_order(processes)
+        for view in process.connectors
+        if view.name == connector
+        for number in range(len(view.tasks))
+    ]
+
+
+def _in_order(processes: Iterable[Process]) -> list[Process]:
+    return sorted(processes, key=lambda each: (each.started_ms, each.id))
+
+
+def _joined(one: ConnectorView, other: ConnectorView) -> ConnectorView:
+    instance: Instance = min(one.instance, other.instance, key=lambda each: _WORST.index(each.state))
+    topics = tuple(sorted({*one.topics, *other.topics}))
+    return replace(one, instance=instance, tasks=(*one.tasks, *other.tasks), topics=topics)
+
+
+def process_id(address: str) -> str:
+    """The same when it is started again; the address alone may be loopback on every machine."""
+    return f"{socket.gethostname()} {address}"
+
+
+class Processes:
+    """Of one process: the others it hears, and what it says of itself."""
+
+    def __init__(self, configuration: Configuration, id_: str) -> None:
+        self.id, self._started_ms = id_, round(time.time() * 1000)
+        self._clients = kafka_clients(configuration)
+        self._group_id = configuration.worker.group_id
+        self._name = configuration.worker.status.name
+        self._topic = SmallTopic(self._clients, status_spec(configuration), configuration.group)
+        self._others: dict[str, tuple[Process, float]] = {}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, own: Callable[[], Sequence[ConnectorView]]) -> None:
+        """``own`` is called in another thread too."""
+        self._own = own
+        self._thread = threading.Thread(target=self._run, daemon=True, name="processes")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """An orderly end is said, and known at once."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(FAREWELL_SECONDS + PAUSE_SECONDS)
+
+    def present(self) -> list[Process]:
+        """This one as it is now, the others as they were heard last."""
+        now = time.monotonic()
+        others = [process for process, heard in list(self._others.values()) if now - heard < GONE_SECONDS]
+        return [self._process(), *others]
+
+    def _process(self) -> Process:
+        return Process(self.id, self._started_ms, round(time.time() * 1000), tuple(self._own()))
+
+    def _run(self) -> None:
+        announcer, due = _Announcer(self._clients, self._name, self._key(self.id)), 0.0
+        while not self._ended.is_set():
+            try:
+                for key, value in self._topic.poll(POLL_SECONDS):
+                    self._hear(key, value)
+                if self._topic.reading and time.monotonic() >= due:
+                    due = time.monotonic() + LOOK_SECONDS
+                    announcer.say(self._process())
+            except CdcError as error:
+                log.debug("what other processes say is not heard: %s", error)
+            if not self._topic.reading:
+                self._ended.wait(PAUSE_SECONDS)
+        announcer.close()
+        self._topic.close()
+
+    def _key(self, id_: str) -> bytes:
+        # No connector has an empty name: readers of workers' reports pass it over.
+        return compact_json(["", {"group": self._group_id, "process": id_}])
+
+    def _hear(self, key: bytes, value: bytes | None) -> None:
+        try:
+            name, what = parse_json(key)
+            if name != "" or what["group"] != self._group_id or what["process"] == self.id:
+                return
+            if value is None:
+                self._others.pop(what["process"], None)
+                return
+            process = _DOCUMENT.validate_python(parse_json(value))
+        except (ValueError, TypeError, LookupError, ValidationError):
+            return  # of somebody else, who shares the topic, or of another version
+        if time.time() - process.at_ms / 1000 < OLD_SECONDS:
+            self._others[process.id] = process, time.monotonic()
+
+
+class _Announcer:
+    """Says what has changed, and every so often what has not."""
+
+    def __init__(self, clients: KafkaClients, topic: str, key: bytes) -> None:
+        self._clients, self._topic, self._key = clients, topic, key
+        self._producer: ReportingProducer | None = None
+        self._said: tuple[ConnectorView, ...] | None = None
+        self._due = 0.0
+
+    def say(self, process: Process) -> None:
+        now = time.monotonic()
+        if process.connectors == self._said and now < self._due:
+            return
+        self._due = now + REPEAT_SECONDS
+        self._write(compact_json(scrubbed(_DOCUMENT.dump_python(process, mode="json"))))
+        self._said = process.connectors
+
+    def close(self) -> None:
+        if self._producer is None:
+            return
+        try:
+            self._write(None)
+            self._producer.flush(time.monotonic() + FAREWELL_SECONDS)
+        except DeliveryError as error:
+            log.debug("topic %s: %s", self._topic, error)
+        self._producer.close()
+
+    def _write(self, value: bytes | None) -> None:
+        if self._producer is None:
+            self._producer = ReportingProducer(self._clients)
+        self._producer.poll()
+        self._producer.failure = None  # old words are not worth repeating
+        self._producer.produce_to(self._topic, 0, self._key, value)
+        self._producer.poll()

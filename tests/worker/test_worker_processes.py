@@ -1,0 +1,113 @@
+"""Several processes of one group: whichever is asked answers for all, and what is asked of one reaches the others."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+
+from connector.rest import ConnectorView, ConnectState, Instance
+from connector.worker.log_levels import levels, set_level
+from connector.worker.processes import Process, Task, tasks_of, together
+from embedded import ports
+from tests.rest.cases import Case, ask
+from tests.servers.patience import until
+from tests.worker.harness import Service, exactly_once
+
+
+def view(worker: str, *states: ConnectState, name: str = "shop") -> ConnectorView:
+    instance, *tasks = (Instance(state, worker, "0.1.0") for state in states)
+    return ConnectorView(name, {"name": name}, instance, tuple(tasks), (f"topic of {worker}",))
+
+
+ONE = Process("one", 1, 5, (view("a:1", "RUNNING", "RUNNING", "FAILED"), view("a:1", "RUNNING", name="more")))
+OTHER = Process("other", 2, 5, (view("b:1", "FAILED", "RUNNING"), view("b:1", "RUNNING", name="own")))
+
+
+def test_all_processes_together_are_the_same_whoever_is_asked() -> None:
+    shop, more, own = together([ONE, OTHER])
+    assert together([OTHER, ONE]) == [shop, more, own]
+    assert (more.name, own.name) == ("more", "own")
+    assert [task.worker_id for task in shop.tasks] == ["a:1", "a:1", "b:1"]
+    assert (shop.instance.state, shop.instance.worker_id) == ("FAILED", "b:1"), "the worst is what is to be looked at"
+    assert shop.topics == ("topic of a:1", "topic of b:1")
+
+
+def test_a_task_is_found_in_its_process() -> None:
+    assert tasks_of([OTHER, ONE], "shop") == [Task("one", 0), Task("one", 1), Task("other", 0)]
+
+
+@pytest.fixture
+def family() -> Iterator[str]:
+    yield "a.family.of.loggers"
+    set_level("a.family.of.loggers", logging.NOTSET)
+
+
+def test_a_level_is_that_of_all_below(family: str) -> None:
+    child = logging.getLogger(f"{family}.child")
+    child.setLevel(logging.CRITICAL)
+    assert set_level(family, logging.DEBUG) == [family, child.name]
+    assert (child.getEffectiveLevel(), levels()[child.name][0]) == (logging.DEBUG, logging.DEBUG)
+    assert levels()[child.name][1] is not None and levels()["root"][0] == logging.getLogger().level
+    assert set_level(family, logging.DEBUG) == [], "nothing has changed"
+
+
+def states(url: str, name: str) -> list[tuple[str, str]]:
+    status = json.loads(ask(url, Case("GET", f"/connectors/{name}/status")).body)
+    return [(task["worker_id"], task["state"]) for task in status.get("tasks", ())]
+
+
+@pytest.mark.kafka
+@pytest.mark.scylla
+@pytest.mark.any_scylla
+def test_each_process_answers_for_all_and_passes_on_what_is_asked(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str]
+) -> None:
+    table = make_table(tablets=True)
+    connector = service([table], connector={"tasks.max": "1"})
+    definition = json.loads(connector.config_file.read_text())
+    port, other_port = ports.free_port(), ports.free_port()
+    one, other = (f"http://127.0.0.1:{each}" for each in (port, other_port))
+    path = f"/connectors/{connector.name}"
+
+    def seen(url: str) -> Any:
+        return states(url, connector.name)
+
+    connector.start("--http-port", str(port), "--writable")
+    run = connector.start("--http-port", str(other_port), files=False)
+    until(lambda: connector.log.count("REST API on") == 2, 120, "both ports")
+    both = [(f"127.0.0.1:{each}", "RUNNING") for each in (port, other_port)]
+    for each in (one, other):
+        until(lambda each=each: sorted(seen(each)) == sorted(both), 120, f"both tasks, at {each}")
+    assert seen(one) == seen(other)
+    assert len(json.loads(ask(one, Case("GET", f"{path}/tasks")).body)) == 2
+
+    session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES (1, 1, 'v')")
+    assert exactly_once(connector, session, table) == 1
+    until(lambda: ask(one, Case("GET", f"{path}/topics")).body == ask(other, Case("GET", f"{path}/topics")).body != "")
+    until(lambda: connector.topic(table) in ask(one, Case("GET", f"{path}/topics")).body, 60, "the topic")
+    assert ask(other, Case("PUT", f"{path}/topics/reset")).status == 202
+    until(lambda: connector.topic(table) not in ask(one, Case("GET", f"{path}/topics")).body, 60, "no topic")
+
+    # The second task is another process's, whoever is asked.
+    workers = connector.workers(run)
+    number = [worker for worker, _ in seen(one)].index(f"127.0.0.1:{other_port}")
+    assert ask(one, Case("POST", f"{path}/tasks/{number}/restart")).status == 204
+    until(lambda: not set(workers) & set(connector.workers(run)), 120, "another worker in the other process")
+    until(lambda: sorted(seen(one)) == sorted(both), 120, "both to run again")
+
+    level = Case("PUT", "/admin/loggers/connector.worker.tried?scope=cluster", {"level": "ERROR"})
+    assert ask(one, level).status == 204
+    until(lambda: '"ERROR"' in ask(other, Case("GET", "/admin/loggers/connector.worker.tried")).body, 60, "its level")
+
+    # What the file of the first process says was changed by the API, and stays so.
+    changed = {**definition["config"], "tasks.max": "2"}
+    assert ask(other, Case("PUT", f"{path}/config", changed)).status == 200
+    until(lambda: len(seen(one)) == len(seen(other)) == 4, 120, "two tasks in each process")
+    connector.stop(run)
+    until(lambda: [worker for worker, _ in seen(one)] == [f"127.0.0.1:{port}"] * 2, 30, "the other's tasks to be gone")
+    assert ask(one, Case("DELETE", path)).status == 204
