@@ -188,7 +188,7 @@ class LateChanges:
             raise
         self._tries.pop(_place(read), None)
         self._report(read, batches, outcomes)
-        self._reading.retries.succeeded(read.state)
+        self._reading.retries.over(read.state)
         self._planner.finish_look(read, True, self._now)
 
     def _report(self, read: Read, batches: Sequence[Batch], outcomes: Counter[str]) -> None:

@@ -149,7 +149,9 @@ class LogReader:
         self._order = itertools.count()
         self._bytes_per_page = 1.0
         self._ahead_lock = threading.Lock()
+        # Until when, by place.
         self._elsewhere: dict[Hashable, float] = {}
+        self._elsewhere_due = 0.0
         self.bytes_ahead = 0
 
     def submit(self, request: Request) -> None:
@@ -248,11 +250,19 @@ class LogReader:
         streams = list(request.streams) if several else request.streams[0]
         start = _uuid(request.after or lowest_uuid(request.lower_ms))
         statement = self._connection.statement(query, [streams, start, _uuid(lowest_uuid(request.upper_ms))])
-        if self._elsewhere and self._clock() < self._elsewhere.get(request.place, 0.0):
+        if self._elsewhere and self._goes_elsewhere(request.place):
             return statement
-        self._elsewhere.pop(request.place, None)
         # The streams of a group lie together.
         return aim(statement, token_of(request.streams[0]), request.table.keyspace, request.table.name)
+
+    def _goes_elsewhere(self, place: Hashable) -> bool:
+        now = self._clock()
+        if self._elsewhere_due <= now:
+            self._elsewhere_due = now + ELSEWHERE_SECONDS
+            # Streams end, and nobody asks for them again. `list`: the driver's threads add to it.
+            for old in [place for place, until in list(self._elsewhere.items()) if until <= now]:
+                self._elsewhere.pop(old, None)
+        return now < self._elsewhere.get(place, 0.0)
 
     def _sweep(self, request: SweepRequest) -> Any:
         # ScyllaDB cuts the time out of each partition before it looks at a row: nothing is filtered one by one.

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from connector.changes import Batch, BatchAssembler
 from connector.errors import CdcError, PoisonRow, RetriableSourceError, SourceError
-from connector.source.background import Background, Purpose
+from connector.source.background import Background
 from connector.source.connection import Connection
 from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest, SweepRequest
@@ -25,7 +25,6 @@ from connector.source.settings import ReadingSettings
 from connector.source.sweeping import Sweeping
 from connector.source.tables import Tables
 from connector.source.windows import WindowWidth
-from connector.table_name import TableName
 from connector.topology import GroupState, Read, ReadsPlan
 
 log = logging.getLogger(__name__)
@@ -39,14 +38,7 @@ LARGEST_IN_LIST = 100
 # Least pause between two reads of one group: what idle reading costs against what it adds to latency.
 IDLE_PAUSE_MS = 300
 
-# A read that times out is over with the next one, which is narrower: trouble is a state when it lasts for longer.
-TROUBLE_SECONDS = 30.0
-
-READING = Purpose(
-    "reading", "some streams are not read", "their changes wait in the log until its TTL", grace=TROUBLE_SECONDS
-)
-
-# How often the groups that are read are counted.
+# How often the groups that are read are counted, and those looked through that are tried again.
 COUNTING_SECONDS = 0.5
 
 # How often reads look whether the description that they wait for has come.
@@ -120,18 +112,15 @@ class Reading:
     ) -> None:
         self._planner = planner
         self._onlooker = onlooker
-        background.expect(READING)
-        self._background = background
         self._settings = settings
         self._consumer = consumer
         self._tables = tables
         self.log = LogReader(connection, settings, sink)
         self.sweeping = Sweeping(planner, self.log, settings, tables)
-        self.retries = Retries(settings)
+        self.retries = Retries(settings, background)
+        self._settled_due = 0.0
         self.counters = ReadingCounters()
         self._voids = planner.voids
-        # Groups whose last read failed.
-        self._troubled: dict[TableName, set[GroupState]] = {}
         self._given_up = GivenUp()
         self._widths: dict[GroupState, WindowWidth] = {}
         self._active: dict[Read, _Active] = {}
@@ -145,9 +134,10 @@ class Reading:
         """Ask the planner for work and start it; seconds until it is worth calling again."""
         self.forget_void()
         now = time.monotonic()
-        for table in [table for table in self._troubled if self._planner.tables[table].failure is not None]:
-            for state in list(self._troubled[table]):
-                self._out_of_trouble(table, state, worked=False)
+        if self._settled_due <= now:
+            self._settled_due = now + COUNTING_SECONDS
+            self.retries.forget_settled(self._planner.tables)
+            self._widths = {state: width for state, width in self._widths.items() if not state.drained}
         self._try_again(now)
         while self._delayed and self._delayed[0][0] <= now:
             read = heapq.heappop(self._delayed)[2]
@@ -178,7 +168,7 @@ class Reading:
         for read in due:
             if self._planner.try_again(read):
                 log.info("%s, slot %d: trying again what is FAILED", read.table, read.slot)
-                self.retries.succeeded(read.state)
+                self.retries.over(read.state)
             else:
                 self._given_up.forget(read.state)
 
@@ -300,9 +290,7 @@ class Reading:
         if not self._planner.is_current(read):
             return
         del self._active[read]
-        self.retries.succeeded(read.state)
-        if self._troubled:
-            self._out_of_trouble(read.table, read.state)
+        self.retries.over(read.state)
         self._learn_width(active)
         self._planner.finish(read, active.upper_ms)
 
@@ -319,12 +307,12 @@ class Reading:
         read = active.read
         log.info("the columns of %s changed", read.table)
         self._drop(active)
-        self.retries.failed(read.state, RetriableSourceError("the table's columns changed"), time.monotonic())
+        self.retries.failed(read, RetriableSourceError("the table's columns changed"), time.monotonic())
         self._planner.interrupt(read)
 
     def _failed(self, active: _Active, error: SourceError) -> None:
         read = active.read
-        retrying = self.retries.failed(read.state, error, time.monotonic())
+        retrying = self.retries.failed(read, error, time.monotonic())
         if isinstance(error, ReadTimedOut):
             width = self._widths.setdefault(read.state, WindowWidth(self._settings.window_ms))
             width.timed_out(active.upper_ms - read.read_to)
@@ -332,8 +320,7 @@ class Reading:
             self._fail(active, str(error))
             return
         log.debug("%s, slot %d: %s; attempt %d follows", read.table, read.slot, error, retrying.attempts + 1)
-        self._troubled.setdefault(read.table, set()).add(read.state)
-        self._background.task(READING, read.table).failed(error)
+        self.retries.tell(retrying)
         self._drop(active)
         self._planner.interrupt(read)
 
@@ -343,18 +330,7 @@ class Reading:
         self._given_up.failed(read, time.monotonic())
         self._drop(active)
         self._planner.fail(read, reason)
-        self._out_of_trouble(read.table, read.state, worked=False)
-
-    def _out_of_trouble(self, table: TableName, state: GroupState, worked: bool = True) -> None:
-        """A group is read again, or is not to be read any more."""
-        troubled = self._troubled.get(table, set())
-        troubled.discard(state)
-        if not troubled and self._troubled.pop(table, None) is not None:
-            task = self._background.task(READING, table)
-            if worked:
-                task.worked()
-            else:
-                task.dismiss()
+        self.retries.over(read.state, worked=False)
 
     def _drop(self, active: _Active) -> None:
         self._active.pop(active.read, None)
@@ -373,15 +349,11 @@ class Reading:
                 self._drop(active)
         self._delayed = [each for each in self._delayed if self._planner.is_current(each[2])]
         heapq.heapify(self._delayed)
-        for table, states in list(self._troubled.items()):
-            for state in [state for state in states if state.slot not in self._planner.tables[table].active]:
-                # Somebody else's now; it is no longer ours to try again.
-                self.retries.succeeded(state)
-                self._out_of_trouble(table, state, worked=False)
+        self.retries.forget_settled(self._planner.tables)
 
     def postpone(self, read: Read, error: CdcError) -> None:
         """Nothing of a read can be delivered at present: break it off, and begin it anew after a pause."""
-        self.retries.failed(read.state, error, time.monotonic())
+        self.retries.failed(read, error, time.monotonic())
         self.interrupt(read)
 
     def interrupt(self, read: Read) -> None:

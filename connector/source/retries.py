@@ -1,18 +1,21 @@
 """What is being tried again, how often and why: per group of streams, for `status` and metrics.
 
 In: failures and successes of reads. Out: how long to wait (doubling with jitter), when to give up, and when to look
-whether somebody has mended what was given up.
+whether somebody has mended what was given up; `Background` is told of tables some of whose streams are not read.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
+from connector.source.background import Background, Purpose
 from connector.source.settings import ReadingSettings
-from connector.topology import GroupState, Read
+from connector.table_name import TableName
+from connector.topology import GroupState, Read, TableState
 
 # A table that is gone may be a schema change that this coordinator has not seen yet; one that stays gone is gone.
 MISSING_TABLE_ATTEMPTS = 30
@@ -22,40 +25,78 @@ FATAL_ATTEMPTS = 3
 # transaction.
 FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 
+# A read that times out is over with the next one, which is narrower: trouble is a state when it lasts for longer.
+TROUBLE_SECONDS = 30.0
+
+READING = Purpose(
+    "reading", "some streams are not read", "their changes wait in the log until its TTL", grace=TROUBLE_SECONDS
+)
+
 
 @dataclass(slots=True)
 class Retrying:
-    """One group's trouble."""
+    """One group's trouble. ``told``: reading it failed; without, it only pauses."""
 
-    attempts: int
+    table: TableName
     error: CdcError
-    since: float
     not_before: float
+    attempts: int = 0
+    told: bool = False
 
 
 class Retries:
     """Of one worker. Times are the caller's monotonic seconds."""
 
-    def __init__(self, settings: ReadingSettings) -> None:
+    def __init__(self, settings: ReadingSettings, background: Background) -> None:
         self._settings = settings
         self._random = random.Random()
-        self.groups: dict[Hashable, Retrying] = {}
+        self._background = background
+        background.expect(READING)
+        self._told: Counter[TableName] = Counter()
+        self.groups: dict[GroupState, Retrying] = {}
         self.total = 0
 
-    def failed(self, group: Hashable, error: CdcError, now: float) -> Retrying:
-        """Note a failure; ``not_before`` says when the next attempt may start."""
+    def failed(self, read: Read, error: CdcError, now: float) -> Retrying:
+        """Note a failure, or what it has to pause for; ``not_before`` says when the next attempt may start."""
         self.total += 1
-        known = self.groups.get(group)
+        known = self.groups.get(read.state)
         if known is None:
-            known = self.groups[group] = Retrying(0, error, now, now)
+            known = self.groups[read.state] = Retrying(read.table, error, now)
         # Another kind of error is another trouble: what counts is how often the same one came in a row.
         known.attempts = known.attempts + 1 if type(known.error) is type(error) else 1
         known.error = error
         known.not_before = now + self._pause(known.attempts)
         return known
 
-    def succeeded(self, group: Hashable) -> None:
-        self.groups.pop(group, None)
+    def tell(self, retrying: Retrying) -> None:
+        """It is read again and again in vain."""
+        if not retrying.told:
+            retrying.told = True
+            self._told[retrying.table] += 1
+        self._background.task(READING, retrying.table).failed(retrying.error)
+
+    def over(self, group: GroupState, *, worked: bool = True) -> None:
+        """It was read, or (not ``worked``) it is not ours to read any more."""
+        known = self.groups.pop(group, None)
+        if known is None or not known.told:
+            return
+        self._told[known.table] -= 1
+        if not self._told[known.table]:
+            del self._told[known.table]
+            task = self._background.task(READING, known.table)
+            if worked:
+                task.worked()
+            else:
+                task.dismiss()
+
+    def forget_settled(self, tables: Mapping[TableName, TableState]) -> None:
+        """Groups that nobody will read: a sweep saw that they are silent, or they have ended, or they are not ours."""
+        for group, retrying in list(self.groups.items()):
+            plan = tables[retrying.table]
+            if group.silence is not None or (group.drained and group.looked):
+                self.over(group)
+            elif plan.failure is not None or group.slot not in plan.active:
+                self.over(group, worked=False)
 
     def hopeless(self, retrying: Retrying) -> bool:
         """Trying again has stopped making sense."""

@@ -27,6 +27,9 @@ class StreamSets(Protocol):
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
         """The sets of some of the timestamps that were just listed, from the same node."""
 
+    def taken(self) -> None:
+        """Whoever asked has all sets that he wants: they are his to keep."""
+
     @property
     def asked(self) -> str:
         """Whom the last question went to, for people."""
@@ -37,7 +40,7 @@ class VnodeGenerations:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # A generation's streams never change, and asking for them is the dear part.
+        # Of a question that has to be asked again, what came already: asking is the dear part, and so is keeping.
         self._known: dict[int, StreamSet] = {}
 
     def listed(self) -> tuple[int, ...]:
@@ -53,12 +56,14 @@ class VnodeGenerations:
         return tuple(sorted(_ms(row["time"]) for row in rows))
 
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
-        sets = {}
-        for timestamp in timestamps:
-            if timestamp not in self._known:
-                self._known[timestamp] = self._set(timestamp)
-            sets[timestamp] = self._known[timestamp]
-        return sets
+        wanted = set(timestamps)
+        self._known = {timestamp: known for timestamp, known in self._known.items() if timestamp in wanted}
+        for timestamp in sorted(wanted - self._known.keys()):
+            self._known[timestamp] = self._set(timestamp)
+        return dict(self._known)
+
+    def taken(self) -> None:
+        self._known.clear()
 
     @property
     def asked(self) -> str:
@@ -107,6 +112,9 @@ class TabletStreams:
 
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
         return {timestamp: self._set(timestamp) for timestamp in timestamps}
+
+    def taken(self) -> None:
+        """Nothing is kept."""
 
     @property
     def asked(self) -> str:

@@ -27,7 +27,7 @@ from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
 from connector.table_name import TableName
-from connector.topology import Observed, SetsPlan, StreamSet, View
+from connector.topology import Observed, SetsPlan, StreamSet, View, forget_transitions
 
 log = logging.getLogger(__name__)
 
@@ -248,6 +248,9 @@ class Watch:
                 return
             if plan.newest is not before and before is not None and plan.newest is not None:
                 log.info("%s: new stream set at %d", table, plan.newest.timestamp)
+        if sets:
+            poll.sets.taken()
+            forget_transitions()
         poll.task.worked()
 
     def _poll_failed(self, poll: Poll, error: BaseException) -> None:

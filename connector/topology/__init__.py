@@ -90,6 +90,7 @@ from connector.topology.tenure import (
     take,
     tenure_entry,
 )
+from connector.topology.transitions import forget_transitions
 from connector.topology.waiting import Reason, Waiting
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "Write",
     "beyond",
     "check_entry",
+    "forget_transitions",
     "holder",
     "last_snapshot",
     "mark_entry",

@@ -53,6 +53,11 @@ def transition(old: StreamSet, new: StreamSet) -> Transition:
     return Transition(new.timestamp, closed, tuple(opened), tuple(kept.values()), _waits(old, new))
 
 
+def forget_transitions() -> None:
+    """All tables have gone through the pairs of sets: whole generations need not stay in memory for it."""
+    transition.cache_clear()
+
+
 def _waits(old: StreamSet, new: StreamSet) -> tuple[tuple[StreamGroup, tuple[StreamGroup, ...]], ...]:
     """Per group of the new set, the other groups that owned a part of its range before, by one walk around
     the ring.

@@ -62,6 +62,8 @@ class Pipeline:
         #: Those that take no records at the moment, and why.
         self.suspended_topics: dict[str, str] = {}
         self.poison: dict[tuple[bytes, bytes], str] = {}
+        # Those that became dead letters in the open transaction.
+        self._answered: set[tuple[bytes, bytes]] = set()
         self._exceeded: set[str] = set()
         # Bytes that a record of a topic that is known to be there may have.
         self._limits: dict[str, int] = {}
@@ -101,6 +103,7 @@ class Pipeline:
                 if done.ends and not self._tolerates_poison:
                     break
                 letters = self._dead_letter(batch, poison)
+                self._answered.add(_place(batch))
                 done.records += letters
                 done.bytes += sum(map(record_size, letters))
             else:
@@ -112,7 +115,7 @@ class Pipeline:
 
     def _alike(self, batches: Sequence[Batch]) -> list[list[Record]] | None:
         """The records of each batch, where all changes are of the usual kind: made together they cost much less."""
-        if self.poison:
+        if self.poison and any(_place(batch) in self.poison for batch in batches):
             return None
         try:
             changes = [changes_of(batch) for batch in batches]
@@ -128,7 +131,7 @@ class Pipeline:
 
     def _records(self, batch: Batch) -> list[Record]:
         if self.poison:
-            remembered = self.poison.get((batch.stream_id, batch.time))
+            remembered = self.poison.get(_place(batch))
             if remembered is not None:
                 raise PoisonRow(remembered)
         records: list[Record] = []
@@ -166,6 +169,20 @@ class Pipeline:
         self.poison.clear()
         exceeded, self._exceeded = self._exceeded, set()
         return exceeded
+
+    def remember(self, batch: Batch, why: str) -> None:
+        """Kafka refused a record of the batch."""
+        self.poison[_place(batch)] = why
+
+    def committed(self) -> None:
+        """The dead letters of what was refused are delivered: it does not come again."""
+        for place in self._answered:
+            self.poison.pop(place, None)
+        self._answered.clear()
+
+    def aborted(self) -> None:
+        """It comes again."""
+        self._answered.clear()
 
     def suspend_topic(self, topic: str, why: str) -> None:
         """Nothing can be sent to ``topic`` for now: its records wait, others go on."""
@@ -246,6 +263,10 @@ class Pipeline:
         largest = self.largest_record(topic)
         most = None if largest is None else largest - RECORD_OVERHEAD
         return [dead_letter_record(topic, letter, self._connector.delivery.dead_letter_headers, most)]
+
+
+def _place(batch: Batch) -> tuple[bytes, bytes]:
+    return batch.stream_id, batch.time
 
 
 def _first(batches: Sequence[Batch], room: int) -> Sequence[Batch]:

@@ -225,7 +225,8 @@ class Transactions:
             task.worked()
 
     def released(self, slots: frozenset[int]) -> None:
-        """What waits to become records in them is their next owner's to tell."""
+        """What waits to become records in them is their next owner's to tell, and what was refused his to find."""
+        self._pipeline.poison.clear()
         for task in [task for task, waiting in self._waiting.items() if waiting <= slots]:
             del self._waiting[task]
             task.dismiss()
@@ -270,6 +271,7 @@ class Transactions:
             self._add_schemas(min(commit.slots))
         self.delivery.commit(commit.entries, commit.slots, by)
         self._planner.committed()
+        self._pipeline.committed()
         self.measures.committed(self._clock.now_ms())
         self._tables.recorded()
         self._renew_pause = RENEW_PAUSE[0]
@@ -348,13 +350,14 @@ class Transactions:
     def _learn(self) -> None:
         """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
         self.measures.forget()
+        self._pipeline.aborted()
         failure, self.delivery.last_failure = self.delivery.last_failure, None
         batch, self._refused = self._refused, None
         if failure is None:
             return
         code, topic = failure.error.code(), failure.topic
         if code in RECORD_ERRORS and batch is not None:
-            self._pipeline.poison[(batch.stream_id, batch.time)] = str(failure)
+            self._pipeline.remember(batch, str(failure))
         elif code in TOPIC_ERRORS:
             self._topics.suspend(topic, advice(failure.error), refused=True)
         elif code not in NOT_OF_THE_TOPIC and topic in self._pipeline.topics:

@@ -6,15 +6,16 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cassandra.metadata import Metadata, Murmur3Token, TokenMap
 from cassandra.policies import RoundRobinPolicy
 from cassandra.tablets import Tablet
 
+from connector.errors import RetriableSourceError
 from connector.source.connection import Connection
-from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadRequest
+from connector.source.log_reader import ELSEWHERE_SECONDS, LogReader, LogTable, PageRead, ReadEvent, ReadRequest
 from connector.source.routing import HoldersFirst, aim
 from connector.source.settings import ConnectionSettings
 from connector.topology.streams import token_of
@@ -175,3 +176,20 @@ def test_before_the_ring_is_known_anybody_is_asked() -> None:
     statement = aim(SimpleNamespace(), 50, "ks", "log")
     assert set(policy(Metadata(), nodes).make_query_plan(None, statement)) == set(nodes)
     assert set(policy(Metadata(), nodes).make_query_plan(None, None)) == set(nodes)
+
+
+def test_streams_that_ended_are_not_remembered_as_those_that_failed() -> None:
+    failing = SimpleNamespace(
+        statement=lambda *_: SimpleNamespace(),
+        page_async=lambda statement, then, fails, state: fails(RetriableSourceError("it timed out")),
+    )
+    now = 0.0
+    reader = LogReader(cast(Connection, failing), FAST, lambda event: None, lambda: now)
+    for round_ in range(4):
+        for number in range(10):
+            stream = bytes([round_, number]) + bytes(14)
+            reader.submit(ReadRequest(stream, LogTable("ks", "t_scylla_cdc_log"), (stream,), 0, 1))
+        now += ELSEWHERE_SECONDS + 1
+        reader.pump()
+        reader._running.clear()
+    assert len(reader._elsewhere) == 10

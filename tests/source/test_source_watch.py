@@ -17,10 +17,12 @@ from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background,
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.stream_sets import VnodeGenerations
 from connector.source.tables import Tables
 from connector.source.watch import Watch
 from connector.table_name import TableName
 from connector.topology import Planner
+from connector.topology.transitions import transition
 from tests.servers.double import Double
 from tests.servers.patience import until
 from tests.source.conftest import FAST, Following, create_table, logged, reader
@@ -293,3 +295,22 @@ def test_a_table_that_never_came_is_looked_for_at_once_when_asked(watched: Watch
     watched.watch.look_again()
     watched.run(0.2)
     assert watched.watch.appeared == late
+
+
+def test_generations_that_were_taken_in_stay_nowhere_else(scylla: Double, table: Table) -> None:
+    """A large cluster's has a million streams."""
+    made = Watched(scylla, table(tablets=False))
+    try:
+        made.run(5)
+        first = made.planner.tables[made.table].newest
+        assert first is not None
+        scylla.new_generation()
+        made.run(30)
+        newest = made.planner.tables[made.table].newest
+        assert newest is not None and newest.timestamp > first.timestamp
+        [poll] = made.watch.polls
+        assert isinstance(poll.sets, VnodeGenerations)
+        assert not poll.sets._known
+        assert not transition.cache_info().currsize
+    finally:
+        made.close()

@@ -106,6 +106,24 @@ def test_a_batch_that_was_found_out_once_is_poison_again() -> None:
         found.encode(given[1:], PLENTY)
 
 
+def test_what_kafka_refused_is_remembered_until_its_dead_letter_is_delivered() -> None:
+    found, given = pipeline(LETTERS), batches("a", "b", "c")
+    found.remember(given[1], "refused")
+    for outcome in (found.aborted, found.committed):
+        assert found.encode(given, PLENTY).ends == [1, 2, 3]
+        assert found.poison, "not before the transaction has ended"
+        outcome()
+    assert not found.poison
+    assert found.dead_letters["ks.t"] == 2
+
+
+def test_what_kafka_refused_of_one_table_makes_others_no_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, given = pipeline(), batches("a", "b", "c")
+    found.remember(given[0], "refused")
+    monkeypatch.setattr(found.encoder, "encode", lambda change: pytest.fail("it was encoded by itself"))
+    assert found.encode(given[1:], PLENTY).ends == [1, 2]
+
+
 def test_batches_of_several_changes_keep_theirs_together() -> None:
     rows = [LOG.row(operation, at, at == 2, pk=at) for at, operation in enumerate((2, 3, 1))]
     done = pipeline().encode([*batches("a"), LOG.batch(*rows), *batches("b")], PLENTY)

@@ -1,0 +1,116 @@
+"""What is tried again, and for how long that is told: a group that nobody will read any more is no trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from connector.errors import RetriableSourceError
+from connector.source.background import Background
+from connector.source.connection import Connection
+from connector.source.log_reader import LogTable, PageRead, ReadFailed, SweepRequest
+from connector.source.pages import RawPage
+from connector.source.reading import Consumer, Reading
+from connector.source.settings import ReadingSettings
+from connector.source.tables import Tables
+from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
+
+STREAMS = [stream(place) for place in (32, 64, 96, 128)]
+TIMED_OUT = RetriableSourceError("it timed out")
+
+
+class Requests:
+    """A log reader that only notes what it was asked for."""
+
+    in_flight = waiting = 0
+
+    def __init__(self) -> None:
+        self.submitted: list[Any] = []
+
+    def submit(self, request: Any) -> None:
+        self.submitted.append(request)
+
+    def cancel(self, group: Hashable) -> None:
+        self.submitted = [each for each in self.submitted if each.group != group]
+
+    def consumed(self, event: Any) -> None:
+        self.submitted = [each for each in self.submitted if each is not event.request]
+
+    def pump(self) -> None:
+        return None
+
+
+class Reader:
+    """Reads four groups of two slots, by answers that the test gives."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.log = Requests()
+        monkeypatch.setattr("connector.source.reading.LogReader", lambda *_: self.log)
+        monkeypatch.setattr("connector.source.reading.COUNTING_SECONDS", 0.0)
+        self.one = Single(tablets(9_000, *STREAMS), now=10_000, slots=2)
+        self.background = Background()
+        tables: Any = {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))}
+        self.reading = Reading(
+            self.one.planner,
+            cast(Connection, None),
+            ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=1, retry_max_ms=1),
+            lambda event: None,
+            cast(Consumer, None),
+            cast(Tables, _NeverStopped(tables)),
+            self.background,
+        )
+
+    def pump(self) -> None:
+        self.reading.pump(self.one.now)
+
+    def asked(self, *, sweeps: bool) -> list[Any]:
+        return [each for each in self.log.submitted if isinstance(each, SweepRequest) is sweeps]
+
+    @property
+    def told(self) -> list[str]:
+        return [str(failing) for failing in self.background.failing()]
+
+
+class _NeverStopped(dict[Any, Any]):
+    def stopped(self, table: Any) -> bool:
+        return False
+
+
+def test_a_group_that_a_sweep_finds_silent_is_no_trouble_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Reader(monkeypatch)
+    monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
+    found.pump()
+    requests = found.asked(sweeps=False)
+    assert len(requests) == len(STREAMS)
+    for request in requests:
+        found.reading.handle(ReadFailed(request, TIMED_OUT, 0))
+    assert "some streams are not read" in found.told[0]
+    assert len(found.reading.retries.groups) == len(STREAMS)
+
+    monkeypatch.undo()
+    found.reading.sweeping.pump(found.one.now)
+    [sweep] = found.asked(sweeps=True)
+    found.reading.handle(PageRead(sweep, RawPage((), (), []), 1, last=True))
+    assert found.one.plan.awake == 0
+    found.reading._settled_due = 0.0
+    found.pump()
+    assert not found.told
+    assert not found.reading.retries.groups
+
+
+def test_what_goes_to_another_worker_is_not_ours_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Reader(monkeypatch)
+    monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
+    found.pump()
+    requests = found.asked(sweeps=False)
+    told, postponed = requests[0], requests[1]
+    found.reading.handle(ReadFailed(told, TIMED_OUT, 0))
+    found.reading.postpone(postponed.group, RetriableSourceError("its topic is away"))
+    assert len(found.reading.retries.groups) == 2
+    found.one.planner.release([0, 1])
+    found.pump()
+    assert not found.told
+    assert not found.reading.retries.groups
