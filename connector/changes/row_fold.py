@@ -54,10 +54,12 @@ class _Cell:
 @dataclass(slots=True)
 class _Elements:
     """A collection: cells by the raw keys of its elements; None keeps the removed apart from those never there.
-    ``unknown``: a list as it was read, whose elements have no keys here."""
+    ``unknown``: a list as it was read, whose elements have no keys here; ``doubtful``: single elements of it have
+    changed since, so that it is neither as it was read, nor known."""
 
     cells: dict[bytes, _Cell] = field(default_factory=dict)
     unknown: bytes | None = None
+    doubtful: bool = False
 
 
 @dataclass(slots=True)
@@ -107,9 +109,21 @@ class FoldedPartition:
     # -- changes ---------------------------------------------------------------------------------------------
 
     def apply(self, batch: Batch) -> None:
-        """The next one of its partition. Raises `Doubtful`, and is worth nothing then."""
+        """The next one of its partition."""
         for change in changes_of(batch):
             self._apply(change)
+
+    def learn(self, older: FoldedPartition) -> None:
+        """Take from a fold of an earlier read what no SELECT tells and that one knows by now. The same changes are
+        applied to both, to the last. A row that was not there then has all that it holds from changes, and no part in
+        this snapshot."""
+        self._rows = {key: row for key, row in self._rows.items() if key in older._rows}
+        for key, row in self._rows.items():
+            known = older._rows[key]
+            if row.marker is None and known.marker is not None:
+                row.marker, row.marked, row.marker_until = known.marker, known.marked, known.marker_until
+            _learn_lists(row, known)
+        _learn_lists(self._static, older._static)
 
     def rows(self, upto_us: int) -> list[Row]:
         """The rows as of a time. Raises `Doubtful`."""
@@ -175,10 +189,11 @@ class FoldedPartition:
         assert is_multi_cell(type_)
         if gone:
             # What replaces a collection deletes it a moment before.
-            cell.unknown = None
+            cell.unknown, cell.doubtful = None, False
             cell.cells = {key: each for key, each in cell.cells.items() if each.at >= us}
         elif cell.unknown is not None:
-            raise Doubtful(f"column {place.name}: a list's elements have no keys")
+            # Until something replaces the list, or it is read again.
+            cell.doubtful = True
         for key, value in _entries(type_, raw):
             _put(cell.cells.setdefault(key, _Cell(None)), None if dead else value, us, until)
         for key in _removed(type_, removed):
@@ -210,6 +225,8 @@ class FoldedPartition:
     def _shown(self, at: int, cell: _Cell | _Elements, upto_us: int) -> bytes | None:
         if isinstance(cell, _Cell):
             return cell.value if cell.until is None or cell.until > upto_us else None
+        if cell.doubtful:
+            raise Doubtful(f"column {self._shape.columns[at].name}: a list's elements have no keys")
         if cell.unknown is not None:
             return cell.unknown
         type_ = self._shape.columns[at].type
@@ -232,6 +249,15 @@ class FoldedPartition:
         return (*self._key, *clustering, *(cells.get(at) for at in range(self._shape.keys, len(self._shape.columns))))
 
 
+def _learn_lists(row: _Row, known: _Row) -> None:
+    for at, cell in row.cells.items():
+        older = known.cells[at]
+        if not isinstance(cell, _Elements) or not isinstance(older, _Elements):
+            continue
+        if cell.unknown is not None and older.unknown is None:
+            row.cells[at] = older
+
+
 def _until(change: Change) -> int | None:
     return None if not change.ttl else change.timestamp_us + change.ttl * 1_000_000
 
@@ -250,7 +276,7 @@ def _delete(row: _Row, us: int) -> None:
         row.marker, row.marker_until = False, None
     for cell in row.cells.values():
         if isinstance(cell, _Elements):
-            cell.unknown = None
+            cell.unknown, cell.doubtful = None, False
             cell.cells = {key: each for key, each in cell.cells.items() if each.at > us}
         elif cell.at <= us:
             cell.value, cell.at, cell.until = None, us, None

@@ -17,10 +17,13 @@ from connector.changes.description import Column, TableDescription
 from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
 from connector.changes.matching import WHOLE_ROW
 from connector.timeuuid import time_uuid
-from connector.values import ListType, is_multi_cell, split_cells
+from connector.values import ListType, is_multi_cell, order_key, split_cells
 
 _ENVELOPE: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
 _count = struct.Struct(">i").pack
+
+# Elements that are put in front of a list get times mirrored at 2010, those that are appended get the time.
+_MIDDLE: Final = 1_262_304_000 * 10_000_000
 
 
 def selected_columns(description: TableDescription) -> tuple[Column, ...]:
@@ -50,15 +53,27 @@ class WholeRows:
         self.keys = self.width + len(description.clustering_key)
         others = range(self.keys, len(self.columns))
         self.statics = [at for at in others if self.columns[at].kind == "static"]
+        self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
 
-    def of_partition(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """What the log would have to say of a partition, given its rows as they are selected."""
-        if self.statics and rows and any(rows[0][at] is not None for at in self.statics):
+    def of_partition(self, rows: Sequence[Row], statics: bool = True) -> Iterator[Row]:
+        """What the log would have to say of a partition, given its rows as they are selected; without ``statics``, of
+        the rest of one."""
+        if statics and self.statics and rows and any(rows[0][at] is not None for at in self.statics):
             yield self._row(rows[0], range(self.width), self.statics)
         for row in rows:
             if not self._only_statics(row):
                 yield self._row(row, range(self.keys), self.regulars)
+
+    def is_behind(self, row: Row, clustering: Sequence[bytes | None]) -> bool:
+        """In the order of storage. A row of static columns alone is in front of all."""
+        for cell, other, (order, descends) in zip(row[self.width : self.keys], clustering, self._orders, strict=True):
+            if cell is None or other is None:
+                return other is None and cell is not None
+            one, two = order(cell), order(other)
+            if one != two:
+                return bool((one > two) != descends)
+        return False
 
     def _only_statics(self, row: Row) -> bool:
         return self.keys > self.width and row[self.width] is None
@@ -88,14 +103,15 @@ def whole_rows(description: TableDescription) -> WholeRows:
 
 
 def logged(place: ColumnPlace, cell: bytes | None) -> bytes | None:
-    """A cell as the log has it. No SELECT tells the keys of a list's elements: they get keys in their order."""
+    """A cell as the log has it. No SELECT tells the keys of a list's elements: they get keys in their order, behind
+    those of whatever will be put in front of the list, and before those of what will be appended."""
     type_ = place.column.type
     if cell is None or not (isinstance(type_, ListType) and is_multi_cell(type_)):
         return cell
     parts = [b""]
     elements = split_cells(cell)
     for number, element in enumerate(elements):
-        parts += [_count(16), time_uuid(number, 0), *_cell(element)]
+        parts += [_count(16), time_uuid(_MIDDLE + number, 0), *_cell(element)]
     parts[0] = _count(len(elements))
     return b"".join(parts)
 

@@ -68,8 +68,8 @@ def _text(report: StatusReport) -> str:
 
 def _snapshot(shot: SnapshotStatus) -> str:
     state = "complete" if shot.ended else f"{shot.done:.0%} of the table"
-    left_out = f", {shot.left_out} left out as they changed all the time" if shot.left_out else ""
-    return f"{state}, {shot.rows} rows by the workers that run now{left_out}"
+    waits = f"; {shot.undecided} partitions change all the time and are read again" if shot.undecided else ""
+    return f"{state}, {shot.rows} rows by the workers that run now{waits}"
 
 
 def _servers(report: StatusReport) -> str:

@@ -1,15 +1,17 @@
 """Chunks of a table: the rows of some tokens, read in one go, or the rows of some partitions.
 
-In: a description, tokens, an open connection. Out: partitions in the order of their tokens, and up to which token they
-are all there. Nothing but columns is selected: a selection with functions makes ScyllaDB show rows that do not exist.
+In: a question, tokens, an open connection. Out: partitions in the order of their tokens, and up to which token, or row
+of a partition that is too large, they are all there. Nothing but columns is selected: a selection with functions makes
+ScyllaDB show rows that do not exist.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from struct import Struct
 from typing import Any
 
@@ -19,9 +21,10 @@ from connector.changes import TableDescription, whole_rows
 from connector.cql_names import qualified, quote_identifier
 from connector.source.base_rows import read_keys, read_pages
 from connector.source.connection import Connection
-from connector.source.pages import Row
+from connector.source.pages import RawPage, Row
 from connector.source.routing import aim
-from connector.topology import MAX_TOKEN, MIN_TOKEN, Span
+from connector.source.settings import ChunkSize
+from connector.topology import MAX_TOKEN, MIN_TOKEN, Inside, Span
 
 _length = Struct(">H").pack
 
@@ -30,54 +33,138 @@ BYTES_OF_A_ROW = 800
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """Which rows are wanted: all of a table, or those that a CQL condition is true of."""
+
+    description: TableDescription
+    where: str | None = None
+
+    def cql(self, condition: str) -> str:
+        names = ", ".join(quote_identifier(column.name) for column in whole_rows(self.description).columns)
+        query = f"SELECT {names} FROM {qualified(self.description.keyspace, self.description.name)} WHERE {condition}"
+        return query if self.where is None else f"{query} AND {self.where} ALLOW FILTERING"
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
-    """All rows of the tokens up to and with ``upto``, by partition; ``seconds`` of its slowest page."""
+    """All rows of the tokens up to and with ``upto``, by partition; those ``inside`` the partition behind it, where
+    that is too large; ``seconds`` of its slowest page."""
 
     partitions: dict[Row, list[Row]]
     upto: int
     bytes: int
     pages: int
     seconds: float
+    inside: Inside | None = None
 
 
 def read_chunk(
-    connection: Connection, description: TableDescription, span: Span, most_rows: int, most_bytes: int
+    connection: Connection, question: Question, span: Span, start: Inside | None, enough: ChunkSize
 ) -> Chunk:
-    """Whole partitions behind the first token of the span, until there is enough, or the span ends. Blocks."""
-    shape = whole_rows(description)
-    high = span[1]
-    query = f"{_select(description)} WHERE {_token(description)} > ? AND {_token(description)} <= ?"
+    """What follows the first token of the span, or ``start`` in the partition behind it, until there is enough, or the
+    span ends. A partition is cut only if it is too large by itself. Blocks."""
+    shape = whole_rows(question.description)
+    width = shape.width
+    read = _Pages(_rest_of(connection, question, start) if start else _behind(connection, question, span))
+    partitions: dict[Row, list[Row]] = {}
+    for page in read:
+        for row in page.rows:
+            partitions.setdefault(row[:width], []).append(row)
+        if read.rows < enough.rows and read.bytes < enough.bytes:
+            continue
+        last = next(reversed(partitions))
+        token = token_of_key(last)
+        open_ = [*takewhile(lambda key: token_of_key(key) == token, reversed(partitions))]  # noqa: B023
+        if len(open_) < len(partitions):
+            # Of the last one there may be more.
+            for key in open_:
+                del partitions[key]
+            return read.chunk(partitions, token_of_key(next(reversed(partitions))))
+        end = page.rows[-1][width : shape.keys]
+        if len(open_) == 1 and end and end[0] is not None:
+            return read.chunk(partitions, token - 1, Inside(last, end, 1 if start is None else start.part + 1))
+    return read.chunk(partitions, token_of_key(start.partition) if start else span[1])
+
+
+class _Pages:
+    """Pages as they come, counted and timed."""
+
+    def __init__(self, pages: Iterable[RawPage]) -> None:
+        self._pages = pages
+        self.rows = self.bytes = self.pages = 0
+        self.slowest = 0.0
+
+    def __iter__(self) -> Iterator[RawPage]:
+        asked = time.monotonic()
+        for page in self._pages:
+            answered = time.monotonic()
+            self.slowest, asked = max(self.slowest, answered - asked), answered
+            self.pages += 1
+            self.rows += len(page.rows)
+            self.bytes += page.size + BYTES_OF_A_ROW * len(page.rows)
+            yield page
+            asked = time.monotonic()
+        self.slowest = max(self.slowest, time.monotonic() - asked)
+
+    def chunk(self, partitions: dict[Row, list[Row]], upto: int, inside: Inside | None = None) -> Chunk:
+        return Chunk(partitions, upto, self.bytes, max(1, self.pages), self.slowest, inside)
+
+
+def _behind(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
+    description = question.description
+    token = f"token({', '.join(quote_identifier(column.name) for column in description.partition_key)})"
+    query = question.cql(f"{token} > ? AND {token} <= ?")
 
     def bind() -> Any:
-        return aim(connection.statement(query, span), high, description.keyspace, description.name)
+        return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    partitions: dict[Row, list[Row]] = {}
-    rows = size = pages = 0
-    slowest, asked = 0.0, time.monotonic()
-    for page in read_pages(connection, bind):
-        answered = time.monotonic()
-        slowest, asked, pages = max(slowest, answered - asked), answered, pages + 1
-        for row in page.rows:
-            partitions.setdefault(row[: shape.width], []).append(row)
-        rows += len(page.rows)
-        size += page.size + BYTES_OF_A_ROW * len(page.rows)
-        if (rows >= most_rows or size >= most_bytes) and len(partitions) > 1:
-            # Of the last one there may be more.
-            partitions.popitem()
-            return Chunk(partitions, token_of_key(next(reversed(partitions))), size, pages, slowest)
-    return Chunk(partitions, high, size, max(1, pages), max(slowest, time.monotonic() - asked if not pages else 0.0))
+    return read_pages(connection, bind)
 
 
-def read_partitions(connection: Connection, description: TableDescription, keys: Iterable[Row]) -> dict[Row, list[Row]]:
+def _rest_of(connection: Connection, question: Question, start: Inside) -> Iterator[RawPage]:
+    """The rows of a partition behind one of them, in the order of storage: those that share all of its clustering key
+    but the last column with it, then all but the last two, and so on. Relations of several columns are not understood
+    by every server where columns descend."""
+    description = question.description
+    key = [quote_identifier(column.name) for column in description.partition_key]
+    clustering = [quote_identifier(column.name) for column in description.clustering_key]
+    for count in range(len(clustering) - 1, -1, -1):
+        then = "<" if description.clustering_key[count].order == "desc" else ">"
+        where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
+        cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
+        yield from read_pages(
+            connection, partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
+        )  # fmt: skip
+
+
+def read_part(
+    connection: Connection, question: Question, key: Row, start: Inside | None, stop: Inside | None
+) -> dict[Row, list[Row]]:
+    """The rows of a partition behind one of them, up to and with another. Blocks."""
+    shape = whole_rows(question.description)
+    found: list[Row] = []
+    for page in _rest_of(connection, question, start) if start else _of_key(connection, question, [key]):
+        ends = stop is not None and shape.is_behind(page.rows[-1], stop.after)
+        found += [row for row in page.rows if stop is None or not shape.is_behind(row, stop.after)]
+        if ends:
+            break
+    return {key: found} if found else {}
+
+
+def read_partitions(connection: Connection, question: Question, keys: Iterable[Row]) -> dict[Row, list[Row]]:
     """All rows of some partitions; of those without any there is nothing. Blocks."""
-    width = whole_rows(description).width
-    where = " AND ".join(f"{quote_identifier(column.name)} = ?" for column in description.partition_key)
-    ask = partial(read_keys, connection, f"{_select(description)} WHERE {where}")
+    width = whole_rows(question.description).width
     found: dict[Row, list[Row]] = {}
-    for page in ask([[cell or b"" for cell in key] for key in keys]):
+    for page in _of_key(connection, question, keys):
         for row in page.rows:
             found.setdefault(row[:width], []).append(row)
     return found
+
+
+def _of_key(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
+    names = [quote_identifier(column.name) for column in question.description.partition_key]
+    query = question.cql(" AND ".join(f"{name} = ?" for name in names))
+    return read_keys(connection, query, [[cell or b"" for cell in key] for key in keys])
 
 
 def token_of_key(key: Sequence[bytes | None]) -> int:
@@ -86,12 +173,3 @@ def token_of_key(key: Sequence[bytes | None]) -> int:
     whole = (key[0] or b"") if len(key) == 1 else b"".join(part for each in parts for part in each)
     token = int(Murmur3Token.hash_fn(whole))
     return MAX_TOKEN if token == MIN_TOKEN else token
-
-
-def _select(description: TableDescription) -> str:
-    names = ", ".join(quote_identifier(column.name) for column in whole_rows(description).columns)
-    return f"SELECT {names} FROM {qualified(description.keyspace, description.name)}"
-
-
-def _token(description: TableDescription) -> str:
-    return f"token({', '.join(quote_identifier(column.name) for column in description.partition_key)})"

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkSize:
+    """What is enough for one read of rows, in rows or bytes."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """How to reach the cluster."""
 
@@ -63,5 +71,4 @@ class SnapshotSettings:
 
     max_queries_per_second: float = 50.0
     max_bytes: int = 64 << 20
-    chunk_rows: int = 5_000
-    chunk_bytes: int = 4 << 20
+    chunk: ChunkSize = ChunkSize(5_000, 4 << 20)

@@ -15,23 +15,23 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, whole_rows
+from connector.changes import Batch, Row
 from connector.errors import PoisonRow
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
-from connector.source.chunks import Chunk, read_chunk, read_partitions, token_of_key
+from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
+from connector.source.held_chunk import HeldChunk
 from connector.source.limits import SnapshotPace
 from connector.source.reading import Postponed
 from connector.source.settings import SnapshotSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
-from connector.timeuuid import time_uuid
 from connector.topology import GroupState, Opening, Read, SnapshotsPlan
 
 log = logging.getLogger(__name__)
@@ -49,13 +49,13 @@ CHUNKS_AT_ONCE = 2
 # How often groups are looked for that can begin.
 OPENINGS_SECONDS = 0.5
 
-# A partition is read again so often before what no SELECT tells is left out.
+# What is in doubt is looked at so often, and read again with growing pauses; each so many times are told.
+DOUBT_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 5.0
 TRIES = 8
 
 # What cannot be delivered is tried again after so long.
 POISON_SECONDS = 60.0
-
-_WHEN = 10  # ticks of a time UUID in a microsecond
 
 
 class SnapshotConsumer(Protocol):
@@ -66,27 +66,6 @@ class SnapshotConsumer(Protocol):
         `Consumer.deliver`."""
 
 
-@dataclass(slots=True, eq=False)
-class _Held:
-    """A chunk. ``upto``: its last token, once it is read; ``since``: T1. ``noted``: changes since T0 of partitions that
-    are being read. What came since is in ``folded``, or makes a partition one of the ``doubted``."""
-
-    opening: Opening
-    description: TableDescription
-    low: int
-    upto: int | None = None
-    since: int = 0
-    partitions: dict[Row, list[Row]] = field(default_factory=dict)
-    noted: dict[Row, list[Batch]] = field(default_factory=dict)
-    folded: dict[Row, FoldedPartition] = field(default_factory=dict)
-    doubted: dict[Row, Doubtful] = field(default_factory=dict)
-    asked_again: frozenset[Row] = frozenset()
-    bytes: int = 0
-    tries: int = 0
-    reading: bool = True
-    not_before: float = 0.0
-
-
 @dataclass(slots=True)
 class SnapshotCounters:
     """What `status` and metrics show, by table."""
@@ -94,11 +73,12 @@ class SnapshotCounters:
     rows: Counter[TableName] = field(default_factory=Counter)
     chunks: Counter[TableName] = field(default_factory=Counter)
     rereads: Counter[TableName] = field(default_factory=Counter)
-    left_out: Counter[TableName] = field(default_factory=Counter)
 
 
 class Snapshots:
     """Of one process."""
+
+    doubt_seconds = DOUBT_SECONDS
 
     def __init__(
         self,
@@ -122,7 +102,7 @@ class Snapshots:
         self._openings: list[Opening] = []
         self._openings_due = 0.0
         # In the order of tokens: they are placed in that order, so that progress is one token.
-        self._held: dict[GroupState, deque[_Held]] = {}
+        self._held: dict[GroupState, deque[HeldChunk]] = {}
         self._under_way = 0
         self._turn = 0
         self.counters = SnapshotCounters()
@@ -130,6 +110,11 @@ class Snapshots:
     @property
     def held_bytes(self) -> int:
         return sum(held.bytes for queue in self._held.values() for held in queue)
+
+    def undecided(self, table: TableName) -> int:
+        """Partitions that are read again, as what was read does not tell what they are."""
+        queues = self._held.values()
+        return sum(len(held.doubted) for queue in queues for held in queue if held.opening.table == table)
 
     def held_bytes_of(self, table: TableName) -> int:
         return sum(held.bytes for queue in self._held.values() for held in queue if held.opening.table == table)
@@ -146,10 +131,7 @@ class Snapshots:
             row = batch.rows[0]
             key = tuple(row[place.value or 0] for place in layout.partition_key)
             for held in queue:
-                if held.upto is None or key in held.asked_again:
-                    held.noted.setdefault(key, []).append(batch)
-                elif key in held.partitions:
-                    _follow(held, key, batch)
+                held.follow(key, batch)
 
     # -- the owner's round -----------------------------------------------------------------------------------
 
@@ -176,14 +158,14 @@ class Snapshots:
         reading = self._under_way
         if not self._openings or reading >= CHUNKS_AT_ONCE:
             return
-        room = self._settings.max_bytes - self.held_bytes - reading * self._settings.chunk_bytes
+        room = self._settings.max_bytes - self.held_bytes - reading * self._settings.chunk.bytes
         for number in range(len(self._openings)):
             opening = self._openings[(self._turn + number) % len(self._openings)]
             if self._under_way >= CHUNKS_AT_ONCE or room <= 0 or not self._pace.take(now):
                 return
             if self._begin(opening):
                 self._turn += number + 1
-                room -= self._settings.chunk_bytes
+                room -= self._settings.chunk.bytes
             else:
                 self._pace.give_back()
 
@@ -191,29 +173,25 @@ class Snapshots:
         if not self._planner.is_open(opening) or self._tables.stopped(opening.table):
             return False
         queue = self._held.get(opening.state, deque())
-        if queue and queue[-1].upto is None:
+        before = queue[-1] if queue else None
+        if before is not None and before.upto is None:
             return False
-        span = _next_span(opening, queue[-1].upto if queue else None)
+        span = _next_span(opening, before.upto if before is not None else None)
         if span is None:
             return False
-        held = _Held(opening, self._tables[opening.table].description, span[0])
+        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop
+        held = HeldChunk(opening, self._tables[opening.table].description, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
-        settings = self._settings
-        self._ask(
-            held,
-            partial(read_chunk, self._connection, held.description, span, settings.chunk_rows, settings.chunk_bytes),
-            self._arrived,
-        )
+        question, size = Question(held.description), self._settings.chunk
+        self._ask(held, partial(read_chunk, self._connection, question, span, start, size), self._arrived)
         return True
 
-    def _ask(self, held: _Held, call: object, then: object) -> None:
+    def _ask(self, held: HeldChunk, call: object, then: object) -> None:
         assert callable(call) and callable(then)
         self._under_way += 1
-        held.reading = True
 
         def done(result: object, error: BaseException | None) -> None:
             self._under_way -= 1
-            held.reading = False
             queue = self._held.get(held.opening.state, ())
             if held not in queue or not self._planner.is_open(held.opening):
                 return
@@ -229,22 +207,12 @@ class Snapshots:
 
         self._chores.submit(call, done)
 
-    def _arrived(self, held: _Held, chunk: Chunk) -> None:
+    def _arrived(self, held: HeldChunk, chunk: Chunk) -> None:
         self._pace.answered(chunk.seconds, chunk.pages, time.monotonic())
-        held.since = self._connection.clock.now_ms()
-        held.partitions, held.upto, held.bytes = chunk.partitions, chunk.upto, chunk.bytes
-        self._catch_up(held)
+        held.arrived(chunk, self._connection.clock.now_ms())
         self.counters.chunks[held.opening.table] += 1
 
-    def _catch_up(self, held: _Held) -> None:
-        """What was delivered while partitions were read."""
-        noted, held.noted = held.noted, {}
-        for key, batches in noted.items():
-            for batch in batches:
-                if key in held.partitions:
-                    _follow(held, key, batch)
-
-    def _drop_from(self, held: _Held) -> None:
+    def _drop_from(self, held: HeldChunk) -> None:
         """Read it again, and with it what comes behind it."""
         queue = self._held[held.opening.state]
         while queue and queue[-1] is not held:
@@ -260,7 +228,7 @@ class Snapshots:
         queue = self._held[state]
         while queue:
             held = queue[0]
-            if held.upto is None or held.reading or now < held.not_before:
+            if held.upto is None or now < held.not_before:
                 return
             described = self._tables[held.opening.table].description
             if described is not held.description or self._tables.stopped(held.opening.table):
@@ -275,12 +243,13 @@ class Snapshots:
             queue.popleft()
         del self._held[state]
 
-    def _place(self, held: _Held, at: int, now: float) -> bool:
+    def _place(self, held: HeldChunk, at: int, now: float) -> bool:
         """All of it as of ``at`` ms. False: not now, or only a part."""
-        if not self._settle(held, at):
+        if held.doubted and now < held.not_before:
             return False
+        doubted = held.settle(at)
         table = held.opening.table
-        waiting = list(self._batches(held, at))
+        waiting = list(held.ready(at))
         while waiting:
             try:
                 count = self._consumer.place(held.opening, [batch for _, batch in waiting])
@@ -291,77 +260,41 @@ class Snapshots:
                 self._background.task(SNAPSHOTS, table).failed(poison)
                 held.not_before = now + POISON_SECONDS
                 return False
-            for key, batch in waiting[:count]:
-                self.counters.rows[table] += len(batch.rows)
-                del held.partitions[key]
-                held.folded.pop(key, None)
-            self._planner.placed(held.opening, token_of_key(waiting[count - 1][0]))
+            self.counters.rows[table] += sum(len(batch.rows) for _, batch in waiting[:count])
+            held.placed(key for key, _ in waiting[:count])
+            if held.start is None and held.stop is None:
+                self._planner.placed(held.opening, token_of_key(waiting[count - 1][0]))
             waiting = waiting[count:]
-        assert held.upto is not None
-        self._planner.placed(held.opening, held.upto)
-        return True
-
-    def _settle(self, held: _Held, at: int) -> bool:
-        """Bring what changed to ``at``. False: some of it has to be read again."""
-        for key, folded in list(held.folded.items()):
-            try:
-                held.partitions[key] = folded.rows(at * 1000)
-            except Doubtful as doubt:
-                held.doubted[key] = doubt
-                del held.folded[key]
-        if held.doubted and held.tries < TRIES:
-            self._read_again(held)
+        if doubted:
+            held.not_before = now + self.doubt_seconds
+            self._read_again(held, now)
             return False
-        for key, why in held.doubted.items():
-            self.counters.left_out[held.opening.table] += len(held.partitions[key])
-            log.warning(
-                "%s: a partition is left out of the snapshot, it changes all the time: %s", held.opening.table, why
-            )
-            held.partitions[key] = []
-        held.doubted.clear()
+        assert held.upto is not None
+        self._planner.placed(held.opening, held.upto, held.stop)
         return True
 
-    def _read_again(self, held: _Held) -> None:
-        keys = frozenset(held.doubted)
-        held.tries += 1
-        held.doubted.clear()
-        held.asked_again = keys
-        self.counters.rereads[held.opening.table] += len(keys)
-        self._ask(
-            held, partial(read_partitions, self._connection, held.description, sorted(keys, key=token_of_key)),
-            self._read_anew,
-        )  # fmt: skip
+    def _read_again(self, held: HeldChunk, now: float) -> None:
+        """What no SELECT has told, another one may. As long as that takes, everything behind it waits."""
+        if held.reading or held.renewed or now < held.again_at:
+            return
+        keys, table = held.ask_again(), held.opening.table
+        held.again_at = now + min(LONGEST_PAUSE_SECONDS, self.doubt_seconds * 2**held.tries)
+        self.counters.rereads[table] += len(keys)
+        if held.tries % TRIES == 0:
+            log.warning(
+                "%s: the snapshot waits for %d partitions that change all the time, read %d times: %s",
+                table, len(keys), held.tries, next(iter(held.doubted.values())),
+            )  # fmt: skip
+        question = Question(held.description)
+        if held.start is None and held.stop is None:
+            ask = partial(read_partitions, self._connection, question, sorted(keys, key=token_of_key))
+        else:
+            (key,) = keys
+            ask = partial(read_part, self._connection, question, key, held.start, held.stop)
+        self._ask(held, ask, self._arrived_again)
 
-    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:
-        held.since = self._connection.clock.now_ms()
-        for key in held.asked_again:
-            held.partitions[key] = found.get(key, [])
-        held.asked_again = frozenset()
-        self._catch_up(held)
-
-    def _batches(self, held: _Held, at: int) -> Iterator[tuple[Row, Batch]]:
-        shape = whole_rows(held.description)
-        stream = held.opening.state.group.streams[0]
-        # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
-        when = time_uuid((at * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
-        for key, rows in held.partitions.items():
-            logged = list(shape.of_partition(rows))
-            if logged:
-                yield key, Batch(shape.layout, stream, when, logged)
-
-
-def _follow(held: _Held, key: Row, batch: Batch) -> None:
-    """One more change of a partition that was read."""
-    folded = held.folded.get(key)
-    if key in held.doubted or (folded is None and not held.partitions[key]):
-        return
-    if folded is None:
-        folded = held.folded[key] = FoldedPartition(whole_rows(held.description), held.partitions[key])
-    try:
-        folded.apply(batch)
-    except (Doubtful, PoisonRow) as doubt:
-        del held.folded[key]
-        held.doubted[key] = doubt if isinstance(doubt, Doubtful) else Doubtful(str(doubt))
+    def _arrived_again(self, held: HeldChunk, found: dict[Row, list[Row]]) -> None:
+        held.arrived_again(found, self._connection.clock.now_ms())
 
 
 def _next_span(opening: Opening, behind: int | None) -> tuple[int, int] | None:

@@ -48,6 +48,7 @@ from connector.topology.groups import GroupState, Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held, beyond
 from connector.topology.offsets import (
+    Inside,
     Mark,
     MarkKey,
     Position,
@@ -101,6 +102,7 @@ __all__ = [
     "GroupState",
     "Held",
     "InTheWay",
+    "Inside",
     "Look",
     "LooksPlan",
     "Mark",

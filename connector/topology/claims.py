@@ -26,7 +26,7 @@ def first_mark(plan: TableState, slot: int, now: int) -> Mark | None:
         return None
     if ledger.mark is not None:
         mark = ledger.mark
-        return Mark(mark.read_to, mark.stream_set, mark.start, owner, mark.rechecked)
+        return Mark(mark.read_to, mark.stream_set, mark.start, owner, mark.rechecked, mark.looked)
     if newest is None:
         return None
     if slot == plan.home:

@@ -138,6 +138,7 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
         old.start,
         plan.book.owner,
         rechecked,
+        looks.looked_at(plan, slot, old.looked),
     )
     alone = Ledger()
     alone.mark = moved

@@ -15,6 +15,7 @@ from connector.topology.offsets import (
     MarkKey,
     Position,
     PositionKey,
+    Reached,
     Snapshot,
     SnapshotKey,
     known_key,
@@ -40,7 +41,7 @@ class Ledger:
         self.mark: Mark | None = None
         self.positions: dict[bytes, Position] = {}
         self.snapshots: dict[str, Snapshot] = {}
-        self.done: dict[tuple[str, int], int] = {}
+        self.done: dict[tuple[str, int], Reached] = {}
 
 
 class SlotLedger:

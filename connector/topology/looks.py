@@ -193,6 +193,18 @@ def rechecked(plan: TableState, slot: int, before: int) -> int:
     return max(before, min(owed) - 1 if owed else plan.newest.timestamp)
 
 
+def looked_at(plan: TableState, slot: int, before: int) -> int:
+    """Ends at or before this ms have been looked beyond once."""
+    assert plan.newest is not None
+    owed = [state.close for state in plan.lineage.closed(slot) if state.close is not None and not once(state)]
+    return max(before, min(owed) - 1 if owed else plan.newest.timestamp)
+
+
+def once(state: GroupState) -> bool:
+    """The first look is over: it comes when no node should write to the group any more."""
+    return state.looked or state.look_past > 0
+
+
 def _delivered_by(plan: TableState, heirs: Iterable[GroupState], limit: int) -> int:
     """Everything before this ms is delivered by all heirs, those of other workers included; at most ``limit``."""
     for heir in heirs:

@@ -36,7 +36,7 @@ class Mark:
 
     ``stream_set`` is the newest set that the writer of the mark took into account, ``start`` where the table
     began, ``owner`` the process that wrote it. Streams that ended at ``rechecked`` or before need no further look
-    beyond their end.
+    beyond their end; those up to ``looked`` have had one.
     """
 
     read_to: int
@@ -44,11 +44,13 @@ class Mark:
     start: int
     owner: str
     rechecked: int = -1
+    looked: int = -1
 
     def __post_init__(self) -> None:
         if self.rechecked < 0:
             # Versions that did not look beyond the ends of streams owe no look for what they had read.
             object.__setattr__(self, "rechecked", min(self.read_to, self.stream_set))
+        object.__setattr__(self, "looked", max(self.rechecked, self.looked))
 
 
 class MarkKey(NamedTuple):
@@ -73,6 +75,22 @@ class ProgressKey(NamedTuple):
     table: TableName
     snapshot: str
     behind: int
+
+
+class Inside(NamedTuple):
+    """A place in a partition that is too large for one read: behind a row's clustering key. ``part`` counts such places
+    of one partition."""
+
+    partition: tuple[bytes | None, ...]
+    after: tuple[bytes | None, ...]
+    part: int
+
+
+class Reached(NamedTuple):
+    """How far a snapshot got: with all tokens up to ``upto``, and ``inside`` the partition behind it."""
+
+    upto: int
+    inside: Inside | None = None
 
 
 EntryKey = MarkKey | PositionKey | SnapshotKey | ProgressKey
@@ -103,6 +121,8 @@ def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
         "owner": mark.owner,
         "rechecked": mark.rechecked,
     }
+    if mark.looked > mark.rechecked:
+        value["looked"] = mark.looked
     return OffsetsEntry(key.slot, members, value)
 
 
@@ -127,15 +147,28 @@ def snapshot_entry(slot: int, key: SnapshotKey, snapshot: Snapshot | None) -> Of
     return OffsetsEntry(slot, members, {"kind": snapshot.kind, "began": snapshot.began, "ended": snapshot.ended})
 
 
-def progress_entry(slot: int, key: ProgressKey, upto: int | None) -> OffsetsEntry:
-    """The rows of all tokens behind the key's, up to and with ``upto``, are delivered."""
+def progress_entry(slot: int, key: ProgressKey, reached: Reached | None) -> OffsetsEntry:
+    """The rows of all tokens behind the key's are delivered as far as ``reached`` says."""
     members = {
         "keyspace_name": key.table.keyspace,
         "table_name": key.table.name,
         "snapshot": key.snapshot,
         "behind": key.behind,
     }
-    return OffsetsEntry(slot, members, None if upto is None else {"upto": upto})
+    if reached is None:
+        return OffsetsEntry(slot, members, None)
+    value: dict[str, Any] = {"upto": reached.upto}
+    if (inside := reached.inside) is not None:
+        value |= {"partition": _cells(inside.partition), "after": _cells(inside.after), "part": inside.part}
+    return OffsetsEntry(slot, members, value)
+
+
+def _cells(row: Iterable[bytes | None]) -> list[str | None]:
+    return [None if cell is None else cell.hex() for cell in row]
+
+
+def _raw(cells: Iterable[str | None]) -> tuple[bytes | None, ...]:
+    return tuple(None if cell is None else bytes.fromhex(cell) for cell in cells)
 
 
 def _unreadable(kind: str, place: str, members: Mapping[str, Any], error: Exception) -> FatalDeliveryError:
@@ -198,7 +231,8 @@ def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Ma
         owner = value["owner"]
         if not is_owner(owner):
             raise ValueError("owner is not the name of a process")
-        return Mark(read_to, stream_set, start, owner, _time(value.get("rechecked", -1)))
+        rechecked, looked = (_time(value.get(name, -1)) for name in ("rechecked", "looked"))
+        return Mark(read_to, stream_set, start, owner, rechecked, looked)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("mark", place, value, error) from None
 
@@ -219,9 +253,12 @@ def parse_snapshot(value: Mapping[str, Any], place: str = "the offsets topic") -
         raise _unreadable("snapshot", place, value, error) from None
 
 
-def parse_progress(value: Mapping[str, Any], place: str = "the offsets topic") -> int:
+def parse_progress(value: Mapping[str, Any], place: str = "the offsets topic") -> Reached:
     try:
-        return _token(value["upto"])
+        upto = _token(value["upto"])
+        if "part" not in value:
+            return Reached(upto)
+        return Reached(upto, Inside(_raw(value["partition"]), _raw(value["after"]), _whole(value["part"], 1, 1 << 62)))
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("snapshot's progress", place, value, error) from None
 

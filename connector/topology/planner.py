@@ -18,6 +18,7 @@ from connector.topology.commits import Commit, entries
 from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
+from connector.topology.offsets import Inside
 from connector.topology.sets import StreamGroup
 from connector.topology.snapshot_state import Opening
 from connector.topology.table_reader import TableReader
@@ -234,9 +235,10 @@ class Planner:
         """Rows may be placed now: as of this ms, exclusive."""
         return snapshots.stands(self._plans[opening.table], opening)
 
-    def placed(self, opening: Opening, upto: int) -> None:
-        """All rows of its tokens up to and with ``upto`` were produced in the open transaction, or there are none."""
-        snapshots.place(self._plans[opening.table], opening, upto)
+    def placed(self, opening: Opening, upto: int, inside: Inside | None = None) -> None:
+        """All rows of its tokens up to and with ``upto``, and those ``inside`` the partition behind it, were produced
+        in the open transaction, or there are none."""
+        snapshots.place(self._plans[opening.table], opening, upto, inside)
 
     # -- transactions ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from connector.topology.commits import Commit
 from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
+from connector.topology.offsets import Inside
 from connector.topology.snapshot_state import Opening
 from connector.topology.table_state import TableState
 
@@ -94,7 +95,7 @@ class SnapshotsPlan(Plan, Protocol):
 
     def stands(self, opening: Opening) -> int | None: ...
 
-    def placed(self, opening: Opening, upto: int) -> None: ...
+    def placed(self, opening: Opening, upto: int, inside: Inside | None = None) -> None: ...
 
 
 class CommitsPlan(Plan, Protocol):

@@ -9,26 +9,27 @@ from dataclasses import dataclass, field
 
 from connector.table_name import TableName
 from connector.topology.groups import GroupState
-from connector.topology.offsets import Snapshot
+from connector.topology.offsets import Inside, Reached, Snapshot
 from connector.topology.sets import StreamSet
 
 #: Tokens behind the first, up to and with the second. No key has the first token of the ring.
 Span = tuple[int, int]
 
 #: How far a snapshot got in a slot, behind a token.
-Progress = dict[tuple[int, str, int], int]
+Progress = dict[tuple[int, str, int], Reached]
 
 
 @dataclass(slots=True, eq=False)
 class Opening:
     """A group's part of a snapshot. ``left``: what is not placed yet, in the order of tokens; ``behind``: where the
-    first of it began."""
+    first of it began; ``inside``, by the token in front of them, partitions of which a part is placed."""
 
     state: GroupState
     table: TableName
     snapshot: str
     kind: str
     left: list[Span]
+    inside: dict[int, Inside]
     behind: int | None = None
 
 

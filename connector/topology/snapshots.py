@@ -18,7 +18,16 @@ from collections.abc import Iterable, Iterator
 
 from connector.offsets_entry import OffsetsEntry
 from connector.topology.groups import GroupState
-from connector.topology.offsets import ProgressKey, Snapshot, SnapshotKey, progress_entry, snapshot_entry
+from connector.topology.looks import heirs_of, once
+from connector.topology.offsets import (
+    Inside,
+    ProgressKey,
+    Reached,
+    Snapshot,
+    SnapshotKey,
+    progress_entry,
+    snapshot_entry,
+)
 from connector.topology.sets import StreamSet
 from connector.topology.snapshot_state import Opening, Span, StagedSnapshots
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
@@ -33,6 +42,9 @@ NEAR_MS = 10_000
 KEPT_MS = 3_600_000
 
 _SHIFT = 1 << 63
+
+#: What is placed behind a token.
+Part = tuple[int, Reached]
 
 
 # -- looking -------------------------------------------------------------------------------------------------
@@ -63,7 +75,7 @@ def over(plan: TableState) -> bool:
 
 def share_done(plan: TableState, snapshot: str) -> float:
     """The part of the ring whose rows are committed."""
-    return sum(high - low for low, high in joined(_committed(plan, snapshot))) / (MAX_TOKEN - MIN_TOKEN)
+    return sum(high - low for low, high in _tokens(_committed(plan, snapshot))) / (MAX_TOKEN - MIN_TOKEN)
 
 
 # -- openings ------------------------------------------------------------------------------------------------
@@ -77,15 +89,21 @@ def refresh(plan: TableState, now: int) -> list[Opening]:
         openings.clear()
         return []
     name, snapshot = run
+    parts: list[Part] = []
     done: list[Span] | None = None
+    late: set[GroupState] | None = None
     for slot in plan.active:
         for state in plan.lineage.groups(slot):
             if state in openings or not may_open(plan, state, now):
                 continue
+            late = late_ones(plan) if late is None else late
+            if state in late:
+                continue
             if done is None:
-                done = joined([*_committed(plan, name), *_uncommitted(plan, name)])
+                parts = [*_committed(plan, name), *_uncommitted(plan, name)]
+                done = _tokens(parts)
             left = without(_spans(plan, plan.newest, state), done)
-            openings[state] = Opening(state, plan.table, name, snapshot.kind, left)
+            openings[state] = Opening(state, plan.table, name, snapshot.kind, left, _inside(parts, left))
     return [opening for opening in openings.values() if opening.left]
 
 
@@ -102,17 +120,23 @@ def stands(plan: TableState, opening: Opening) -> int | None:
     return state.read_to
 
 
-def place(plan: TableState, opening: Opening, upto: int) -> None:
-    """All rows of the opening with tokens up to and with ``upto`` were produced in the open transaction."""
+def place(plan: TableState, opening: Opening, upto: int, inside: Inside | None = None) -> None:
+    """All rows of the opening with tokens up to and with ``upto``, and those ``inside`` the partition behind it, were
+    produced in the open transaction."""
     while opening.left and opening.left[0][0] < upto:
         low, high = opening.left.pop(0)
         behind = low if opening.behind is None else opening.behind
-        plan.snapshots.produced[opening.state.slot, opening.snapshot, behind] = min(high, upto)
+        plan.snapshots.produced[opening.state.slot, opening.snapshot, behind] = Reached(min(high, upto))
         opening.behind = None
         if upto < high:
             # What follows goes under the same key: one entry for each interval, however many commits it takes.
             opening.behind = behind
             opening.left.insert(0, (upto, high))
+    if inside is not None:
+        if opening.behind is None:
+            opening.behind = upto
+        opening.inside[upto] = inside
+        plan.snapshots.produced[opening.state.slot, opening.snapshot, opening.behind] = Reached(upto, inside)
 
 
 def new_set(plan: TableState) -> None:
@@ -151,7 +175,7 @@ def _stage_end(plan: TableState, staged: StagedSnapshots, now: int) -> None:
     run = running(plan)
     if run is not None and plan.home in plan.active:
         name, snapshot = run
-        if joined(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
+        if _tokens(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
             staged.changed[name] = Snapshot(snapshot.kind, snapshot.began, now)
     kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}
     for slot in plan.active:
@@ -165,7 +189,8 @@ def entries(plan: TableState, staged: StagedSnapshots) -> list[OffsetsEntry]:
     until then."""
     progress = [*staged.progress.items(), *((key, None) for key in staged.outdated)]
     found = [
-        progress_entry(slot, ProgressKey(plan.table, name, behind), upto) for (slot, name, behind), upto in progress
+        progress_entry(slot, ProgressKey(plan.table, name, behind), reached)
+        for (slot, name, behind), reached in progress
     ]
     found += [snapshot_entry(plan.home, SnapshotKey(plan.table, name), each) for name, each in staged.changed.items()]
     return found
@@ -176,9 +201,9 @@ def committed(plan: TableState) -> None:
     staged, plan.snapshots.staged = plan.snapshots.staged, None
     if staged is None:
         return
-    for (slot, name, behind), upto in staged.progress.items():
+    for (slot, name, behind), reached in staged.progress.items():
         if (ledger := plan.own_ledger(slot)) is not None:
-            ledger.done[name, behind] = upto
+            ledger.done[name, behind] = reached
     for slot, name, behind in staged.outdated:
         if (ledger := plan.own_ledger(slot)) is not None:
             ledger.done.pop((name, behind), None)
@@ -195,15 +220,29 @@ def aborted(plan: TableState) -> None:
 # -- inside --------------------------------------------------------------------------------------------------
 
 
-def _committed(plan: TableState, snapshot: str) -> Iterator[Span]:
+def _committed(plan: TableState, snapshot: str) -> Iterator[Part]:
     for ledger in plan.book.ledgers(plan.table):
-        yield from ((behind, upto) for (name, behind), upto in ledger.done.items() if name == snapshot)
+        yield from ((behind, reached) for (name, behind), reached in ledger.done.items() if name == snapshot)
 
 
-def _uncommitted(plan: TableState, snapshot: str) -> Iterator[Span]:
+def _uncommitted(plan: TableState, snapshot: str) -> Iterator[Part]:
     state = plan.snapshots
     for progress in (state.produced, {} if state.staged is None else state.staged.progress):
-        yield from ((behind, upto) for (_, name, behind), upto in progress.items() if name == snapshot)
+        yield from ((behind, reached) for (_, name, behind), reached in progress.items() if name == snapshot)
+
+
+def _tokens(parts: Iterable[Part]) -> list[Span]:
+    return joined((behind, reached.upto) for behind, reached in parts)
+
+
+def _inside(parts: Iterable[Part], left: Iterable[Span]) -> dict[int, Inside]:
+    """Of the partitions with which the spans begin, how far they are placed already."""
+    begins = {low for low, _ in left}
+    found: dict[int, Inside] = {}
+    for _, (upto, inside) in parts:
+        if inside is not None and upto in begins and (upto not in found or found[upto].part < inside.part):
+            found[upto] = inside
+    return found
 
 
 def _spans(plan: TableState, newest: StreamSet, group: GroupState) -> list[Span]:
@@ -224,6 +263,24 @@ def may_open(plan: TableState, state: GroupState, now: int) -> bool:
     return state.read_to >= plan.newest.timestamp and all(
         plan.committed_to(source, gate.at) for gate in state.gates for source in gate.before
     )
+
+
+def late_ones(plan: TableState) -> set[GroupState]:
+    """Groups behind whose rows changes may follow that came late into the streams before them: a row would show what
+    stands behind it."""
+    found: set[GroupState] = set()
+    for source in plan.states():
+        if source.close is not None and not looked_beyond(plan, source):
+            found.update(heirs_of(source))
+    return found
+
+
+def looked_beyond(plan: TableState, source: GroupState) -> bool:
+    """No node writes to it any more, and what was late is delivered, as far as is known here."""
+    if source.slot in plan.active and once(source):
+        return True
+    mark = plan.mark_of(source.slot)
+    return mark is not None and source.close is not None and mark.looked >= source.close
 
 
 def spans_of(set_: StreamSet) -> dict[bytes, list[Span]]:

@@ -43,7 +43,6 @@ TABLE_GAUGES: tuple[Figure, ...] = (
 SNAPSHOT_COUNTERS: tuple[tuple[str, str, Callable[[SnapshotStatus], int]], ...] = (
     ("rows", "Rows of snapshots delivered, those of aborted transactions included.", lambda shot: shot.rows),
     ("rereads", "Partitions read again, as they had changed.", lambda shot: shot.rereads),
-    ("left_out", "Rows left out, as they changed all the time and no SELECT tells enough.", lambda shot: shot.left_out),
 )
 WORKER_COUNTERS: tuple[tuple[str, str, Callable[[WorkerStatus], int]], ...] = (
     ("rows", "Log rows read.", lambda worker: worker.reading.rows),

@@ -125,7 +125,7 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
         rows=sum(each.rows for each in last),
         chunks=sum(each.chunks for each in last),
         rereads=sum(each.rereads for each in last),
-        left_out=sum(each.left_out for each in last),
+        undecided=sum(each.undecided for each in last),
         held_bytes=sum(each.held_bytes for each in last),
     )
 

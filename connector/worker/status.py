@@ -209,7 +209,7 @@ def _snapshot(worker: Worker, plan: TableState) -> SnapshotStatus | None:
         rows=counters.rows[plan.table],
         chunks=counters.chunks[plan.table],
         rereads=counters.rereads[plan.table],
-        left_out=counters.left_out[plan.table],
+        undecided=worker.snapshots.undecided(plan.table),
         held_bytes=worker.snapshots.held_bytes_of(plan.table),
     )
 

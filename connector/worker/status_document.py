@@ -58,7 +58,7 @@ class SnapshotStatus(Document):
     rows: int = 0
     chunks: int = 0
     rereads: int = 0
-    left_out: int = 0
+    undecided: int = 0
     held_bytes: int = 0
 
 

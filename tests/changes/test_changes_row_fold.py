@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from connector.changes import (
     Batch,
     Column,
     Doubtful,
+    FoldedPartition,
     Row,
     TableDescription,
     brought_to,
@@ -22,6 +24,7 @@ from connector.values import UserType, decode, encode, parse_type
 
 ADDRESS = UserType("ks", "address", (("street", parse_type("text")), ("number", parse_type("int"))))
 INT = parse_type("int")
+ELEMENTS = parse_type("frozen<map<timeuuid, int>>")
 TABLE = TableDescription(
     "ks",
     "t",
@@ -156,6 +159,26 @@ def test_what_no_select_tells_is_in_doubt() -> None:
     with pytest.raises(Doubtful, match="column l"):
         after([selected(ck=1, l=[1])], written(5, l=elements))
     assert after([selected(ck=1, v=1, l=[1])], written(5, l=elements, **{"cdc$deleted_l": b"\x01"})) == [row(v=1)]
+
+
+def key_of(ticks: int) -> uuid.UUID:
+    return uuid.UUID(bytes=time_uuid(ticks, 0))
+
+
+def test_a_later_read_learns_what_was_known_of_markers_and_lists() -> None:
+    replaced = written(5, l=encode(ELEMENTS, [(key_of(5), 7)]), **{"cdc$deleted_l": b"\x01"})
+    gone, more = written(6, **{"cdc$deleted_v": b"\x01"}), written(7, l=encode(ELEMENTS, [(key_of(7), 8)]))
+    bare = written(8, ck=2, **{"cdc$deleted_v": b"\x01"})
+    first = FoldedPartition(SHAPE, [selected(ck=1, l=[1]), selected(ck=2)])
+    second = FoldedPartition(SHAPE, [selected(ck=2, v=1), selected(ck=1, v=3, l=[7]), selected(ck=9, v=9)])
+    for batch in (replaced, gone, more, bare):
+        first.apply(batch)
+    for batch in (gone, more, bare):
+        second.apply(batch)
+    with pytest.raises(Doubtful):
+        second.rows(END)
+    second.learn(first)
+    assert [decoded(each) for each in second.rows(END)] == [row(2), row(1, l=[7, 8])]
 
 
 def random_changes(rng: random.Random) -> list[Batch]:

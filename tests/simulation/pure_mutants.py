@@ -35,6 +35,7 @@ COMMITS = "connector/topology/commits.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
 HOLDING = "connector/source/snapshots.py"
+HELD_CHUNK = "connector/source/held_chunk.py"
 PLACING = "connector/topology/snapshots.py"
 FOLDING = "connector/changes/row_fold.py"
 
@@ -286,16 +287,16 @@ LANDED = [
 HOLDING_ROWS = [
     Mutant(
         "changes that are delivered while rows are read are in them",
-        HOLDING,
-        "                    held.noted.setdefault(key, []).append(batch)\n",
-        "                    pass\n",
+        HELD_CHUNK,
+        "            self.noted.setdefault(key, []).append(batch)\n",
+        "            pass\n",
         holding.test_changes_since_before_the_read_are_in_the_rows,
     ),
     Mutant(
         "changes that are delivered while rows are held are in them",
-        HOLDING,
-        "                elif key in held.partitions:\n",
-        "                elif key is None:\n",
+        HELD_CHUNK,
+        "        if not _apply(self.folded[key], batch):\n",
+        "        if False:\n",
         holding.test_changes_since_before_the_read_are_in_the_rows,
     ),
     Mutant(
@@ -307,11 +308,24 @@ HOLDING_ROWS = [
     ),
     Mutant(
         "what is read again waits for the end of that",
-        HOLDING,
-        "    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:\n"
-        "        held.since = self._connection.clock.now_ms()\n",
-        "    def _read_anew(self, held: _Held, found: dict[Row, list[Row]]) -> None:\n",
+        HELD_CHUNK,
+        "        if not self.renewed or at_ms < self.renewed_since:\n",
+        "        if not self.renewed:\n",
         holding.test_what_cannot_be_told_is_read_again_and_placed_later,
+    ),
+    Mutant(
+        "what waits behind a partition in doubt is not placed",
+        HELD_CHUNK,
+        "            if key in self.doubted:\n                return\n",
+        "            if key in self.doubted:\n                continue\n",
+        holding.test_nothing_is_placed_in_front_of_what_is_in_doubt,
+    ),
+    Mutant(
+        "who goes on inside a partition begins where the last one ended",
+        HOLDING,
+        "        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop\n",
+        "        start = None\n",
+        holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
     ),
     Mutant(
         "no row is shown by a description that is older than its columns",
@@ -345,11 +359,18 @@ SNAPSHOTS = [
         snapshots.test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones,
     ),
     Mutant(
-        "a group begins only where its set has begun",
+        "no row is shown before the changes that came late behind it",
         PLACING,
-        "    return state.read_to >= plan.newest.timestamp and all(\n",
-        "    return all(\n",
-        snapshots.test_a_group_begins_only_where_its_set_has_begun,
+        "            if state in late:\n",
+        "            if False:\n",
+        snapshots.test_rows_wait_for_changes_that_came_late_into_what_has_ended,
+    ),
+    Mutant(
+        "what no SELECT tells is remembered over another read",
+        FOLDING,
+        "            if row.marker is None and known.marker is not None:\n",
+        "            if False:\n",
+        folding.test_a_later_read_learns_what_was_known_of_markers_and_lists,
     ),
     Mutant(
         "what a group had read and not placed is dropped when its range changes",
@@ -368,8 +389,8 @@ SNAPSHOTS = [
     Mutant(
         "what is placed and not committed is not placed again",
         PLACING,
-        "joined([*_committed(plan, name), *_uncommitted(plan, name)])",
-        "joined(_committed(plan, name))",
+        "[*_committed(plan, name), *_uncommitted(plan, name)]",
+        "[*_committed(plan, name)]",
         snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
     ),
     Mutant(
@@ -403,8 +424,8 @@ SNAPSHOTS = [
     Mutant(
         "a list whose elements have no keys is not guessed",
         FOLDING,
-        "        elif cell.unknown is not None:\n",
-        "        elif cell.unknown is not None and us < 0:\n",
+        "            cell.doubtful = True\n",
+        "            pass\n",
         folding.test_what_no_select_tells_is_in_doubt,
     ),
     Mutant(

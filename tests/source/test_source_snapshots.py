@@ -17,6 +17,7 @@ from connector.source.reading import Postponed
 from connector.source.settings import SnapshotSettings
 from connector.source.snapshots import Snapshots
 from connector.table_name import TableName
+from connector.topology import Inside
 from connector.values import encode, parse_type
 from embedded.scylla.tokens import murmur3_token
 from tests.changes.test_changes_row_fold import LAYOUT, TABLE, number, selected, written
@@ -94,6 +95,7 @@ class Stage:
             self.consumer,
             Background(),
         )
+        self.snapshots.doubt_seconds = 0.0
         self.pump()
 
     @property
@@ -157,29 +159,84 @@ def test_what_cannot_be_told_is_read_again_and_placed_later() -> None:
     stage.to(10_030, written(9_990_000, **{"cdc$deleted_v": b"\x01"}))
     stage.to(10_050)
     assert not stage.rows
-    stage.to(10_070, written(10_020_000, v=number(6)))
+    stage.to(10_070, written(10_020_000, v=number(6)), written(10_020_001, **{"cdc$deleted_v": b"\x01"}))
     stage.chores.answer({KEY: [selected(ck=1)]})
     stage.to(10_090)
     assert not stage.rows
     stage.to(10_110)
-    assert [row["v"] for row in stage.rows] == [number(6)]
+    assert [(row["v"], row["cdc$deleted_v"]) for row in stage.rows] == [(None, b"\x01")]
     assert stage.snapshots.counters.rereads[NAME] == 1
 
 
-def test_what_changes_all_the_time_and_cannot_be_told_is_left_out_and_counted() -> None:
+def test_what_changes_all_the_time_is_read_again_until_it_is_known() -> None:
+    """And what is decided in front of it is not held up."""
     stage = Stage()
     elements = encode(parse_type("frozen<map<timeuuid, int>>"), [])
-    stage.read(selected(ck=1, l=[1]))
-    for _ in range(snapshots.TRIES):
+    other = selected(pk=5, ck=1, v=2)
+    assert token_of_key(other[:1]) < token_of_key(KEY)
+    there = {other[:1]: [other], KEY: [selected(ck=1, l=[1])]}
+    stage.chores.answer(Chunk(there, (1 << 63) - 1, 100, 1, 0.01))
+    for _ in range(2 * snapshots.TRIES):
         stage.to(stage.one.now + 60, written(9_990_000, l=elements))
         stage.to(stage.one.now + 60)
-        stage.chores.answer({KEY: [selected(ck=1, l=[1])]})
-    stage.to(stage.one.now + 60, written(9_990_000, l=elements))
+        stage.chores.answer({KEY: [selected(ck=1, l=[1, 2])]})
+    assert [row["pk"] for row in stage.rows] == [number(5)]
+    assert stage.snapshots.undecided(NAME) == 1
     stage.to(stage.one.now + 60)
-    assert not stage.rows
-    assert stage.snapshots.counters.left_out[NAME] == 1
+    assert [row["pk"] for row in stage.rows] == [number(5), number(1)]
+    assert stage.snapshots.undecided(NAME) == 0
     stage.one.commit(move_marks=True)
     assert not stage.one.planner.openings(stage.one.now)
+
+
+def test_nothing_is_placed_in_front_of_what_is_in_doubt() -> None:
+    """Progress is one token: what is behind it would count as done with it."""
+    stage = Stage()
+    second = selected(pk=2, ck=1, v=2)
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)], second[:1]: [second]}, (1 << 63) - 1, 100, 1, 0.01))
+    stage.to(10_060, written(10_010_000, **{"cdc$deleted_v": b"\x01"}))
+    assert not stage.rows
+    stage.to(10_110, written(10_060_000, v=number(3)))
+    assert [row["v"] for row in stage.rows] == [number(3), number(2)]
+
+
+def test_what_is_in_doubt_is_placed_when_a_change_has_told_what_it_is() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_030, written(9_990_000, **{"cdc$deleted_v": b"\x01"}))
+    stage.to(10_050)
+    assert len(stage.chores.waiting) == 1
+    stage.to(10_070, written(10_010_000, v=number(5)))
+    assert [row["v"] for row in stage.rows] == [number(5)]
+    stage.chores.answer({KEY: [selected(ck=1, v=9)]})
+    stage.to(10_200)
+    assert len(stage.rows) == 1
+
+
+def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
+    """Whoever goes on begins inside it, and static columns are shown once."""
+    stage = Stage()
+    token = token_of_key(KEY)
+    cut = Inside(KEY, (number(2),), 1)
+    stage.chores.answer(Chunk({KEY: [selected(ck=3, s=9), selected(ck=2, s=9)]}, token - 1, 100, 1, 0.01, cut))
+    stage.pump()
+    stage.to(10_100)
+    assert [row["ck"] for row in stage.rows] == [None, number(3), number(2)]
+    stage.one.commit(move_marks=True)
+    stage.one.planner.aborted()
+    stage.pump()
+    (opening,) = stage.one.planner.openings(stage.one.now)
+    assert opening.left == [(token - 1, (1 << 63) - 1)]
+    assert opening.inside == {token - 1: cut}
+    del stage.chores.waiting[0]
+    stage.pump()
+    assert stage.chores.waiting[0][0].args[3] == cut  # type: ignore[attr-defined]
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, s=9)]}, token, 100, 1, 0.01))
+    stage.to(10_200)
+    assert [row["ck"] for row in stage.rows][3:] == [number(1)]
+    stage.one.commit(move_marks=True)
+    (opening,) = stage.one.planner.openings(stage.one.now)
+    assert opening.left == [(token, (1 << 63) - 1)]
 
 
 def test_what_is_held_is_dropped_with_what_is_taken_back() -> None:

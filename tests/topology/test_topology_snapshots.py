@@ -19,7 +19,7 @@ from connector.topology import (
 )
 from connector.topology.commits import Commit
 from connector.topology.snapshots import KEPT_MS, joined
-from tests.topology.single import WHOLE, Single, row, stream, tablets
+from tests.topology.single import GRACE, WHOLE, Single, row, stream, tablets
 
 LEFT, RIGHT = stream(64, 2), stream(128, 2)
 ONE, TWO = tablets(5_000, WHOLE), tablets(11_000, LEFT, RIGHT)
@@ -146,12 +146,64 @@ def test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_ne
     assert not openings(one)
     one.to(11_100)
     one.read_all()
+    one.look_all()
     # Delivered, but not committed yet: an abort would take the old group back.
     assert not openings(one)
     one.commit(move_marks=True)
     one.read_all()
     assert opening(one, LEFT).left == [(MIDDLE - 10, MIDDLE)]
     assert opening(one, RIGHT).left == [(MIDDLE, MAX_TOKEN)]
+
+
+def test_rows_wait_for_changes_that_came_late_into_what_has_ended() -> None:
+    """They would stand behind rows that show them."""
+    one = started()
+    one.poll(TWO)
+    one.to(11_100)
+    one.read_all()
+    one.commit(move_marks=True)
+    one.read_all()
+    assert not openings(one)
+    one.look_all()
+    assert len(openings(one)) == 2
+
+
+def test_what_came_late_into_another_workers_stream_is_known_to_be_delivered() -> None:
+    """Until its mark says so."""
+    one = started(tablets(5_000, WHOLE), slots=8)
+    one.commit(move_marks=True)
+    two = tablets(11_000, LEFT, RIGHT)
+    one.poll(two)
+    other = Single(ONE, two, now=one.now, slots=8, own=_slots_but(one, WHOLE), records=one.topic, owner="other")
+    one.planner.release(_slots_but(one, WHOLE))
+    for each in (one, other):
+        each.to(11_100)
+        each.read_all()
+    _told(one, other)
+    other.read_all()
+    other.to(11_100 + 10 * GRACE)
+    other.read_all()
+    _told(one, other)
+    assert not openings(other)
+    one.look_all()
+    one.look_all()
+    assert not openings(other)
+    _told(one, other)
+    other.to(one.now)
+    other.read_all()
+    assert opening(other, LEFT).left == [(MIN_TOKEN, MIDDLE)]
+
+
+def _slots_but(one: Single, of: bytes) -> list[int]:
+    """Of all groups but one."""
+    ended = next(state.slot for state in one.plan.states() if of in state.group.streams)
+    return [slot for slot in range(8) if slot != ended]
+
+
+def _told(one: Single, other: Single) -> None:
+    """Each sees what the other has committed."""
+    for worker, who in ((one, other), (other, one)):
+        who.planner.follow(worker.commit(move_marks=True).entries, range(8))
 
 
 def test_a_group_begins_only_where_its_set_has_begun() -> None:
@@ -168,6 +220,7 @@ def test_a_group_begins_only_where_its_set_has_begun() -> None:
     one.planner.finish(reads[RIGHT])
     one.read_all()
     one.commit(move_marks=True)
+    one.look_all()
     one.read_all()
     assert opening(one, RIGHT).left == [(MIN_TOKEN, MAX_TOKEN)]
 
@@ -248,7 +301,9 @@ def every_token_once(seed: int) -> None:
             open_ones = []
         elif draw < 0.2:
             one, open_ones = restarted(one), []
-        elif draw < 0.6:
+        elif draw < 0.3:
+            one.look_all()
+        elif draw < 0.7:
             one.commit(move_marks=rng.random() < 0.7)
             placed, open_ones = placed + open_ones, []
         else:

@@ -17,12 +17,18 @@ from tests.worker.harness import Service, found, logged
 SNAPSHOT = {"snapshot.mode": "initial", "cdc.include.collections": "delta"}
 
 
-def old_table(scylla: Scylla, session: Session, keyspace: str, tablets: bool, partitions: int) -> str:
+ALL_DELETES = {**SNAPSHOT, "cdc.range.deletes": "topic"}
+
+
+def old_table(
+    scylla: Scylla, session: Session, keyspace: str, tablets: bool, partitions: int, lists: bool = False
+) -> str:
     """A table with rows from before its log: with values, with keys alone, with static values alone."""
     table = f"{keyspace}.t"
     session.execute(scylla.keyspace_ddl(keyspace, tablets=tablets))
     session.execute(
-        f"CREATE TABLE {table} (pk int, ck int, s text static, v text, n int, m map<text, int>, PRIMARY KEY (pk, ck))"
+        f"CREATE TABLE {table} (pk int, ck int, s text static, v text, n int, m map<text, int>,"
+        f"{' l list<int>, e set<int>,' if lists else ''} PRIMARY KEY (pk, ck))"
     )
     for pk in range(partitions):
         if pk % 3 == 0:
@@ -32,6 +38,8 @@ def old_table(scylla: Scylla, session: Session, keyspace: str, tablets: bool, pa
         for ck in range(3):
             session.execute(f"INSERT INTO {table} (pk, ck, v, m) VALUES ({pk}, {ck}, 'v{pk}', {{'a': {pk}, 'b': 1}})")
         session.execute(f"INSERT INTO {table} (pk, ck) VALUES ({pk}, 3)")
+        if lists:
+            session.execute(f"UPDATE {table} SET l = [{pk}, 1], e = {{1, 2}} WHERE pk = {pk} AND ck = 1")
     session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true}}")
     return table
 
@@ -39,10 +47,12 @@ def old_table(scylla: Scylla, session: Session, keyspace: str, tablets: bool, pa
 class Changes(threading.Thread):
     """Changes everything about a few partitions, a few of them all the time."""
 
-    def __init__(self, session: Session, table: str, partitions: int, seed: int, nulls: bool = True) -> None:
+    def __init__(
+        self, session: Session, table: str, partitions: int, seed: int, nulls: bool = True, lists: bool = False
+    ) -> None:
         super().__init__(daemon=True)
         self._session, self._table, self._partitions, self._nulls = session, table, partitions, nulls
-        self._random = random.Random(seed)
+        self._random, self._lists = random.Random(seed), lists
         self._ended = threading.Event()
         self.error: Exception | None = None
 
@@ -72,8 +82,23 @@ class Changes(threading.Thread):
             f"UPDATE {table} SET m = {{'d': {number}}} WHERE {row}",
             f"UPDATE {table} SET s = 't{number}' WHERE {where}",
             f"DELETE FROM {table} WHERE {row}",
+            *([f"DELETE n FROM {table} WHERE {row}"] if self._nulls else []),
+            *(self._about_lists(number, where, row) if self._lists else []),
             f"INSERT INTO {table} (pk, ck, v, n) VALUES ({row[5:].replace(' AND ck = ', ', ')}, 'x', {number})",
         ])  # fmt: skip
+
+    def _about_lists(self, number: int, where: str, row: str) -> list[str]:
+        """A list's elements get other keys in the snapshot than they had, so none of them is named later."""
+        table, low = self._table, self._random.randrange(3)
+        return [
+            f"UPDATE {table} SET l = l + [{number}] WHERE {row}",
+            f"UPDATE {table} SET l = [{number}] + l WHERE {row}",
+            f"UPDATE {table} SET l = [{number}, 3] WHERE {row}",
+            f"UPDATE {table} SET e = e + {{{number}}} WHERE {row}",
+            f"UPDATE {table} SET e = e - {{1}} WHERE {row}",
+            f"DELETE FROM {table} WHERE {where} AND ck > {low} AND ck <= {low + 1}",
+            *([f"DELETE FROM {table} WHERE {where}"] if number < 300 else []),
+        ]
 
 
 def snapshot_ended(connector: Service) -> bool:
@@ -82,4 +107,5 @@ def snapshot_ended(connector: Service) -> bool:
 
 
 def all_delivered(connector: Service, session: Session, table: str) -> bool:
-    return not logged(session, table) - found(connector, table)
+    deletes = found(connector, f"{table}.range-deletes")
+    return not logged(session, table) - found(connector, table) - deletes

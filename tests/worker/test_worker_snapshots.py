@@ -14,23 +14,27 @@ from cassandra.cluster import Session
 from tests.servers.patience import patience
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, seldom, until
-from tests.worker.snapshot_oracle import breaches, selected
-from tests.worker.snapshot_source import SNAPSHOT, Changes, all_delivered, old_table, snapshot_ended
+from tests.worker.snapshot_oracle import breaches, held, selected
+from tests.worker.snapshot_source import ALL_DELETES, SNAPSHOT, Changes, all_delivered, old_table, snapshot_ended
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
 Make = Callable[..., Service]
 Unique = Callable[[str], str]
 
 
-@pytest.mark.parametrize("tablets", [True, False])
+SEEDS = [int(seed) for seed in os.environ.get("SNAPSHOT_SEEDS", "1,2").split(",")]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_rows_from_before_the_log_stand_among_the_changes(
-    service: Make, scylla: Scylla, session: Session, unique: Unique, tablets: bool
+    service: Make, scylla: Scylla, session: Session, unique: Unique, seed: int
 ) -> None:
     """Workers are killed, and tablets split, while the snapshot is under way."""
-    table = old_table(scylla, session, unique("ks").replace("-", "_"), tablets, partitions=40)
-    old = selected(session, table)
-    connector = service([table], connector=SNAPSHOT)
-    changes = Changes(session, table, 40, seed=1)
+    tablets = seed % 2 == 1
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), tablets, partitions=40, lists=True)
+    old = held(session, table)
+    connector = service([table], connector=ALL_DELETES)
+    changes = Changes(session, table, 40, seed, lists=True)
     changes.start()
     run = connector.start()
     for count in (1, 30):
@@ -39,11 +43,12 @@ def test_rows_from_before_the_log_stand_among_the_changes(
             os.kill(until(lambda: connector.workers(run), 60, "a worker")[0], signal.SIGKILL)
         if tablets:
             session.execute(f"ALTER TABLE {table} WITH tablets = {{'min_tablet_count': {8 if count == 1 else 16}}}")
-    until(lambda: snapshot_ended(connector), 120, "the end of the snapshot", step=seldom)
+    until(lambda: snapshot_ended(connector), 180, "the end of the snapshot", step=seldom)
     changes.finish()
     until(lambda: all_delivered(connector, session, table), 90, "all changes", step=seldom)
-    records = connector.delivered(connector.topic(table))
-    assert breaches(old, records, selected(session, table)) == []
+    topic = connector.topic(table)
+    deletes = connector.delivered(f"{topic}.range-deletes")
+    assert breaches(old, connector.delivered(topic), selected(session, table), deletes) == []
 
 
 def snapshot_has(connector: Service, table: str, count: int) -> bool:
@@ -55,8 +60,8 @@ def test_run_ends_when_nothing_but_the_rows_was_wanted(
     service: Make, scylla: Scylla, session: Session, unique: Unique
 ) -> None:
     table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=9)
-    old = selected(session, table)
+    old, now = held(session, table), selected(session, table)
     connector = service([table], connector={**SNAPSHOT, "snapshot.mode": "initial_only"})
     for _ in range(2):
         assert connector.start().wait(120 * patience()) == 0
-        assert breaches(old, connector.delivered(connector.topic(table)), old) == []
+        assert breaches(old, connector.delivered(connector.topic(table)), now) == []

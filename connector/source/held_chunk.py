@@ -1,0 +1,151 @@
+"""A chunk of a table's rows from when it is asked for until its rows are placed, with every change since.
+
+In: the rows of one read, the changes of its group as they are delivered, rows of partitions that were read again. Out:
+whole rows as of a moment; which partitions no SELECT has told enough of yet. Knows no planner, no connection.
+
+Of a partition that is in doubt nothing is thrown away: it goes on being folded, and what it knows is taken over by the
+fold of what was read again. A row's marker, or the keys of a list, need to be seen once in all that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, WholeRows, whole_rows
+from connector.errors import PoisonRow
+from connector.source.chunks import Chunk
+from connector.timeuuid import time_uuid
+from connector.topology import Inside, Opening
+
+_WHEN = 10  # ticks of a time UUID in a microsecond
+
+Rows = Mapping[Row, Sequence[Row]]
+
+
+@dataclass(slots=True, eq=False)
+class HeldChunk:
+    """``low``: the token behind which it begins, or ``start`` inside the partition behind it. Once it is read:
+    ``upto``, its last token, or in the partition behind that ``stop``; ``since``: T1.
+
+    ``noted``: changes since T0 of partitions that are being read. What came since is in ``folded``; what is in the
+    fold of a later read, in ``renewed``, counts once its own T1 has passed."""
+
+    opening: Opening
+    description: TableDescription
+    low: int
+    start: Inside | None = None
+    upto: int | None = None
+    stop: Inside | None = None
+    since: int = 0
+    partitions: dict[Row, list[Row]] = field(default_factory=dict)
+    noted: dict[Row, list[Batch]] = field(default_factory=dict)
+    folded: dict[Row, FoldedPartition] = field(default_factory=dict)
+    broken: set[Row] = field(default_factory=set)
+    asked_again: frozenset[Row] = frozenset()
+    renewed: dict[Row, FoldedPartition | None] = field(default_factory=dict)
+    renewed_since: int = 0
+    doubted: dict[Row, str] = field(default_factory=dict)
+    tries: int = 0
+    bytes: int = 0
+    reading: bool = True
+    not_before: float = 0.0
+    again_at: float = 0.0
+
+    @property
+    def shape(self) -> WholeRows:
+        return whole_rows(self.description)
+
+    def follow(self, key: Row, batch: Batch) -> None:
+        """One more change of a partition is delivered."""
+        if self.upto is None or key in self.asked_again:
+            self.noted.setdefault(key, []).append(batch)
+        if self.upto is None:
+            return
+        if (renewed := self.renewed.get(key)) is not None and not _apply(renewed, batch):
+            del self.renewed[key]
+        if key in self.broken or not (key in self.folded or self.partitions.get(key)):
+            return
+        if key not in self.folded:
+            self.folded[key] = FoldedPartition(self.shape, self.partitions[key])
+        if not _apply(self.folded[key], batch):
+            del self.folded[key]
+            self.broken.add(key)
+
+    def arrived(self, chunk: Chunk, now_ms: int) -> None:
+        self.since, self.reading = now_ms, False
+        self.partitions, self.upto, self.stop, self.bytes = chunk.partitions, chunk.upto, chunk.inside, chunk.bytes
+        noted, self.noted = self.noted, {}
+        for key, batches in noted.items():
+            for batch in batches:
+                self.follow(key, batch)
+
+    def ask_again(self) -> frozenset[Row]:
+        """The partitions in doubt are read again from now on."""
+        self.asked_again = frozenset(self.doubted)
+        self.tries += 1
+        self.reading = True
+        return self.asked_again
+
+    def arrived_again(self, found: Rows, now_ms: int) -> None:
+        noted, self.noted = self.noted, {}
+        self.renewed_since, self.reading = now_ms, False
+        for key in self.asked_again:
+            rows = found.get(key)
+            fold = FoldedPartition(self.shape, rows) if rows else None
+            # Of a change that cannot be read nobody knows the effect: what counts is a read behind it.
+            if fold is None or all(_apply(fold, batch) for batch in noted.get(key, ())):
+                self.renewed[key] = fold
+        self.asked_again = frozenset()
+
+    def settle(self, at_ms: int) -> dict[Row, str]:
+        """Bring what changed to a moment. What stays in doubt, and why."""
+        self._renew(at_ms)
+        self.doubted = dict.fromkeys(self.broken, "a change of it cannot be read")
+        for key, fold in self.folded.items():
+            try:
+                self.partitions[key] = fold.rows(at_ms * 1000)
+            except Doubtful as doubt:
+                self.doubted[key] = str(doubt)
+        return self.doubted
+
+    def ready(self, at_ms: int) -> Iterator[tuple[Row, Batch]]:
+        """After `settle`: what may be placed, in the order of tokens, up to the first partition in doubt."""
+        shape = self.shape
+        stream = self.opening.state.group.streams[0]
+        # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
+        when = time_uuid((at_ms * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
+        for key, rows in self.partitions.items():
+            if key in self.doubted:
+                return
+            logged = list(shape.of_partition(rows, statics=self.start is None))
+            if logged:
+                yield key, Batch(shape.layout, stream, when, logged)
+
+    def placed(self, keys: Iterable[Row]) -> None:
+        for key in keys:
+            del self.partitions[key]
+            self.folded.pop(key, None)
+            self.renewed.pop(key, None)
+
+    def _renew(self, at_ms: int) -> None:
+        if not self.renewed or at_ms < self.renewed_since:
+            return
+        for key, fold in self.renewed.items():
+            older = self.folded.pop(key, None)
+            self.broken.discard(key)
+            if fold is None:
+                self.partitions[key] = []
+            else:
+                if older is not None:
+                    fold.learn(older)
+                self.folded[key] = fold
+        self.renewed = {}
+
+
+def _apply(fold: FoldedPartition, batch: Batch) -> bool:
+    try:
+        fold.apply(batch)
+    except PoisonRow:
+        return False
+    return True
