@@ -1,0 +1,83 @@
+"""A table read in chunks: every row once, in the order of tokens, and no chunk larger than what is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from cassandra.cluster import Session
+
+from connector.changes import Row, whole_rows
+from connector.source.chunks import Question, read_chunk, read_part, token_of_key
+from connector.source.connection import Connection
+from connector.source.descriptions import describe_base
+from connector.source.settings import ChunkSize
+from connector.topology import MAX_TOKEN, MIN_TOKEN, Inside
+from tests.servers.scylla import Scylla
+
+pytestmark = [pytest.mark.scylla, pytest.mark.any_scylla]
+PAGE = 7
+
+
+@pytest.fixture
+def connection(scylla: Scylla) -> Iterator[Connection]:
+    opened = Connection(scylla.settings(fetch_size=PAGE))
+    opened.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def question(scylla: Scylla, session: Session, connection: Connection, unique: Callable[[str], str]) -> Question:
+    """Partitions of no row, one row, some, and many more than a chunk holds; clustering columns in both directions."""
+    keyspace = unique("ks").replace("-", "_")
+    session.execute(scylla.keyspace_ddl(keyspace, tablets=True))
+    session.execute(
+        f"CREATE TABLE {keyspace}.t (pk int, a int, b text, c int, s int static, v int, PRIMARY KEY (pk, a, b, c)) "
+        "WITH CLUSTERING ORDER BY (a ASC, b DESC, c ASC)"
+    )
+    for pk in range(12):
+        session.execute(f"INSERT INTO {keyspace}.t (pk, s) VALUES ({pk}, {pk})")
+        for number in range((0, 1, 5, 70)[pk % 4]):
+            a, b, c = number % 3, "xyz"[number // 3 % 3], number
+            session.execute(f"INSERT INTO {keyspace}.t (pk, a, b, c, v) VALUES ({pk}, {a}, '{b}', {c}, {number})")
+    return Question(describe_base(connection, keyspace, "t")[0])
+
+
+def test_every_row_comes_once_and_no_chunk_is_large(connection: Connection, question: Question) -> None:
+    enough = ChunkSize(10, 1 << 30)
+    every = read_chunk(connection, question, (MIN_TOKEN, MAX_TOKEN), None, ChunkSize(1 << 30, 1 << 30))
+    wanted = [row for rows in every.partitions.values() for row in rows]
+    assert len(wanted) == 3 * (1 + 1 + 5 + 70) and every.upto == MAX_TOKEN
+    assert [*every.partitions] == sorted(every.partitions, key=token_of_key)
+    found: list[Row] = []
+    low, inside, parts = MIN_TOKEN, None, 0
+    while low < MAX_TOKEN:
+        chunk = read_chunk(connection, question, (low, MAX_TOKEN), inside, enough)
+        rows = [row for rows in chunk.partitions.values() for row in rows]
+        assert len(rows) <= enough.rows + 2 * PAGE
+        found += rows
+        low, inside, parts = chunk.upto, chunk.inside, parts + (chunk.inside is not None)
+    assert found == wanted
+    assert parts >= 3 * 3
+
+
+def test_a_part_is_read_again_between_the_same_rows(connection: Connection, question: Question) -> None:
+    key = ((3).to_bytes(4, "big"),)
+    token = token_of_key(key)
+    shape = whole_rows(question.description)
+    enough = ChunkSize(10, 1 << 30)
+    start: Inside | None = None
+    for _ in range(3):
+        chunk = read_chunk(connection, question, (token - 1, token), start, enough)
+        assert read_part(connection, question, key, start, chunk.inside) == chunk.partitions
+        start = chunk.inside
+        assert start is not None and start.after == chunk.partitions[key][-1][shape.width : shape.keys]
+
+
+def test_only_rows_of_which_a_condition_is_true(connection: Connection, question: Question) -> None:
+    few = Question(question.description, "v < 2")
+    chunk = read_chunk(connection, few, (MIN_TOKEN, MAX_TOKEN), None, ChunkSize(1 << 30, 1 << 30))
+    assert sorted(row[-1] for rows in chunk.partitions.values() for row in rows) == sorted(
+        number.to_bytes(4, "big") for number in (0,) * 9 + (1,) * 6
+    )
