@@ -69,10 +69,18 @@ from connector.topology.offsets import (
     told_apart,
 )
 from connector.topology.planner import Planner
-from connector.topology.roles import CommitsPlan, LooksPlan, ReadsPlan, SetsPlan, SlotsPlan, SnapshotsPlan
+from connector.topology.roles import (
+    CommitsPlan,
+    LooksPlan,
+    ReadsPlan,
+    SetsPlan,
+    SlotsPlan,
+    SnapshotsPlan,
+    WishesPlan,
+)
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import slot_of
-from connector.topology.snapshot_state import Opening, Span
+from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
 from connector.topology.snapshots import last_snapshot, share_done
 from connector.topology.snapshots import over as snapshot_over
 from connector.topology.standing import visible_to
@@ -98,7 +106,9 @@ __all__ = [
     "MAX_TOKEN",
     "MIN_TOKEN",
     "TENURE_SLOT",
+    "Action",
     "CommitsPlan",
+    "Event",
     "GroupState",
     "Held",
     "InTheWay",
@@ -131,6 +141,8 @@ __all__ = [
     "Unrecorded",
     "View",
     "Waiting",
+    "Wish",
+    "WishesPlan",
     "Write",
     "beyond",
     "check_entry",

@@ -93,16 +93,25 @@ class Reached(NamedTuple):
     inside: Inside | None = None
 
 
+#: Of a snapshot, what few have.
+_AT_TIMES = ("asked", "where", "paused", "stopped", "number")
+
 EntryKey = MarkKey | PositionKey | SnapshotKey | ProgressKey
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table's rows as they were before the log, on their way into its topic. ``ended``: all of them are there."""
+    """A table's rows on their way into its topic. ``ended``: all of them are there, or, if it was ``stopped``, nobody
+    wants them any more; ``asked``: who or what asked for it; ``where``: a condition in CQL on rows that are wanted."""
 
     kind: str
     began: int
     ended: int | None = None
+    asked: str | None = None
+    where: str | None = None
+    paused: bool = False
+    stopped: bool = False
+    number: int | None = None
 
 
 def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
@@ -144,7 +153,9 @@ def snapshot_entry(slot: int, key: SnapshotKey, snapshot: Snapshot | None) -> Of
     members = {"keyspace_name": key.table.keyspace, "table_name": key.table.name, "snapshot": key.snapshot}
     if snapshot is None:
         return OffsetsEntry(slot, members, None)
-    return OffsetsEntry(slot, members, {"kind": snapshot.kind, "began": snapshot.began, "ended": snapshot.ended})
+    value: dict[str, Any] = {"kind": snapshot.kind, "began": snapshot.began, "ended": snapshot.ended}
+    value |= {name: each for name in _AT_TIMES if (each := getattr(snapshot, name)) not in (None, False)}
+    return OffsetsEntry(slot, members, value)
 
 
 def progress_entry(slot: int, key: ProgressKey, reached: Reached | None) -> OffsetsEntry:
@@ -248,7 +259,8 @@ def parse_position(value: Mapping[str, Any], place: str = "the offsets topic") -
 def parse_snapshot(value: Mapping[str, Any], place: str = "the offsets topic") -> Snapshot:
     try:
         ended = value["ended"]
-        return Snapshot(str(value["kind"]), _time(value["began"]), None if ended is None else _time(ended))
+        more = {name: value[name] for name in _AT_TIMES if name in value}
+        return Snapshot(str(value["kind"]), _time(value["began"]), None if ended is None else _time(ended), **more)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("snapshot", place, value, error) from None
 

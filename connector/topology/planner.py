@@ -20,7 +20,7 @@ from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.offsets import Inside
 from connector.topology.sets import StreamGroup
-from connector.topology.snapshot_state import Opening
+from connector.topology.snapshot_state import Event, Opening, Wish
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
 from connector.topology.waiting import Waiting, waiting_in
@@ -35,7 +35,8 @@ NEXT_SWEEP_MS = 1_000
 class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
     `noted_slots`). ``voids`` counts how often reads were taken back. With ``initial_snapshot`` a table that is started
-    gets a snapshot."""
+    gets a snapshot, with ``snapshot_start``, the name of this start of the connector, every one, and with
+    ``snapshot_when_needed`` one of which changes expired unread."""
 
     def __init__(
         self,
@@ -47,6 +48,8 @@ class Planner:
         lookback_ms: int = 0,
         grace_ms: int | None = None,
         initial_snapshot: bool = False,
+        snapshot_start: str | None = None,
+        snapshot_when_needed: bool = False,
     ) -> None:
         self.book = SlotBook(slots, owner)
         self.voids = 0
@@ -55,6 +58,8 @@ class Planner:
             table: TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
             for table in tables
         }
+        for plan in self._plans.values():
+            plan.snapshots.start, plan.snapshots.when_needed = snapshot_start, snapshot_when_needed
 
     @property
     def tables(self) -> Mapping[TableName, TableState]:
@@ -239,6 +244,27 @@ class Planner:
         """All rows of its tokens up to and with ``upto``, and those ``inside`` the partition behind it, were produced
         in the open transaction, or there are none."""
         snapshots.place(self._plans[opening.table], opening, upto, inside)
+
+    def need_snapshot(self, table: TableName, slot: int) -> None:
+        """Changes of the slot have expired unread."""
+        self._plans[table].snapshots.needed.add(slot)
+
+    def hear_from(self, number: int) -> None:
+        """Wishes are heard from now on; of tables of which nothing is noted, those from this number on count."""
+        for plan in self._plans.values():
+            if plan.snapshots.hears_from is None:
+                plan.snapshots.hears_from = number
+
+    def wish(self, table: TableName, wish: Wish) -> None:
+        """In the order of their numbers; whoever has the table's home slot grants it."""
+        self._plans[table].snapshots.wishes.append(wish)
+
+    def snapshot_events(self) -> list[Event]:
+        """What this worker has committed of snapshots since the last call."""
+        found = [event for plan in self._plans.values() for event in plan.snapshots.events]
+        for plan in self._plans.values():
+            plan.snapshots.events = []
+        return found
 
     # -- transactions ----------------------------------------------------------------------------------------
 

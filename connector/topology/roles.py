@@ -17,7 +17,7 @@ from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.offsets import Inside
-from connector.topology.snapshot_state import Opening
+from connector.topology.snapshot_state import Event, Opening, Wish
 from connector.topology.table_state import TableState
 
 
@@ -98,6 +98,16 @@ class SnapshotsPlan(Plan, Protocol):
     def placed(self, opening: Opening, upto: int, inside: Inside | None = None) -> None: ...
 
 
+class WishesPlan(Plan, Protocol):
+    """For who hears what is wanted of snapshots, and tells what became of it."""
+
+    def hear_from(self, number: int) -> None: ...
+
+    def wish(self, table: TableName, wish: Wish) -> None: ...
+
+    def snapshot_events(self) -> list[Event]: ...
+
+
 class CommitsPlan(Plan, Protocol):
     """For who commits."""
 
@@ -116,6 +126,8 @@ class SlotsPlan(Plan, Protocol):
     """For who owns slots and follows those of others."""
 
     def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None: ...
+
+    def need_snapshot(self, table: TableName, slot: int) -> None: ...
 
     def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> None: ...
 

@@ -15,6 +15,7 @@ known by then, as it stands in front of that in their slots. What they had read 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from connector.offsets_entry import OffsetsEntry
 from connector.topology.groups import GroupState
@@ -29,11 +30,10 @@ from connector.topology.offsets import (
     snapshot_entry,
 )
 from connector.topology.sets import StreamSet
-from connector.topology.snapshot_state import Opening, Span, StagedSnapshots
+from connector.topology.snapshot_state import Event, Opening, Span, StagedSnapshots
+from connector.topology.snapshot_wishes import changed, notes, of_no_use, of_snapshots, settled
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
 from connector.topology.table_state import TableState
-
-INITIAL = "initial"
 
 # A group that is further behind has changes to read first; every change of a held row has to be remembered.
 NEAR_MS = 10_000
@@ -53,7 +53,7 @@ Part = tuple[int, Reached]
 def known(plan: TableState) -> dict[str, Snapshot]:
     """The snapshots of the table, by what is committed."""
     home = plan.book.ledger(plan.home, plan.table)
-    return {} if home is None else home.snapshots
+    return {} if home is None else of_snapshots(home.snapshots)
 
 
 def running(plan: TableState) -> tuple[str, Snapshot] | None:
@@ -85,10 +85,12 @@ def refresh(plan: TableState, now: int) -> list[Opening]:
     """All groups of ours that have rows to place, those that may begin now included."""
     openings = plan.snapshots.openings
     run = running(plan)
-    if run is None or plan.newest is None or not plan.book.all_known:
+    if run is None or run[1].paused or plan.newest is None or not plan.book.all_known:
         openings.clear()
         return []
     name, snapshot = run
+    for state in [state for state, opening in openings.items() if opening.snapshot != name]:
+        del openings[state]
     parts: list[Part] = []
     done: list[Span] | None = None
     late: set[GroupState] | None = None
@@ -103,7 +105,8 @@ def refresh(plan: TableState, now: int) -> list[Opening]:
                 parts = [*_committed(plan, name), *_uncommitted(plan, name)]
                 done = _tokens(parts)
             left = without(_spans(plan, plan.newest, state), done)
-            openings[state] = Opening(state, plan.table, name, snapshot.kind, left, _inside(parts, left))
+            inside = _inside(parts, left)
+            openings[state] = Opening(state, plan.table, name, snapshot.kind, snapshot.where, left, inside)
     return [opening for opening in openings.values() if opening.left]
 
 
@@ -154,6 +157,8 @@ def close(plan: TableState, slots: Iterable[int]) -> None:
     gone, openings = set(slots), plan.snapshots.openings
     for state in [state for state in openings if state.slot in gone]:
         del openings[state]
+    # Whoever has them now finds out again.
+    plan.snapshots.needed -= gone
 
 
 # -- transactions --------------------------------------------------------------------------------------------
@@ -164,8 +169,10 @@ def stage(plan: TableState, now: int, new_table: bool, look: bool) -> StagedSnap
     state = plan.snapshots
     staged = state.staged = StagedSnapshots()
     staged.progress, state.produced = state.produced, {}
-    if new_table and state.initial:
-        staged.changed[str(now)] = Snapshot(INITIAL, now)
+    staged.changed.update(notes(plan, now))
+    if (new_table or look) and plan.book.all_known and plan.own_ledger(plan.home) is not None:
+        found = changed(plan, now, new_table)
+        staged.changed.update(((plan.home, name), each) for name, each in found.items())
     if look and plan.book.all_known:
         _stage_end(plan, staged, now)
     return staged
@@ -176,7 +183,9 @@ def _stage_end(plan: TableState, staged: StagedSnapshots, now: int) -> None:
     if run is not None and plan.home in plan.active:
         name, snapshot = run
         if _tokens(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
-            staged.changed[name] = Snapshot(snapshot.kind, snapshot.began, now)
+            staged.changed[plan.home, name] = replace(snapshot, ended=now)
+    if plan.home in plan.active:
+        staged.changed.update(((plan.home, name), None) for name in of_no_use(plan, known(plan), now - KEPT_MS))
     kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}
     for slot in plan.active:
         ledger = plan.own_ledger(slot)
@@ -192,7 +201,9 @@ def entries(plan: TableState, staged: StagedSnapshots) -> list[OffsetsEntry]:
         progress_entry(slot, ProgressKey(plan.table, name, behind), reached)
         for (slot, name, behind), reached in progress
     ]
-    found += [snapshot_entry(plan.home, SnapshotKey(plan.table, name), each) for name, each in staged.changed.items()]
+    found += [
+        snapshot_entry(slot, SnapshotKey(plan.table, name), each) for (slot, name), each in staged.changed.items()
+    ]
     return found
 
 
@@ -207,8 +218,14 @@ def committed(plan: TableState) -> None:
     for slot, name, behind in staged.outdated:
         if (ledger := plan.own_ledger(slot)) is not None:
             ledger.done.pop((name, behind), None)
-    if (home := plan.own_ledger(plan.home)) is not None:
-        home.snapshots.update(staged.changed)
+    for (slot, name), each in staged.changed.items():
+        if (ledger := plan.own_ledger(slot)) is None:
+            continue
+        before = ledger.snapshots.pop(name, None)
+        if each is not None:
+            ledger.snapshots[name] = each
+            plan.snapshots.events.append(Event(plan.table, name, before, each))
+    settled(plan, staged)
 
 
 def aborted(plan: TableState) -> None:

@@ -152,6 +152,8 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
         yield _counter(f"snapshot_{name}", text, [(key, of_snapshot(shot)) for key, shot in shots], labels)
     held = [(key, shot.held_bytes) for key, shot in shots]
     yield _gauge("snapshot_held_bytes", "Rows of a snapshot that were read and wait for their place.", held, labels)
+    doubts = [(key, shot.undecided) for key, shot in shots]
+    yield _gauge("snapshot_undecided", "Partitions that no read has told enough of yet.", doubts, labels)
     sizes = [(key, table.batch_rows) for key, table in rows]
     yield _histogram("batch_rows", "Log rows of delivered batches: the rows of one write.", sizes, labels)
     skipped = [((*key, kind), count) for key, table in rows for kind, count in sorted(table.skipped.items())]

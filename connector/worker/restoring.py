@@ -195,4 +195,5 @@ class Restoring:
         where = (gone.table, gone.slot, gone.stream)
         if where not in self.expired:
             self.expired[where] = gone
+            self._planner.need_snapshot(gone.table, gone.slot)
             log.warning("%s", gone)

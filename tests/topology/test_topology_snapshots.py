@@ -14,11 +14,12 @@ from connector.topology import (
     Opening,
     ProgressKey,
     SnapshotKey,
+    Wish,
     parse_key,
     snapshot_over,
 )
 from connector.topology.commits import Commit
-from connector.topology.snapshots import KEPT_MS, joined
+from connector.topology.snapshots import KEPT_MS, joined, known, running
 from tests.topology.single import GRACE, WHOLE, Single, row, stream, tablets
 
 LEFT, RIGHT = stream(64, 2), stream(128, 2)
@@ -322,3 +323,108 @@ def every_token_once(seed: int) -> None:
 def _any_set(rng: random.Random, at: int, number: int) -> object:
     ends = sorted(rng.sample(range(8, 128, 8), rng.randint(0, 4)))
     return tablets(at, *(stream(end, number % 7 + 1) for end in (*ends, 128)))
+
+
+def finished(one: Single) -> Single:
+    """The snapshot that is under way is placed and over."""
+    one.read_all()
+    for each in openings(one):
+        while each.left:
+            one.planner.placed(each, each.left[-1][1])
+    one.commit(move_marks=True)
+    one.commit(move_marks=True)
+    assert snapshot_over(one.plan)
+    return one
+
+
+def asked(one: Single, *wishes: Wish) -> list[tuple[str, str | None]]:
+    """Which snapshots there are when the wishes are granted: kinds, and what asked for them."""
+    for wish in wishes:
+        one.planner.wish(one.plan.table, wish)
+    one.to(one.now + 10)
+    one.read_all()
+    one.commit(move_marks=True)
+    return [(each.kind, each.asked) for each in known(one.plan).values()]
+
+
+def test_what_was_asked_for_is_done_once_whoever_hears_it() -> None:
+    one = finished(started())
+    one.planner.hear_from(3)
+    assert asked(one, Wish(2, "start", "old")) == [("initial", None)]
+    wishes = Wish(3, "start", "a", where="v < 3"), Wish(4, "start", "b")
+    assert asked(one, *wishes) == [("initial", None), ("incremental", "a"), ("incremental", "b")]
+    assert opening(one).where == "v < 3"
+    again = restarted(one)
+    again.planner.hear_from(0)
+    assert len(asked(again, Wish(2, "start", "old"), *wishes)) == 3
+    finished_one = opening(again)
+    again.planner.placed(finished_one, MAX_TOKEN)
+    again.commit(move_marks=True)
+    again.commit(move_marks=True)
+    assert opening(again).where is None
+    assert opening(again).left == [(MIN_TOKEN, MAX_TOKEN)]
+
+
+def test_a_wish_that_was_taken_back_with_its_transaction_is_granted_by_the_next() -> None:
+    one = finished(started())
+    one.planner.hear_from(0)
+    one.planner.wish(one.plan.table, Wish(0, "start", "a"))
+    one.planner.commit_entries(one.now, True)
+    one.planner.aborted()
+    assert asked(one) == [("initial", None), ("incremental", "a")]
+
+
+def test_a_snapshot_that_pauses_goes_on_where_it_was_and_one_that_is_stopped_does_not() -> None:
+    one = started()
+    one.planner.hear_from(0)
+    one.planner.placed(opening(one), 5)
+    asked(one, Wish(0, "pause", "p"))
+    assert not openings(one)
+    assert not openings(restarted(one))
+    asked(one, Wish(1, "resume", "r"))
+    assert opening(one).left == [(5, MAX_TOKEN)]
+    asked(one, Wish(2, "stop", "s"))
+    assert not openings(one)
+    assert snapshot_over(one.plan)
+    assert [each.stopped for each in known(one.plan).values()] == [True]
+    told = [(each.name == "asked", each.after.paused, each.after.stopped) for each in one.planner.snapshot_events()]
+    assert [each for each in told if not each[0]] == [
+        (False, False, False), (False, True, False), (False, False, False), (False, False, True),
+    ]  # fmt: skip
+
+
+def test_each_start_of_the_connector_begins_one_and_the_start_of_a_worker_none() -> None:
+    one = finished(started())
+    for start, count in (("a", 2), ("a", 2), ("b", 3)):
+        one = restarted(one)
+        one.plan.snapshots.start = start
+        asked(one)
+        assert len(known(one.plan)) == count
+        finished(one)
+
+
+def test_changes_that_expired_unread_begin_one_whoever_finds_out() -> None:
+    one = finished(started(tablets(5_000, LEFT, RIGHT), slots=3))
+    slot = next(slot for slot in range(3) if slot != one.plan.home)
+    one.planner.release([slot])
+    other = Single(*one.sets.values(), slots=3, own=[slot], now=one.now, records=one.topic, owner="other")
+    other.plan.snapshots.when_needed = one.plan.snapshots.when_needed = True
+    other.to(one.now + 5)
+    other.planner.need_snapshot(other.plan.table, slot)
+    other.planner.commit_entries(other.now)
+    other.planner.aborted()
+    one.planner.follow(other.commit().entries, range(3))
+    assert len(asked(one)) == 2
+    assert running(one.plan) is not None
+    assert len(asked(one)) == 2
+
+
+def test_snapshots_of_long_ago_are_forgotten_but_for_the_last() -> None:
+    one = finished(started())
+    one.planner.hear_from(0)
+    for number in range(3):
+        asked(one, Wish(number, "start", str(number)))
+        finished(one)
+    one.to(one.now + KEPT_MS + 1)
+    assert asked(one) == [("initial", None), ("incremental", "2")]
+    assert asked(restarted(one)) == [("initial", None), ("incremental", "2")]
