@@ -1,26 +1,33 @@
 # syntax=docker/dockerfile:1
 # The connector, without Spark and without Java:    docker build -t scylla-cdc .
 # The landing jobs, with Spark, Java and their jars: docker build --target landing -t scylla-cdc-landing .
-#
-# Nobody has built these images where this project is developed: there is no container engine. Each step is an ordinary
-# command that tests/docs/test_docs_images.py holds against the project.
 
 FROM python:3.11-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/scylla-cdc
-ENV PATH=/opt/scylla-cdc/bin:$PATH
-# Dependencies first: they change less often than the code. The lock file holds every extra, so it serves as a
-# constraint here, and hashes are left to the lock file of a clone.
+ENV PATH=/opt/scylla-cdc/bin:$PATH \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1
 COPY requirements.lock pyproject.toml README.md LICENSE ./
-RUN sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > constraints.txt
+COPY .ci/locked.py .ci/locked.py
+# What the lock file says is what is installed, checked by its hashes. It holds every extra: of these only what is wanted.
+RUN sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > constraints.txt && \
+    awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > setuptools.lock && \
+    pip install --require-hashes --requirement setuptools.lock
 COPY connector connector
 COPY smt smt
 COPY spark_jobs spark_jobs
 COPY scylla_cdc scylla_cdc
-RUN pip install --no-cache-dir --constraint constraints.txt .
+RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json . && \
+    python .ci/locked.py report.json requirements.lock > wanted.lock && \
+    pip install --require-hashes --no-deps --requirement wanted.lock && \
+    pip install --no-deps --no-build-isolation .
 
 FROM build AS build-landing
-RUN pip install --no-cache-dir --constraint constraints.txt '.[spark]'
+# Spark comes as source, and is built with the setuptools above.
+RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json '.[spark]' && \
+    python .ci/locked.py report.json requirements.lock > wanted.lock && \
+    pip install --require-hashes --no-deps --no-build-isolation --requirement wanted.lock
 # Into the image, so that a container needs no network to start.
 ENV SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache
 RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java

@@ -1,4 +1,6 @@
-"""Holds the Dockerfile and compose.yaml against the project, as far as that goes without a container engine."""
+"""Holds the Dockerfile and compose.yaml against the project, as far as that goes without a container engine.
+
+The images themselves are built and run by hand: docs/kubernetes.md says how, and what was seen."""
 
 from __future__ import annotations
 
@@ -30,6 +32,23 @@ def test_a_linter_has_nothing_to_say() -> None:
 def test_what_is_copied_exists() -> None:
     assert BUILT
     assert [name for line in BUILT for name in line.split() if not (ROOT / name).exists()] == []
+
+
+def test_what_is_installed_is_what_the_lock_file_says(tmp_path: Path) -> None:
+    """The step of the image that takes from the lock file what a resolution needs."""
+    installs = re.findall(r"pip install (?!--dry-run)(.*?)(?: && |$)", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)
+    assert installs and all(
+        "--require-hashes" in each or "--no-deps --no-build-isolation ." in each for each in installs
+    )
+    report = tmp_path / "report.json"
+    resolved = [("PyYAML", {}), ("scylla_driver", {}), ("scylla-cdc", {"dir_info": {}})]
+    report.write_text(json.dumps({"install": [{"metadata": {"name": n}, "download_info": i} for n, i in resolved]}))
+    command = [sys.executable, str(ROOT / ".ci" / "locked.py"), str(report), str(ROOT / "requirements.lock")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert re.findall(r"^\S+(?===)", done.stdout, re.MULTILINE) == ["pyyaml", "scylla-driver"], done.stderr
+    assert done.stdout.count("--hash=sha256:") > 2
+    report.write_text(json.dumps({"install": [{"metadata": {"name": "no-such"}, "download_info": {}}]}))
+    assert "no-such" in subprocess.run(command, capture_output=True, text=True).stderr
 
 
 def test_stages_are_there_before_they_are_used_and_the_last_one_is_the_connector() -> None:
@@ -93,6 +112,7 @@ def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> N
     source = tmp_path / "src"
     source.mkdir()
     for name in " ".join(BUILT).split():
+        (source / name).parent.mkdir(exist_ok=True)
         subprocess.run(["cp", "-r", str(ROOT / name), str(source / name)], check=True)
     for pip in (["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(tmp_path), str(source)],):
         made = subprocess.run(
