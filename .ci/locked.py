@@ -1,6 +1,6 @@
 """The part of the lock file that a resolution needs, hashes and all.
 
-In: pip's report of a resolution, the lock file. Out: its lines for what is in the report, on stdout; 1 if one is missing.
+In: pip's report of a resolution, the lock file. Out: its lines for what is reported, on stdout; 1 if one is missing.
 """
 
 from __future__ import annotations
