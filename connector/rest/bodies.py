@@ -55,6 +55,9 @@ def json_object(request: Request) -> dict[str, Any]:
         raise Refused(500, "The request has no body; a JSON object is wanted")
     try:
         found = json.loads(request.body)
+        if b"\\u" in request.body:
+            # A lone surrogate can be in JSON, and nowhere else.
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refused(500, f"The request's body is no JSON: {_without_content(error)}") from None
     if not isinstance(found, dict):

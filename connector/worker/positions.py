@@ -6,6 +6,7 @@ they would go on from what they remember and write over it.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -31,15 +32,18 @@ from connector.topology import (
     MarkKey,
     Position,
     PositionKey,
+    known_key,
     mark_entry,
     noted_slots,
-    parse_key,
     parse_mark,
     parse_position,
     position_entry,
+    told_apart,
 )
 from connector.worker.one_group import OneGroup
 from connector.worker.settings import kafka_clients, offsets_spec
+
+log = logging.getLogger(__name__)
 
 PATIENCE = 60.0
 
@@ -113,7 +117,7 @@ class Positions:
         for found in restored.values():
             for entry in found.entries:
                 # By the key alone: a value that cannot be read is what this command is there for.
-                key = parse_key(entry.key, entry.place)
+                key = known_key(entry)
                 if isinstance(key, PositionKey) and key.table in starts:
                     entries.append(position_entry(found.slot, key, None))
                 elif isinstance(key, MarkKey) and key.table in starts and starts[key.table] is None:
@@ -171,10 +175,14 @@ class Positions:
 
 
 def _stored(slots: Iterable[RestoredSlot]) -> Iterable[StoredPosition]:
+    """What cannot be read is named, and hides nothing else."""
     for slot in slots:
-        for entry in slot.entries:
+        readable, wrong = told_apart(slot.entries)
+        for each in wrong:
+            log.warning("%s", each)
+        for entry in readable:
             assert entry.value is not None
-            key = parse_key(entry.key, entry.place)
+            key = known_key(entry)
             if isinstance(key, MarkKey):
                 mark = parse_mark(entry.value, entry.place)
                 yield StoredPosition(key.table, key.slot, None, mark.read_to, dict(entry.value))

@@ -47,13 +47,7 @@ class DeltaPublisher:
     def note(self, table: str) -> Mapping[str, Any] | None:
         found = self.session.sql(f"DESCRIBE HISTORY {self.relation(table)} LIMIT {_COMMITS_LOOKED_AT}")
         rows = found.where("userMetadata IS NOT NULL").select("userMetadata").orderBy("version", ascending=False)
-        for row in rows.take(10):
-            try:
-                if isinstance(noted := json.loads(row[0]).get(NOTE), Mapping):
-                    return noted
-            except (AttributeError, ValueError):
-                continue
-        return None
+        return next((noted for row in rows.take(10) if (noted := noted_in(row[0])) is not None), None)
 
     def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
         properties = {
@@ -137,6 +131,15 @@ def _properties(names: Sequence[str]) -> dict[str, str]:
 
 def _noted(note: Mapping[str, Any]) -> str:
     return json.dumps({NOTE: dict(note)})
+
+
+def noted_in(text: str) -> Mapping[str, Any] | None:
+    """Our note in a commit; None for a commit of somebody else."""
+    try:
+        noted = json.loads(text)[NOTE]
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None
+    return noted if isinstance(noted, Mapping) else None
 
 
 def _names(schema: StructType) -> list[str]:

@@ -5,7 +5,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 
 from __future__ import annotations
 
-from spark_jobs.tables.landed_table import FORM, Known, LandedTable, Restored
+from spark_jobs.tables.landed_table import LandedTable, Restored
 from spark_jobs.tables.landing_plan import (
     Plan,
     check_landed,
@@ -16,6 +16,7 @@ from spark_jobs.tables.landing_plan import (
     plan_table,
 )
 from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
+from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 

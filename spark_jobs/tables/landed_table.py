@@ -12,12 +12,11 @@ segment that its successor has merged without it, is as if it had never been: it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.errors import LandingError
 from spark_jobs.fold import compacted, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
@@ -31,62 +30,17 @@ from spark_jobs.model import (
     changes_patch,
     identities,
     literal,
-    parse_definition,
     physical,
     quoted,
     reasons_sql,
-    shape,
     state_columns,
     state_patch,
 )
 from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.history_table import MARK_BUCKET, History
-
-Offsets = dict[tuple[str, int], int]
-FORM = 1
-"""How identities of keys are made. Since 1, fields of tuples and user types that are null at the end do not count."""
+from spark_jobs.tables.notes import Known, Offsets, known_in, positions_in
 
 _SEGMENTS_PASSED = 1000
-
-
-@dataclass(frozen=True)
-class Known:
-    """What was noted about a table when it was last prepared: enough to write its view without Kafka."""
-
-    definitions: tuple[TableDefinition, ...]
-    declared: Mapping[str, str] = field(default_factory=dict)
-    buckets: int = 4
-    not_before: int | None = None
-    sequence: int = 0
-    backfilled: tuple[str, ...] | None = None
-    """The columns that a backfill left out; None if there never was one."""
-    history: bool = False
-    incomplete: str | None = None
-    """What it lacks of its source; None if nothing is known to be missing."""
-    rebuilding: bool = False
-    """It was emptied, and what its topics lack is not yet read from the source."""
-    form: int = FORM
-    lineage: int = 0
-    """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
-
-    def layout(self) -> Layout:
-        return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
-
-    def note(self) -> str:
-        return json.dumps(
-            {
-                "definitions": [definition.text for definition in self.definitions],
-                "declared": dict(self.declared),
-                "buckets": self.buckets,
-                "not_before": self.not_before,
-                "backfilled": self.backfilled,
-                "history": self.history,
-                "incomplete": self.incomplete,
-                "rebuilding": self.rebuilding,
-                "form": self.form,
-                "lineage": self.lineage,
-            }
-        )
 
 
 @dataclass(frozen=True)
@@ -104,31 +58,6 @@ class Restored:
     def has_rows(self) -> bool:
         """Whether anything was landed, or counted as landed."""
         return bool(self.positions or self.mark or self.unmerged)
-
-
-def _known(note: str, sequence: int) -> Known:
-    """What a commit's note says; ``LandingError`` where something else wrote it."""
-    try:
-        parsed = json.loads(note)
-        backfilled = parsed.get("backfilled")
-        return Known(
-            definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
-            declared=parsed["declared"],
-            buckets=parsed["buckets"],
-            not_before=parsed["not_before"],
-            sequence=sequence,
-            backfilled=None if backfilled is None else tuple(backfilled),
-            history=parsed.get("history", False),
-            incomplete=parsed.get("incomplete"),
-            rebuilding=parsed.get("rebuilding", False),
-            form=parsed.get("form", 0),
-            lineage=parsed.get("lineage", 0),
-        )
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise LandingError(
-            f"a note of the landed table, version {sequence}, cannot be read ({error!r}): something else wrote it; "
-            "`scylla-cdc land --rebuild` lands the table anew"
-        ) from error
 
 
 class LandedTable:
@@ -174,13 +103,13 @@ class LandedTable:
         noted = [row for row in rows if row["what"] == DEFINITIONS]
         tail = [row for row in rows if row["what"] == 0]
         merged = max((row["mark"] for row in rows), default=0)
-        positions = _positions(next((row["marked"] for row in rows if row["marked"]), "[]"))
+        positions = positions_in(next((row["marked"] for row in rows if row["marked"]), "[]"))
         for row in rows:
             if row["what"] == POSITIONS:
                 place = (row["topic"], row["partition"])
                 positions[place] = max(row["offset"], positions.get(place, 0))
         return Restored(
-            known=_known(noted[0]["note"], noted[0]["offset"]) if noted else None,
+            known=known_in(noted[0]["note"], noted[0]["offset"]) if noted else None,
             positions=positions,
             mark=merged,
             segment=max([merged, *(row["segment"] for row in tail)]) + 1,
@@ -378,16 +307,6 @@ class LandedTable:
 
 def _mark(state: str) -> str:
     return f"(SELECT coalesce(max(mark), 0) FROM {state} WHERE bucket = {MARK_BUCKET})"
-
-
-def _positions(noted: str) -> Offsets:
-    try:
-        return {(str(topic), int(number)): int(offset) for topic, number, offset in json.loads(noted)}
-    except (TypeError, ValueError) as error:
-        raise LandingError(
-            f"the positions beside the landed table's mark cannot be read ({error!r}): something else wrote them; "
-            "`scylla-cdc land --rebuild` lands the table anew"
-        ) from error
 
 
 def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:

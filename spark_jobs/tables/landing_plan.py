@@ -15,7 +15,8 @@ from connector.values import CqlType, NativeType
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
 from spark_jobs.model import TableDefinition, has_fields
-from spark_jobs.tables.landed_table import FORM, Known, Offsets, Restored, same_versions
+from spark_jobs.tables.landed_table import Restored, same_versions
+from spark_jobs.tables.notes import FORM, Known, Offsets
 
 ADVANCED = (
     "{table}: the records are full row images (cdc.output.format=advanced): the landed table equals the source only "

@@ -325,7 +325,7 @@ def _started(pid: int) -> str | None:
     except (OSError, IndexError):
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             return None
         except PermissionError:
             return "?"

@@ -20,7 +20,8 @@ from connector.values import CqlType, NativeType
 from spark_jobs.fold import visible_rows
 from spark_jobs.model import Layout, TableDefinition, identities, present, quoted
 from spark_jobs.sinks import Publisher
-from spark_jobs.tables.landed_table import Known, LandedTable, Offsets
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known, Offsets
 
 _PARTS = 1000
 """A table of many rows has about so many files: a change rewrites a thousandth of it."""
@@ -55,7 +56,7 @@ class PublishedTable:
         try:
             dropped = tuple((str(name), int(time)) for name, time in noted["dropped"])
             return Stand(int(noted["lineage"]), int(noted["segment"]), dropped)
-        except (LookupError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, TypeError, ValueError):
             return None
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:

@@ -35,7 +35,7 @@ from smt import Record, SmtError, build_transform
 from smt.kafka import AvroDecoder, decode_json
 from tests.config.files import CONNECTOR, STORES, WORKER, validate
 from tests.config.test_config_junk import NAMES, VALUES, WORKER_NAMES
-from tests.fuzz import outside
+from tests.fuzz import bodies, kept, outside, records
 
 Fuzzer = Callable[[random.Random], None]
 
@@ -285,6 +285,9 @@ FUZZERS: dict[str, Fuzzer] = {
     "log-values": log_values,
     "cql-frames": cql_frames,
     **outside.FUZZERS,
+    **records.FUZZERS,
+    **kept.FUZZERS,
+    **bodies.FUZZERS,
 }
 
 

@@ -28,7 +28,8 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.source.access import SourceAccess
 from spark_jobs.source.access import source_access as access_of
-from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
 from spark_jobs.tables.registration import open_sink
 from spark_jobs.verify.job import Limits, verify
 from spark_jobs.verify.report import Verdict

@@ -13,7 +13,8 @@ from spark_jobs.decode.records import decoded_json
 from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.sinks.formats import FORMATS
-from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_records import CLUSTERING, RANGES, Histories, definition
 

@@ -18,7 +18,8 @@ from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.layout import Layout
 from spark_jobs.sinks.formats import FORMATS
-from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
 from spark_jobs.tables.registration import register_landed
 from tests.spark_jobs import history_records
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows

@@ -18,7 +18,8 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.layout import Layout
 from spark_jobs.sinks.delta import DeltaSink
-from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
 from tests.spark_jobs.landing_feed import cell, change, schema_record
 
 pytestmark = pytest.mark.spark

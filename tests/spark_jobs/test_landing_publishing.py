@@ -14,7 +14,8 @@ from spark_jobs.config.settings import load_settings
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.stream import publishing
 from spark_jobs.stream.publishing import Publishing
-from spark_jobs.tables.landed_table import Known, Restored
+from spark_jobs.tables.landed_table import Restored
+from spark_jobs.tables.notes import Known
 from spark_jobs.tables.published_table import Stand
 from tests.spark_jobs.landing_feed import schema_record
 

@@ -14,7 +14,8 @@ from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.layout import Layout
 from spark_jobs.stream.purging import purge, tombstones
-from spark_jobs.tables.landed_table import Known, LandedTable
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
 from spark_jobs.tables.registration import open_sink
 from tests.spark_jobs.history_comparison import landed_rows
 from tests.spark_jobs.history_records import RANGES, Histories, definition

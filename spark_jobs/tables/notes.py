@@ -1,0 +1,126 @@
+"""What is noted about a landed table beside its rows: enough to write its view, and to go on, without Kafka.
+
+In: notes of commits, as JSON. Out: what they say; ``LandingError`` where something else wrote them. What is taken can
+be used: nobody looks at it a second time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connector.errors import LandingError
+from spark_jobs.model import Layout, TableDefinition, parse_definition, shape
+
+Offsets = dict[tuple[str, int], int]
+FORM = 1
+"""How identities of keys are made. Since 1, fields of tuples and user types that are null at the end do not count."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was noted about a table when it was last prepared: enough to write its view without Kafka."""
+
+    definitions: tuple[TableDefinition, ...]
+    declared: Mapping[str, str] = field(default_factory=dict)
+    buckets: int = 4
+    not_before: int | None = None
+    sequence: int = 0
+    backfilled: tuple[str, ...] | None = None
+    """The columns that a backfill left out; None if there never was one."""
+    history: bool = False
+    incomplete: str | None = None
+    """What it lacks of its source; None if nothing is known to be missing."""
+    rebuilding: bool = False
+    """It was emptied, and what its topics lack is not yet read from the source."""
+    form: int = FORM
+    lineage: int = 0
+    """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
+
+    def layout(self) -> Layout:
+        return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
+
+    def note(self) -> str:
+        return json.dumps(
+            {
+                "definitions": [definition.text for definition in self.definitions],
+                "declared": dict(self.declared),
+                "buckets": self.buckets,
+                "not_before": self.not_before,
+                "backfilled": self.backfilled,
+                "history": self.history,
+                "incomplete": self.incomplete,
+                "rebuilding": self.rebuilding,
+                "form": self.form,
+                "lineage": self.lineage,
+            }
+        )
+
+
+def _is_text(value: Any) -> bool:
+    """A lone surrogate can be in JSON, and nowhere else."""
+    return isinstance(value, str) and value == value.encode(errors="replace").decode()
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+#: What each member of a note can be.
+_MEMBERS: dict[str, Callable[[Any], bool]] = {
+    "definitions": lambda value: isinstance(value, list) and bool(value),
+    "declared": lambda value: isinstance(value, dict) and _are_texts([*value.keys(), *value.values()]),
+    "buckets": lambda value: _is_number(value) and value > 0,
+    "not_before": lambda value: value is None or type(value) is int,
+    "backfilled": lambda value: value is None or _are_texts(value),
+    "history": lambda value: isinstance(value, bool),
+    "incomplete": lambda value: value is None or _is_text(value),
+    "rebuilding": lambda value: isinstance(value, bool),
+    "form": _is_number,
+    "lineage": _is_number,
+}
+_OPTIONAL = ("history", "incomplete", "rebuilding", "form", "lineage")
+
+
+def known_in(note: str, sequence: int) -> Known:
+    """What a commit's note says; ``LandingError`` where something else wrote it."""
+    try:
+        parsed = {"form": 0, **json.loads(note)}
+        for name, fits in _MEMBERS.items():
+            if name in parsed and not fits(parsed[name]):
+                raise TypeError(f"{name} is {parsed[name]!r}")
+        backfilled = parsed.get("backfilled")
+        return Known(
+            definitions=tuple(parse_definition(text) for text in parsed["definitions"]),
+            declared=parsed["declared"],
+            buckets=parsed["buckets"],
+            not_before=parsed["not_before"],
+            sequence=sequence,
+            backfilled=None if backfilled is None else tuple(backfilled),
+            **{name: parsed[name] for name in _OPTIONAL if name in parsed},
+        )
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise LandingError(
+            f"a note of the landed table, version {sequence}, cannot be read ({error!r}): something else wrote it; "
+            "`scylla-cdc land --rebuild` lands the table anew"
+        ) from error
+
+
+def positions_in(noted: str) -> Offsets:
+    """The positions beside a mark, as `LandedTable` writes them."""
+    try:
+        found = {(topic, number): offset for topic, number, offset in json.loads(noted)}
+        if not all(_is_text(topic) and _is_number(part) and _is_number(at) for (topic, part), at in found.items()):
+            raise ValueError("they are not topics, partitions and offsets")
+    except (RecursionError, TypeError, ValueError) as error:
+        raise LandingError(
+            f"the positions beside the landed table's mark cannot be read ({error!r}): something else wrote them; "
+            "`scylla-cdc land --rebuild` lands the table anew"
+        ) from error
+    return found
