@@ -64,6 +64,7 @@ ROOMS: dict[str, set[str]] = {
     "connector.delivery": {"connector.config"},
     "connector.http": {"connector.config"},
     "connector.rest": {"connector.config", "connector.http"},
+    "connector.page": {"connector.http"},
     "connector.worker": {
         "connector.config",
         "connector.values",
@@ -73,6 +74,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.source",
         "connector.delivery",
         "connector.http",
+        "connector.page",
         "connector.rest",
     },
     **LANDING,
@@ -93,6 +95,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.source",
         "connector.delivery",
         "connector.http",
+        "connector.page",
         "connector.rest",
         "connector.worker",
         "smt",

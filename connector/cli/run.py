@@ -44,7 +44,7 @@ class RunCommand:
             "--http-port",
             type=port,
             metavar="N",
-            help="serve /live, /ready, /health, /status, /metrics and Kafka Connect's REST API here",
+            help="serve /live, /ready, /health, /status, /metrics, Kafka Connect's REST API and a web page (/ui) here",
         )
         parser.add_argument(
             "--http-host", default="127.0.0.1", metavar="HOST", help="address of --http-port (default: loopback)"
@@ -57,7 +57,9 @@ class RunCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.cli.service_manager import ServiceManager
+        from connector.page import page_routes
         from connector.rest import rest_routes
+        from connector.worker.closer_look import CloserLook
         from connector.worker.connect_cluster import ConnectCluster
         from connector.worker.connectors import Connectors
         from connector.worker.http import status_server
@@ -109,13 +111,15 @@ class RunCommand:
                 shared.start(steering.wish, connectors.take, cluster.told)
             if args.http_port is not None:
                 _same_port(configurations)
-                server = status_server(worker, supervisor, args.http_host, args.http_port, rest_routes(cluster))
+                others = [*rest_routes(cluster), *page_routes(CloserLook(supervisor, cluster))]
+                server = status_server(worker, supervisor, args.http_host, args.http_port, others)
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
                 processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
                 stack.callback(processes.stop)
                 processes.start(cluster.own)
                 stack.enter_context(server)
                 log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
+                log.info("web page: %s/ui", server.url)
             if connectors is not None:
                 _wait_for_wishes(shared, stop, supervisor)
                 connectors.define_first(definitions(args), stop)

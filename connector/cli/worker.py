@@ -18,7 +18,7 @@ import threading
 
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt
-from connector.worker.instructions import Instruction, LogLevel, from_lines
+from connector.worker.instructions import Asked, LogLevel, from_lines
 from connector.worker.log_levels import set_level
 from connector.worker.messages import EndMessage, Message, to_line
 from connector.worker.order import WorkerOrder
@@ -43,7 +43,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
-    instructions: queue.SimpleQueue[Instruction] = queue.SimpleQueue()
+    instructions: queue.SimpleQueue[Asked] = queue.SimpleQueue()
     threading.Thread(target=_listen_to_supervisor, args=(stop, instructions), daemon=True).start()
     status = _run(order, stop, instructions)
     logging.shutdown()
@@ -53,7 +53,7 @@ def main() -> None:
     os._exit(status)
 
 
-def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQueue[Instruction]) -> int:
+def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQueue[Asked]) -> int:
     from connector.worker.collector import collect_rarely
     from connector.worker.process import run_worker
 
@@ -79,7 +79,7 @@ def _report(message: Message) -> None:
         pass  # the supervisor is gone, and we end soon
 
 
-def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue[Instruction]) -> None:
+def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue[Asked]) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
     begun = b""
     try:

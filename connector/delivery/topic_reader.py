@@ -6,6 +6,7 @@ In: a topic and an isolation level. Out: its records, as keys and values with th
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -40,6 +41,21 @@ def read_topic(
     ends = _ends(clients, topic, range(partitions))
     for message in _messages(clients, topic, group, isolation, dict.fromkeys(ends, 0), ends):
         yield _stored(message)
+
+
+def read_tail(
+    clients: KafkaClients, topic: str, partitions: int, group: str, most: int, longest: int
+) -> list[StoredRecord]:
+    """The last committed records of each partition, no more than so many, in their order; of long values the
+    beginning."""
+    ends = _ends(clients, topic, range(partitions))
+    # Transactions' markers have offsets as well: one for each record at the worst.
+    starts = {number: max(0, end - 2 * most) for number, end in ends.items()}
+    tails = {number: deque[StoredRecord](maxlen=most) for number in ends}
+    for message in _messages(clients, topic, group, READ_COMMITTED, starts, ends):
+        record = _stored(message)
+        tails[record.partition].append(record._replace(value=(record.value or b"")[:longest]))
+    return [record for tail in tails.values() for record in tail]
 
 
 def scan_partition(

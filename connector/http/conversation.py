@@ -29,7 +29,7 @@ from tornado.netutil import ssl_wrap_socket
 
 from connector.http.access import Access
 from connector.http.exchange import Answer, Refused, Request, Route, answer_text
-from connector.http.origins import foreign
+from connector.http.origins import foreign, lent
 from connector.http.sockets import Crowd
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,8 @@ class Conversations(HTTPServerConnectionDelegate):
             may_write = self.access.may_write(address)
             if route.writes and not may_write:
                 raise Refused(403, _ONLY_FROM_HERE)
+            if route.writes and (refused := lent(headers)) is not None:
+                raise Refused(403, refused)
             request = Request(
                 start.method, path, parts, query, dict(headers), body, authorized, may_write, self.access.scheme
             )

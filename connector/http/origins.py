@@ -36,6 +36,16 @@ def foreign(headers: Mapping[str, str], own_host: str, *, with_token: bool) -> s
     return None
 
 
+def lent(headers: Mapping[str, str]) -> str | None:
+    """Why a request that changes something is refused: a page asks for it that is served by another port, or site.
+
+    All ports of this machine are at home here, and not all of them are ours: what one's pages may see is
+    harmless (they do not see the answers), what they may do is not.
+    """
+    site = headers.get("Sec-Fetch-Site", "none")
+    return None if site in ("none", "same-origin") else _refusal("site", site, "only the service's own page may")
+
+
 def _refusal(what: str, given: str, remedy: str) -> str:
     shown = given if len(given) <= LONGEST_SHOWN else given[:LONGEST_SHOWN] + "…"
     return f"requests of {what} {shown} are refused: {remedy}"

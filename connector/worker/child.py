@@ -12,10 +12,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from connector.worker.instructions import Instruction, LogLevel
-from connector.worker.messages import Message, from_line
+from connector.worker.instructions import Asked, LogLevel
+from connector.worker.messages import Message, StreamsMessage, from_line
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
 
@@ -34,6 +34,8 @@ class Child:
     waiting: str | None = None
     blocked: str | None = None
     cause: str = ""
+    #: By table, as it told them last.
+    streams: dict[str, StreamsMessage] = field(default_factory=dict)
     started: float = 0.0
     heard: float = 0.0
     # When ``status`` came: the last one of its predecessor, until it has one of its own.
@@ -80,7 +82,7 @@ def end_in_order(child: Child) -> None:
     child.process.terminate()
 
 
-def instruct(child: Child, instruction: Instruction | LogLevel) -> None:
+def instruct(child: Child, instruction: Asked | LogLevel) -> None:
     """Only one that has reported: its order lies behind it."""
     if not child.own or child.process.stdin is None:
         return

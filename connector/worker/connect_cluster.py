@@ -110,6 +110,13 @@ class ConnectCluster:
             running + [self._broken(each) for each in list(self._defined.broken.values())] if self._defined else running
         )
 
+    def numbers(self, own: ConnectorView) -> list[int]:
+        """Of this process's tasks, among those of all."""
+        if self.processes is None:
+            return [*range(len(own.tasks))]
+        places = tasks_of(self.processes.present(), own.name)
+        return [number for number, place in enumerate(places) if place.process == self.processes.id]
+
     def offsets(self, connector: str) -> Sequence[Offset]:
         configuration = self._configuration(connector)
         positions = None if configuration is None else Positions(configuration)

@@ -29,10 +29,31 @@ class LogLevel:
         return f"{json.dumps(asdict(self))}\n".encode()
 
 
-def from_lines(lines: bytes) -> list[Instruction | LogLevel]:
+@dataclass(frozen=True, slots=True)
+class TellStreams:
+    """Of a table: a `StreamsMessage`, for somebody who looks at it."""
+
+    table: str
+
+    def line(self) -> bytes:
+        return f"{json.dumps(asdict(self))}\n".encode()
+
+
+#: What is obeyed between two turns.
+Asked = Instruction | TellStreams
+
+
+def from_lines(lines: bytes) -> list[Asked | LogLevel]:
     """Those of whole lines."""
     return [_from_line(line) for line in lines.split(b"\n") if line]
 
 
-def _from_line(line: bytes) -> Instruction | LogLevel:
-    return LogLevel(**json.loads(line)) if line.startswith(b"{") else Instruction[line.decode()]
+def _from_line(line: bytes) -> Asked | LogLevel:
+    """
+    >>> from_lines(TellStreams("ks.t").line() + LogLevel("root", 10).line() + Instruction.TRY_AGAIN.line())[:2]
+    [TellStreams(table='ks.t'), LogLevel(logger='root', level=10)]
+    """
+    if not line.startswith(b"{"):
+        return Instruction[line.decode()]
+    members = json.loads(line)
+    return TellStreams(**members) if "table" in members else LogLevel(**members)

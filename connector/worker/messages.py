@@ -22,6 +22,21 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class GroupOfStreams(BaseModel):
+    """Streams that are read together: all of a range of the ring that ends at ``range_end``. ``first``: one of them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    #: The range begins behind this token; None: it is of a set that is not the newest any more.
+    range_start: int | None
+    range_end: int
+    slot: int
+    state: Literal["reading", "silent", "waiting", "failed", "ended"]
+    streams: int
+    first: str
+    read_to: int
+
+
 class StatusMessage(_Message):
     """Every second: how the worker is."""
 
@@ -53,6 +68,16 @@ class SlotsMessage(_Message):
     slots: int
 
 
+class StreamsMessage(_Message):
+    """The groups of streams of a table, because somebody looks at them."""
+
+    event: Literal["streams"] = "streams"
+    table: str
+    groups: tuple[GroupOfStreams, ...]
+    #: There are so many; not all of them need be in here.
+    count: int
+
+
 class EndMessage(_Message):
     """Its last words."""
 
@@ -64,7 +89,7 @@ class EndMessage(_Message):
         return cls(cause=f"{type(error).__name__}: {error}")
 
 
-Message = StatusMessage | WaitingMessage | BlockedMessage | SlotsMessage | EndMessage
+Message = StatusMessage | WaitingMessage | BlockedMessage | SlotsMessage | StreamsMessage | EndMessage
 Report = Callable[[Message], None]
 
 _MESSAGES: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="event")])

@@ -32,13 +32,14 @@ from connector.source import Connection, DescribedTable, Tables, connection_sett
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.blocked import BlockedTurns
-from connector.worker.instructions import Instruction
+from connector.worker.instructions import Asked, Instruction, TellStreams
 from connector.worker.messages import BEGIN_ANEW, EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
 from connector.worker.slots import check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
+from connector.worker.told_streams import told_streams
 from connector.worker.wiring import build_worker
 from connector.worker.worker import Worker
 
@@ -59,7 +60,7 @@ def run_worker(
     index: int,
     stop: threading.Event,
     report: Report,
-    instructions: queue.SimpleQueue[Instruction],
+    instructions: queue.SimpleQueue[Asked],
     slots: int | None = None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1), or until there
@@ -101,7 +102,7 @@ def _turn(
     worker: Worker,
     stop: threading.Event,
     report: Report,
-    instructions: queue.SimpleQueue[Instruction],
+    instructions: queue.SimpleQueue[Asked],
     status_topic: StatusTopic,
 ) -> None:
     snapshots = Snapshots(worker, about(worker.connection, worker.clients))
@@ -112,7 +113,7 @@ def _turn(
             worker.turn()
             turns.turned()
             while not instructions.empty():
-                _obey(worker, instructions.get())
+                _obey(worker, instructions.get(), report)
             now = time.monotonic()
             if now >= due:
                 due = now + REPORT_SECONDS
@@ -121,13 +122,15 @@ def _turn(
                 status_topic.publish(status.document())
 
 
-def _obey(worker: Worker, instruction: Instruction) -> None:
+def _obey(worker: Worker, instruction: Asked, report: Report) -> None:
     match instruction:
         case Instruction.TRY_AGAIN:
             log.info("asked to try again what is FAILED")
             worker.try_again()
         case Instruction.FORGET_TOPICS:
             worker.pipeline.written.clear()
+        case TellStreams(table=table):
+            report(told_streams(worker, table))
         case _:
             assert_never(instruction)
 

@@ -66,6 +66,13 @@ def status_report(configuration: Configuration) -> StatusReport:
     )
 
 
+def reported_workers(configuration: Configuration) -> tuple[ReportedWorker, ...]:
+    """The connector's workers in all processes, by what they said last."""
+    clients = kafka_clients(configuration)
+    with clients.named():
+        return tuple(_workers(_last_words(clients, configuration), int(time.time() * 1000)))
+
+
 def _workers(words: Iterable[WorkerStatus], now: int) -> Iterable[ReportedWorker]:
     for status in words:
         age = now - status.time_ms

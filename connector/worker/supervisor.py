@@ -27,6 +27,7 @@ from connector.worker.messages import (
     Message,
     SlotsMessage,
     StatusMessage,
+    StreamsMessage,
     WaitingMessage,
 )
 from connector.worker.order import WorkerOrder
@@ -203,6 +204,8 @@ class Supervisor(Service):
                 child.blocked = f"for {message.seconds:.0f} s: {message.cause}"
             case SlotsMessage():
                 self.slots[message.connector] = message.slots
+            case StreamsMessage():
+                child.streams = {**child.streams, message.table: message}
             case EndMessage():
                 child.cause = message.cause
             case _:

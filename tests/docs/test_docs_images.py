@@ -123,6 +123,8 @@ def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> N
         names = archive.namelist()
     assert {f"{package}/py.typed" for package in ("connector", "smt", "spark_jobs", "scylla_cdc")} <= set(names)
     assert not [name for name in names if name.startswith(("embedded/", "tests/"))]
+    page = {f"connector/page/page.{kind}" for kind in ("html", "css", "js")}
+    assert page <= set(names)
     assert "spark_jobs/jvm/jars.lock" in names and any(name.endswith("LICENSE") for name in names)
 
     home = tmp_path / "venv"

@@ -86,4 +86,24 @@ def test_the_refusal_is_json() -> None:
         assert asked(server, Host="cdc.example")[0] == 401
 
 
+@pytest.mark.parametrize(
+    ("site", "status"), [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)]
+)
+def test_a_page_of_another_port_changes_nothing(site: str, status: int) -> None:
+    routes = [
+        Route("POST", "/restart", lambda request: answer_text("done"), writes=True),
+        Route("POST", "/look", lambda request: answer_text("seen")),
+    ]
+    with HttpServer("127.0.0.1", 0, routes) as server:
+        for path, expected in (("/restart", status), ("/look", 200)):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            try:
+                # So does a form of a page of some other server of this machine.
+                origin = f"http://localhost:{server.port + 1}"
+                connection.request("POST", path, headers={"Origin": origin, "Sec-Fetch-Site": site})
+                assert connection.getresponse().status == expected
+            finally:
+                connection.close()
+
+
 __all__ = ["Request"]

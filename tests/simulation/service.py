@@ -17,7 +17,7 @@ from typing import Any
 from connector.config import Configuration, load
 from connector.source import Connection
 from connector.worker import process as worker_process
-from connector.worker.instructions import Instruction
+from connector.worker.instructions import Asked
 from connector.worker.messages import Message, StatusMessage, WaitingMessage
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
@@ -80,7 +80,7 @@ class Worker:
     said_at: float = 0.0
     ended: int | None = None
     waiting: WaitingMessage | None = None
-    instructions: queue.SimpleQueue[Instruction] = field(default_factory=queue.SimpleQueue)
+    instructions: queue.SimpleQueue[Asked] = field(default_factory=queue.SimpleQueue)
 
 
 @dataclass

@@ -270,7 +270,7 @@ def test_a_tolerated_row_becomes_a_dead_letter(
     insert(session, table, range(10))
     stream, time = _malform(session, table)
     insert(session, table, range(10, 20))
-    connector.start()
+    connector.start("--http-port", "0")
     until(lambda: len(found(connector, table)) == 20, 90, "delivery")
     until(lambda: connector.delivered(dead), what="the dead letter")
     (letter,) = connector.delivered(dead)
@@ -279,6 +279,28 @@ def test_a_tolerated_row_becomes_a_dead_letter(
     assert headers["scylla.cdc.time"] == time
     assert "77" in headers["__connect.errors.exception.message"]
     assert letter["value"][0]["cdc$operation"] == "0x4d"
+    [shown] = _detail(connector, "dead-letters")["letters"]
+    assert (shown["table"], shown["stream_id"], shown["time"]) == (table, stream, time)
+    assert shown["rows"] == letter["value"] and "77" in shown["message"]
+    until(lambda: _all_owned(connector, table), 90, "all slots to have an owner, and streams with places")
+
+
+def _detail(connector: Service, path: str) -> dict[str, Any]:
+    status, text = connector.get(f"/status/{connector.name}/{path}")
+    assert status == 200, text
+    return dict(json.loads(text))
+
+
+def _all_owned(connector: Service, table: str) -> bool:
+    """By the last words in Kafka; streams are asked of those who are here."""
+    groups = _detail(connector, f"streams?table={table}")["groups"]
+    tokens = {group["range_end"] for group in groups}
+    # What the newest set says of a range is where another one ends.
+    if not tokens or any(group["range_start"] not in tokens for group in groups if group["state"] != "ended"):
+        return False
+    slots = _detail(connector, "slots")
+    assert all(worker["here"] for worker in slots["workers"] if not worker["stale"])
+    return len(slots["owners"]) == slots["slot_count"]
 
 
 def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
