@@ -111,6 +111,9 @@ def _probe(executable: Path, place: str, origin: str, looked: list[str]) -> Java
         looked.append(f"{place}: is Java {major}")
         return None
     home = Path(properties["java.home"])
+    if has_vector and executable.resolve() != (home / "bin" / "java").resolve():
+        # A script, perhaps our own, that drops the argument: what counts is whether the real one takes it.
+        has_vector = _properties(home / "bin" / "java", [_VECTOR_ARGUMENT]) is not None
     return Java(home, home / "bin" / "java", major, has_vector, origin)
 
 

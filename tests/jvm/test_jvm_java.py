@@ -93,6 +93,15 @@ def test_a_runtime_without_the_module_gets_the_shim(bare: Path, monkeypatch: pyt
     assert java.find_java().spark_environment() == {"JAVA_HOME": str(java.find_java().spark_home)}
 
 
+def test_the_shim_as_java_home_is_no_runtime_with_the_module(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So images have it."""
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(bare / "small", "17", modules=False)))
+    home = java.find_java().spark_home
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    found = java.find_java()
+    assert not found.has_vector and found.spark_home == home
+
+
 def test_set_up_leaves_a_home_for_spark(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = java.link_spark_home()
     assert link.resolve() == java.find_java().spark_home
