@@ -60,6 +60,7 @@ ROOMS: dict[str, set[str]] = {
     "smt": {"connector.java_calendar", "connector.java_numbers"},
     "connector.changes": {"connector.values"},
     "connector.formats": {"connector.changes", "connector.values", "smt", "connector.config"},
+    "connector.native": {"connector.changes", "connector.values", "connector.config", "connector.formats"},
     "connector.source": {"connector.topology", "connector.changes", "connector.values", "connector.config"},
     "connector.delivery": {"connector.config"},
     "connector.http": {"connector.config"},
@@ -73,6 +74,7 @@ ROOMS: dict[str, set[str]] = {
         "connector.formats",
         "connector.source",
         "connector.delivery",
+        "connector.native",
         "connector.http",
         "connector.page",
         "connector.rest",
@@ -128,6 +130,7 @@ PACKAGES: dict[str, set[str]] = {
     "confluent_kafka": {
         "connector.config.kafka.security",  # asks the library how it was built; opens no connection
         "connector.delivery",
+        "connector.native",
         "connector.worker",
         "connector.cli",
         "embedded",

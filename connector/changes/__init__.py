@@ -37,6 +37,7 @@ from connector.changes.description import (
 from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
 from connector.changes.row_fold import Doubtful, FoldedPartition, brought_to
+from connector.changes.uncut import UncutBatches, UncutRows, newest_of
 from connector.changes.whole_rows import WholeRows, whole_rows
 
 __all__ = [
@@ -58,6 +59,8 @@ __all__ = [
     "LogLayout",
     "Row",
     "TableDescription",
+    "UncutBatches",
+    "UncutRows",
     "Untouched",
     "WholeRows",
     "bound_places",
@@ -67,6 +70,7 @@ __all__ = [
     "deleted_elements_type",
     "field_name",
     "layout_of",
+    "newest_of",
     "poison",
     "user_types_in",
     "whole_rows",

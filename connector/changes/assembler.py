@@ -53,6 +53,11 @@ class BatchAssembler:
                 open_batches[stream_id] = batch
         return complete
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether rows that come may belong to a batch that began before them."""
+        return bool(self._open)
+
     def finish(self) -> list[Batch]:
         """The batches that the end of the read completes: a window's end never divides a time."""
         complete = [_sorted(batch) for batch in self._open.values()]

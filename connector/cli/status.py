@@ -54,7 +54,7 @@ def _text(report: StatusReport) -> str:
     about_tables = {text for table in report.tables.values() for text in table.failing}
     for worker in report.workers:
         state = f"gone for {worker.age_ms / 1000:.0f} s" if worker.stale else worker.state.value
-        lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots{_place(worker)}")
+        lines.append(f"  worker {worker.worker}: {state}, {len(worker.slots)} slots{_place(worker)}{_native(worker)}")
         if worker.stale:
             continue
         if worker.waiting_for and not worker.background:
@@ -79,6 +79,12 @@ def _servers(report: StatusReport) -> str:
     kafka = sorted({worker.kafka_version for worker in running if worker.kafka_version})
     named = [f"{name} {', '.join(found)}" for name, found in (("ScyllaDB", scylla), ("Kafka", kafka)) if found]
     return f" ({'; '.join(named)})" if named else ""
+
+
+def _native(worker: ReportedWorker) -> str:
+    """Why its records are made the plain way, or one by one: it takes several times the processor time."""
+    why = worker.native.why_not
+    return "" if why is None else f", native path {'on' if worker.native.on else 'off'}: {why}"
 
 
 def _place(worker: ReportedWorker) -> str:

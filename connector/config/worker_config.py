@@ -9,9 +9,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import InstanceOf
+from pydantic import BeforeValidator, InstanceOf
 
 from connector.config.connector_config import ConnectorConfig
 from connector.config.converters import ConverterConfig
@@ -22,7 +22,7 @@ from connector.config.properties import HTTP
 from connector.config.secret import Secret
 
 #: What differs between the workers of one group by right.
-_OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", *(one.name for one in HTTP.properties)))
+_OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", "native", *(one.name for one in HTTP.properties)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class WorkerConfig(Part):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     transaction_timeout_ms: int
+    native: Annotated[bool, BeforeValidator(lambda given: given != "off")] = of("native")
     key_converter: InstanceOf[ConverterConfig]
     value_converter: InstanceOf[ConverterConfig]
     http: HttpConfig

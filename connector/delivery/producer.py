@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
-from connector.delivery.records import KafkaRecord, OutgoingRecord
+from connector.delivery.records import BlockClient, BlockProducer, KafkaRecord, OutgoingRecord
 from connector.delivery.topics import led_by_nobody
 from connector.errors import (
     DeliveryError,
@@ -64,10 +64,22 @@ class FailedRecord:
 class ReportingProducer:
     """What both producers share: produce with back-pressure, one callback, flush with every report checked."""
 
-    def __init__(self, clients: KafkaClients, **own: Any) -> None:
+    def __init__(self, clients: KafkaClients, blocks: BlockClient | None = None, **own: Any) -> None:
+        """``blocks``: who takes many records at once, past the binding."""
+        self._blocks: BlockProducer | None = None
+        if blocks is None or "plugin.library.paths" in clients.producer_properties:
+            self._producer = self._made(clients, own)
+        else:
+            with blocks.making() as beside:
+                self._producer = self._made(clients, own | {"plugin_library_paths": blocks.plugin})
+                self._blocks = beside()
+        self.failure: FailedRecord | None = None
+        self._topics: set[str] = set()
+
+    def _made(self, clients: KafkaClients, own: dict[str, Any]) -> Any:
         # murmur2 over the key, and random for null keys, is what Java producers do: records of both connectors
         # must land in the same partitions. `acks=all` and idempotence are what the promises stand on.
-        self._producer = clients.producer(
+        return clients.producer(
             **own,
             enable_idempotence=True,
             acks="all",
@@ -76,11 +88,12 @@ class ReportingProducer:
             # `flush` counts the good reports; only the others are worth a call of ours.
             delivery_report_only_error=True,
         )
-        self.failure: FailedRecord | None = None
-        self._topics: set[str] = set()
 
     def produce_all(self, records: Sequence[KafkaRecord]) -> None:
         """All of ``records``, in order; waits while our own queue is full."""
+        if self._blocks is not None and self._blocks.takes(records):
+            self._produce_block(self._blocks, records)
+            return
         produce = self._producer.produce
         for at, record in enumerate(records, 1):
             topic, headers, partition = record.topic, record.headers, record.partition
@@ -114,7 +127,7 @@ class ReportingProducer:
         Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
         """
         while self._served(self._producer.flush, min(CALL_SECONDS, max(0.0, deadline - time.monotonic()))):
-            if self.failure is not None:
+            if self._failed:
                 break
             if time.monotonic() >= deadline:
                 self._blame_a_topic()
@@ -123,8 +136,15 @@ class ReportingProducer:
         self.check()
         self._topics.clear()
 
+    @property
+    def _failed(self) -> bool:
+        return self.failure is not None or (self._blocks is not None and self._blocks.failure is not None)
+
     def check(self) -> None:
         """Raise if any record was not delivered."""
+        if self.failure is None and self._blocks is not None and (lost := self._blocks.failure) is not None:
+            # Of records in blocks the binding's callback knows nothing.
+            self.failure = FailedRecord(lost.topic, lost.key, KafkaError(lost.code))
         if self.failure is None:
             return
         if self.failure.error.code() == KafkaError._MSG_TIMED_OUT:
@@ -156,6 +176,7 @@ class ReportingProducer:
         SystemError of its own binding.
         """
         producer = self._producer
+        self._blocks = None
 
         def end() -> None:
             with contextlib.suppress(KafkaException, SystemError):
@@ -169,6 +190,33 @@ class ReportingProducer:
         self._producer.produce(
             record.topic, record.value, record.key, partition, headers=list(record.headers) if record.headers else None
         )
+
+    def _produce_block(self, blocks: BlockProducer, block: Sequence[KafkaRecord]) -> None:
+        """All records of a block, which go to one topic."""
+        self._topics.add(block[0].topic)
+        at = 0
+        while True:
+            taken = blocks.produce(block, at)
+            at += taken.count
+            self.poll()
+            if not taken.code:
+                return
+            if taken.broken:
+                # Nothing may stand behind a record that is missing.
+                raise TransactionAborted("the client took a part of a block of records only")
+            error = KafkaError(taken.code)
+            if taken.code == KafkaError._STATE:
+                self._say_why_it_failed()
+            if taken.code != BACKPRESSURE:
+                refused = translated(error, f"producing to {block[at].topic}")
+                # Which record is to blame, and what becomes of it, is found when they are produced one by one.
+                raise (
+                    refused
+                    if isinstance(refused, ProducerFenced | UnknownOutcome)
+                    else TransactionAborted(str(refused))
+                )
+            self._served(self._producer.poll, 0.1)
+            self.check()
 
     def _produce_again(self, record: KafkaRecord, caught: BufferError | KafkaException) -> None:
         """Until the record is taken, or refused for good."""
@@ -192,7 +240,7 @@ class ReportingProducer:
     def _say_why_it_failed(self) -> None:
         """The transaction has failed of an earlier record, whose report is on its way: this one is not to blame."""
         deadline = time.monotonic() + CALL_SECONDS
-        while self.failure is None and time.monotonic() < deadline:
+        while not self._failed and time.monotonic() < deadline:
             self._served(self._producer.poll, RETRY_PAUSE_SECONDS)
         self.check()
         raise TransactionAborted("the transaction has failed, and nothing says why")
@@ -242,6 +290,8 @@ class TransactionalProducer(ReportingProducer):
 
     def begin(self) -> None:
         self.failure = None
+        if self._blocks is not None:
+            self._blocks.forget_failure()
         self._topics.clear()
         try:
             self._producer.begin_transaction()

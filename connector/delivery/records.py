@@ -10,7 +10,8 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -61,6 +62,55 @@ class StoredMessage(Protocol):
     def offset(self) -> int | None: ...
 
     def key(self) -> bytes | None: ...
+
+
+class Taken(Protocol):
+    """What became of a block that was handed over: ``count`` records, from the first on, were taken; ``code`` is the
+    client's error of the next one, or 0; ``broken``: some behind it were taken all the same."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def code(self) -> int: ...
+
+    @property
+    def broken(self) -> bool: ...
+
+
+class Failure(Protocol):
+    """The first record that was not delivered."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def code(self) -> int: ...
+
+
+class BlockProducer(Protocol):
+    """What takes blocks past the binding of one client, and hears what became of each of its records."""
+
+    def takes(self, records: object) -> bool: ...
+
+    def produce(self, block: Any, begin: int) -> Taken: ...
+
+    @property
+    def failure(self) -> Failure | None: ...
+
+    def forget_failure(self) -> None: ...
+
+
+class BlockClient(Protocol):
+    """``plugin`` has to be among the ``plugin.library.paths`` of a client that is made within ``making``."""
+
+    @property
+    def plugin(self) -> str: ...
+
+    def making(self) -> AbstractContextManager[Callable[[], BlockProducer | None]]: ...
 
 
 @dataclass(frozen=True, slots=True)

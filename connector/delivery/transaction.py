@@ -21,6 +21,7 @@ from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_t
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     COMMIT_HEADER,
+    BlockClient,
     KafkaRecord,
     OutgoingRecord,
     compact_json,
@@ -78,8 +79,10 @@ class Delivery:
         topics: Callable[[], Iterable[str]] = lambda: (),
         group: str = "",
         unseen: Unseen | None = None,
+        blocks: BlockClient | None = None,
     ) -> None:
         self._clients = clients
+        self._blocks = blocks
         self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen)
         self.settings = settings
         self._membership = membership
@@ -111,6 +114,7 @@ class Delivery:
             self.settings.transactional_id,
             self.settings.transaction_timeout_ms,
             lasting=True,
+            blocks=self._blocks,
             **self._own(),
         )
         try:

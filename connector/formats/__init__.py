@@ -8,6 +8,8 @@ version of a table and ``heartbeat`` when a beat is due. The ``read`` command ca
 from __future__ import annotations
 
 from connector.formats.encoder import Encoder
+from connector.formats.json_converter import to_json
+from connector.formats.outline import Outline, OutlineSide
 from connector.formats.readable import batch_document
 from connector.formats.record import Record
 from connector.formats.routing import routed_topics
@@ -16,10 +18,13 @@ from connector.formats.transforms import build_transforms, check_transform
 
 __all__ = [
     "Encoder",
+    "Outline",
+    "OutlineSide",
     "Record",
     "batch_document",
     "build_transforms",
     "check_transform",
     "refused_schemas",
     "routed_topics",
+    "to_json",
 ]

@@ -21,6 +21,7 @@ from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.converters import header_converter, side_converter
 from connector.formats.heartbeat import heartbeat_record
+from connector.formats.outline import Outline, outline_of
 from connector.formats.output_formats import record_format
 from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
@@ -149,6 +150,15 @@ class Encoder:
             if tombstones and change.kind == "d":
                 its.append(Record(tombstone_topic, its[0].key, None, [], "tombstone"))
         return records
+
+    def outline(self, layout: LogLayout) -> Outline | None:
+        """What the records of a table are made of, for whoever makes them in another way; None where only this can."""
+        if not self._routes_only:
+            return None
+        bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
+        if self.options.tombstones and bound.tombstone_topic != bound.plan.topic:
+            return None
+        return outline_of(layout, self.options, bound.plan, self._key_converter, self._value_converter, bound.version)
 
     def _without_shortcut(self, layout: LogLayout, error: Exception) -> None:
         """The plan is the reference: what the shortcut cannot do is slower from now on, and never wrong."""

@@ -27,7 +27,7 @@ from cassandra.query import BoundStatement
 
 from connector.errors import RetriableSourceError, SourceError
 from connector.source.failures import NotReached, translated
-from connector.source.pages import RawPage, RawProtocolHandler, raw_rows
+from connector.source.pages import RawPage, Scan, raw_protocol_handler, raw_rows
 from connector.source.routing import HoldersFirst
 from connector.source.settings import ConnectionSettings
 
@@ -86,8 +86,10 @@ class ServerClock:
 class Connection:
     """A session whose results are raw pages. Safe to use from several threads; callbacks run in the driver's."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, scan: Scan | None = None) -> None:
+        """``scan``: pages of logs are not cut, but scanned by it."""
         self.settings = settings
+        self._scan = scan
         self.clock = ServerClock()
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
@@ -109,7 +111,7 @@ class Connection:
                 cluster.shutdown()
             raise translated(error, f"connecting to {_shown(self.settings)}") from None
         self._opened = cluster
-        session.client_protocol_handler = RawProtocolHandler
+        session.client_protocol_handler = raw_protocol_handler(self._scan)
         self._session = session
 
     @property

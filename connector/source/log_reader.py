@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from connector.changes import UncutRows
 from connector.cql_names import qualified
 from connector.errors import RetriableSourceError, SourceError
 from connector.source.connection import Connection
@@ -319,6 +320,8 @@ class LogReader:
 
 
 def _memory(page: RawPage) -> int:
+    if isinstance(page.rows, UncutRows):
+        return page.size
     return page.size + BYTES_OF_A_ROW * len(page.rows) if page.rows else 0
 
 

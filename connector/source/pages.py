@@ -7,15 +7,18 @@ the driver's only thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from struct import Struct
 from typing import Any, ClassVar
 
 from cassandra import DriverException
 from cassandra.cqltypes import BytesType
 from cassandra.protocol import ProtocolHandler, ResultMessage
+
+from connector.changes import UncutRows
 
 # Taken from the insides of the driver, here and in `connection.py` and `routing.py`. The test
 # `test_source_driver_insides.py` holds each to the version in `requirements.lock`: a new one fails there first.
@@ -34,6 +37,10 @@ from cassandra.protocol import ProtocolHandler, ResultMessage
 #   tablet's `replicas` of (host id, shard).
 
 Row = tuple[bytes | None, ...]
+
+#: From a body, where its rows begin, the columns, the number of rows, and what cuts them, to rows that nobody has cut
+#: yet; None if they are to be cut. Called in the driver's threads.
+Scan = Callable[[bytes, int, Sequence[str], int, Callable[[], Sequence[Row]]], UncutRows | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,9 @@ def _signature(columns: tuple[str, ...], types: tuple[Any, ...]) -> tuple[tuple[
 
 _CompiledResult: Any = ProtocolHandler.message_types_by_opcode[ResultMessage.opcode]
 _FLAGS_AND_COUNT = Struct(">ii")
+_ROW_COUNT = Struct(">i")
+# What only logs have, and every log has.
+_OF_LOGS = "cdc$operation"
 
 
 class _Blobs(_CompiledResult):  # type: ignore[misc]
@@ -91,6 +101,8 @@ class _Blobs(_CompiledResult):  # type: ignore[misc]
 
 class _RawResult(_CompiledResult):  # type: ignore[misc]
     """A result whose rows stay bytes; its metadata is what the server sent, if it sent any."""
+
+    scan: ClassVar[Scan | None] = None
 
     column_metadata: Any
     column_names: Any
@@ -109,10 +121,37 @@ class _RawResult(_CompiledResult):  # type: ignore[misc]
             raise DriverException(f"rows of {count} columns came without their names, and {len(columns)} are known")
         self.column_names = [column[2] for column in columns]
         self.column_types = [column[3] for column in columns]
-        blobs = _Blobs(self.kind)
-        blobs.recv_results_rows(f, version, user_types, [(*column[:3], BytesType) for column in columns], encryption)
+        blobs, as_blobs = _Blobs(self.kind), [(*column[:3], BytesType) for column in columns]
+
+        def cut(f: Any) -> Sequence[Row]:
+            blobs.recv_results_rows(f, version, user_types, as_blobs, encryption)
+            return blobs.parsed_rows  # type: ignore[no-any-return]
+
+        rows = self._uncut(f, cut)
+        if rows is None:
+            rows = cut(f)
         size = f.tell() - start
-        self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), blobs.parsed_rows, size)
+        self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), rows, size)
+
+    def _uncut(self, f: Any, cut: Callable[[Any], Sequence[Row]]) -> Sequence[Row] | None:
+        """The rows of a log's page, left as they came; None if there are none, or they are not as rows are."""
+        scan = type(self).scan
+        if scan is None or _OF_LOGS not in self.column_names:
+            return None
+        body, at = f.getvalue(), f.tell()
+        (count,) = _ROW_COUNT.unpack_from(body, at)
+        if count <= 0:
+            return None
+
+        def cut_later() -> Sequence[Row]:
+            again = BytesIO(body)
+            again.seek(at)
+            return cut(again)
+
+        rows = scan(body, at + _ROW_COUNT.size, self.column_names, count, cut_later)
+        if rows is not None:
+            f.seek(rows.starts[count])
+        return rows
 
 
 class RawProtocolHandler(ProtocolHandler):  # type: ignore[misc]
@@ -122,6 +161,17 @@ class RawProtocolHandler(ProtocolHandler):  # type: ignore[misc]
         **ProtocolHandler.message_types_by_opcode,
         ResultMessage.opcode: _RawResult,
     }
+
+
+@lru_cache(maxsize=16)
+def raw_protocol_handler(scan: Scan | None) -> type[ProtocolHandler]:
+    """The handler of a session; with ``scan`` the pages of logs stay uncut."""
+    if scan is None:
+        return RawProtocolHandler
+    # The driver knows messages and handlers by their classes.
+    result = type("_UncutResult", (_RawResult,), {"scan": staticmethod(scan)})
+    opcodes = {**RawProtocolHandler.message_types_by_opcode, ResultMessage.opcode: result}
+    return type("UncutProtocolHandler", (RawProtocolHandler,), {"message_types_by_opcode": opcodes})
 
 
 def raw_rows(_: Sequence[str], page: RawPage) -> RawPage:

@@ -10,11 +10,11 @@ import heapq
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from connector.changes import Batch, BatchAssembler
+from connector.changes import Batch, BatchAssembler, LogLayout, Row, UncutBatches, UncutRows, newest_of
 from connector.errors import CdcError, PoisonRow, RetriableSourceError, SourceError
 from connector.source.background import Background
 from connector.source.connection import Connection
@@ -109,9 +109,12 @@ class Reading:
         tables: Tables,
         background: Background,
         onlooker: Onlooker | None = None,
+        takes_uncut: Callable[[LogLayout], bool] | None = None,
     ) -> None:
+        """``takes_uncut``: whether the consumer has a use for batches of a layout that nobody has cut."""
         self._planner = planner
         self._onlooker = onlooker
+        self._takes_uncut = takes_uncut
         self._settings = settings
         self._consumer = consumer
         self._tables = tables
@@ -260,13 +263,30 @@ class Reading:
         self.counters.pages += 1
         self.counters.rows += len(page.rows)
         if layout is not None:
-            self._deliver(active, active.assembler.feed(layout, page.rows))
+            for batches in self._batches(active.assembler, layout, page.rows):
+                self._deliver(active, batches)
+                if not self._planner.is_current(read):
+                    return
         if event.last and self._planner.is_current(read):
             active.outstanding -= 1
             if not active.outstanding:
                 # A window's end never divides a time: what is still open is complete.
                 self._deliver(active, active.assembler.finish())
                 self._end(active)
+
+    def _batches(self, assembler: BatchAssembler, layout: LogLayout, rows: Sequence[Row]) -> Iterator[Sequence[Batch]]:
+        """The batches that a page's rows complete, in their order: those within an uncut page stay uncut."""
+        if not (isinstance(rows, UncutRows) and self._takes_uncut is not None and self._takes_uncut(layout)):
+            yield assembler.feed(layout, rows)
+            return
+        first = 0
+        while assembler.unfinished and first < rows.batches:
+            yield assembler.feed(layout, rows[rows.firsts[first] : rows.firsts[first + 1]])
+            first += 1
+        if first < rows.batches:
+            yield UncutBatches(layout, rows, first)
+        if rows.complete < len(rows):
+            yield assembler.feed(layout, rows[rows.complete :])
 
     def _deliver(self, active: _Active, batches: Sequence[Batch]) -> None:
         read = active.read
@@ -278,9 +298,8 @@ class Reading:
                 return
             self.counters.batches += count
             # After, never before: a commit that came in between would promise what was not produced.
-            newest = {batch.stream_id: batch.time for batch in batches[:count]}
-            for stream in newest:
-                self._planner.advance(read, stream, newest[stream])
+            for stream, time_of_newest in newest_of(batches[:count]).items():
+                self._planner.advance(read, stream, time_of_newest)
             if self._onlooker is not None:
                 self._onlooker.delivered(read, batches[:count])
             batches = batches[count:]

@@ -6,7 +6,7 @@ transaction is committed, once, however often it was tried.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -56,6 +56,19 @@ class Histogram:
         self._counts[-1] += len(ordered) - begin
         self._sum += sum(ordered)
 
+    def observe_ages(self, now: int, times: Iterable[int]) -> None:
+        """How long ago these were, in microseconds; bounds count seconds. Times mostly come in order."""
+        ordered = sorted(times)
+        # Clocks of clients may be ahead of the servers'.
+        future = bisect_left(ordered, now)
+        end = len(ordered)
+        for at, bound in enumerate(self._bounds):
+            begin = bisect_left(ordered, now - bound * 1_000_000, 0, end)
+            self._counts[at] += end - begin
+            end = begin
+        self._counts[-1] += end
+        self._sum += (now * future - sum(ordered[:future])) / 1_000_000
+
     def status(self) -> HistogramStatus:
         return HistogramStatus(bounds=self._bounds, counts=tuple(self._counts), sum=round(self._sum, 3))
 
@@ -67,7 +80,7 @@ class Measures:
         self.latency: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BOUNDS))
         self.rows: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(ROW_BOUNDS))
         self.records = Histogram(RECORD_BOUNDS)
-        self._open: list[tuple[str, list[int], list[int]]] = []
+        self._open: list[tuple[str, Sequence[int], Sequence[int]]] = []
         self._open_records = 0
 
     def added(self, batches: Sequence[Batch], records: int) -> None:
@@ -78,11 +91,15 @@ class Measures:
             self._open.append((batches[0].layout.description.full_name, times, rows))
             self._open_records += records
 
+    def added_at(self, table: str, times: Sequence[int], rows: Sequence[int], records: int) -> None:
+        """Batches that were written at these times, in microseconds, and have so many rows each."""
+        self._open.append((table, times, rows))
+        self._open_records += records
+
     def committed(self, now_ms: int) -> None:
         now = now_ms * 1000
         for table, times, rows in self._open:
-            # Clocks of clients may be ahead of the servers'.
-            self.latency[table].observe([max(0, now - time) / 1_000_000 for time in times])
+            self.latency[table].observe_ages(now, times)
             self.rows[table].observe(rows)
         if self._open:
             self.records.observe([self._open_records])

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from connector.changes import Batch, changes_of
+from connector.changes import Batch, LogLayout, UncutBatches, changes_of
 from connector.config import Configuration
 from connector.delivery import DeadLetter, KafkaRecord, TopicFacts, dead_letter_record, record_size
 from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 from connector.formats import Encoder, Record
+from connector.native import BlockEncoder
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +30,23 @@ RECORD_OVERHEAD = 128
 RECORDS_AT_ONCE = 500
 SMALL_RECORD = 300
 
+# Behind a batch that the kernel refused so many are made the plain way, twice as many each time, until it makes that
+# many at once: where it refuses every other one, asking it costs more than it wins.
+MOST_IN_A_ROW = 512
+
 
 @dataclass(slots=True)
 class Encoded:
     """The records of some batches, in order. ``ends``: where in ``records`` each batch ends."""
+
+    records: Sequence[KafkaRecord] = ()
+    ends: Sequence[int] = ()
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Made:
+    """As `Encoded`, while it grows."""
 
     records: list[KafkaRecord] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -49,8 +63,14 @@ class Pipeline:
         topics: Mapping[str, TopicFacts],
         task: int,
         create_topic: Callable[[str], TopicFacts] | None = None,
+        blocks: BlockEncoder | None = None,
     ) -> None:
         self.encoder = encoder
+        #: What makes many records at once, of batches that nobody has cut.
+        self.blocks = blocks
+        #: Whether the next ones are made one by one all the same: who is to blame for an abort is found that way.
+        self.plainly = False
+        self._in_a_row = 1
         self._connector = configuration.connector
         self._topics = dict(topics)
         self._create_topic = create_topic
@@ -84,7 +104,47 @@ class Pipeline:
         Stops in front of a batch that can have none, for ever or for now; raises PoisonRow or RetriableDeliveryError if
         that is the first.
         """
-        done = Encoded()
+        if isinstance(batches, UncutBatches):
+            made = self._block(batches, room)
+            if made is not None:
+                return made
+            wanted = self._in_a_row if self.takes_uncut(batches.layout) else RECORDS_AT_ONCE
+            batches = list(batches[:wanted])
+        done = self._encode(batches, room)
+        return Encoded(done.records, done.ends, done.bytes)
+
+    def takes_uncut(self, layout: LogLayout) -> bool:
+        """Whether batches of a layout need not be cut, as far as is known."""
+        return self.blocks is not None and not self.plainly and self.blocks.takes(layout)
+
+    def _block(self, batches: UncutBatches, room: int) -> Encoded | None:
+        """The records of the first batches, made at once; None if the first is for the plain way."""
+        if self.blocks is None or not self.takes_uncut(batches.layout):
+            return None
+        plan = self.blocks.plan(batches.layout)
+        if plan is None:
+            return None
+        limit = self._limits.get(plan.topic)
+        batches = self._unblamed(batches)
+        block = self.blocks.encode(batches, self._limit(plan.topic) if limit is None else limit, room)
+        if block is None:
+            self._in_a_row = min(2 * self._in_a_row, MOST_IN_A_ROW)
+            return None
+        if len(block.ends) >= self._in_a_row:
+            self._in_a_row = 1
+        self.records[batches.layout.description.full_name] += len(block)
+        return Encoded(block, block.ends, block.size)
+
+    def _unblamed(self, batches: UncutBatches) -> UncutBatches:
+        """Those in front of the first of which a record was refused before."""
+        if not self.poison:
+            return batches
+        some = range(min(len(batches), RECORDS_AT_ONCE))
+        end = next((at for at in some if batches.place(at) in self.poison), len(some))
+        return batches[:end]
+
+    def _encode(self, batches: Sequence[Batch], room: int) -> _Made:
+        done = _Made()
         some = _first(batches, room)
         alike = self._alike(some)
         for at, batch in enumerate(some):
@@ -139,7 +199,7 @@ class Pipeline:
             records += self.encoder.encode(change)
         return records
 
-    def _add(self, done: Encoded, records: Iterable[Record]) -> None:
+    def _add(self, done: _Made, records: Iterable[Record]) -> None:
         for record in records:
             size = record_size(record)
             limit = self._limits.get(record.topic)
@@ -179,6 +239,7 @@ class Pipeline:
         for place in self._answered:
             self.poison.pop(place, None)
         self._answered.clear()
+        self.plainly = False
 
     def aborted(self) -> None:
         """It comes again."""

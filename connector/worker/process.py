@@ -28,6 +28,7 @@ from connector.errors import (
     RetriableSourceError,
 )
 from connector.formats import Encoder
+from connector.native import load_native
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
 from connector.table_name import TableName
 from connector.worker.about import about
@@ -143,7 +144,8 @@ def _prepare(
 ) -> Worker:
     who = identity(configuration, index)
     clients = kafka_clients(configuration)
-    connection = Connection(connection_settings(configuration.connector.connection))
+    native = load_native(configuration.worker.native, configuration.connector.output)
+    connection = Connection(connection_settings(configuration.connector.connection), native.scan)
     _patiently("connecting to ScyllaDB", connection.open, stop, report)
     _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report)
     names = configuration.connector.reading.tables
@@ -183,6 +185,7 @@ def _prepare(
         unusable=unusable,
         encoder=encoder,
         slots=slots,
+        native=native,
     )
 
 

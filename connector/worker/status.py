@@ -15,6 +15,7 @@ from connector.worker.state import State
 from connector.worker.status_document import (
     DeliveryStatus,
     FailingStatus,
+    NativeStatus,
     PollStatus,
     ReadingStatus,
     RetryStatus,
@@ -54,6 +55,11 @@ class Snapshots:
             started_ms=self._about.started_ms,
             scylla_version=self._about.scylla_version,
             kafka_version=self._about.kafka_version,
+            native=NativeStatus(
+                on=worker.native.kernel is not None,
+                blocks=worker.native.client is not None,
+                why_not=worker.native.why_not,
+            ),
             fingerprint=worker.configuration.fingerprint(),
             tables_configured=tuple(sorted(tables)),
             time_ms=int(time.time() * 1000),

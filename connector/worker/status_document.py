@@ -147,6 +147,14 @@ class FailingStatus(Document):
     text: str = ""
 
 
+class NativeStatus(Document):
+    """Whether records are made natively, and handed to Kafka in blocks; ``why_not`` where one of them is not."""
+
+    on: bool = False
+    blocks: bool = False
+    why_not: str | None = None
+
+
 class WorkerStatus(Document):
     """One worker: what it reports every second, and its record in the status topic."""
 
@@ -159,6 +167,7 @@ class WorkerStatus(Document):
     started_ms: int = 0
     scylla_version: str | None = None
     kafka_version: str | None = None
+    native: NativeStatus = NativeStatus()
     fingerprint: str
     tables_configured: tuple[str, ...]
     time_ms: int

@@ -35,6 +35,7 @@ from connector.errors import (
     UnknownOutcome,
 )
 from connector.formats import Encoder
+from connector.native import RecordBlock
 from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, Task, explained
 from connector.topology import CommitsPlan, Opening, Read
 from connector.worker.measures import Measures
@@ -165,7 +166,11 @@ class Transactions:
     def add(self, slot: int, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
         encoded = self._produced(slot, batches)
-        self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
+        if isinstance(encoded.records, RecordBlock):
+            block = encoded.records
+            self.measures.added_at(batches[0].layout.description.full_name, block.times, block.rows, len(block))
+        else:
+            self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
         return len(encoded.ends)
 
     def _produced(self, slot: int, batches: Sequence[Batch]) -> Encoded:
@@ -181,7 +186,12 @@ class Transactions:
     def _blame(self, batches: Sequence[Batch], encoded: Encoded) -> None:
         """Find the batch whose record the client itself refused."""
         failure = self.delivery.last_failure
-        if failure is not None and failure.record is not None:
+        if failure is None or failure.record is None:
+            return
+        if isinstance(encoded.records, RecordBlock):
+            # Who is to blame in a block is found out when its records are made one by one.
+            self.delivery.last_failure = None
+        else:
             place = next(at for at, record in enumerate(encoded.records) if record is failure.record)
             self._refused = batches[bisect_right(encoded.ends, place)]
 
@@ -338,6 +348,7 @@ class Transactions:
 
     def _failed(self, error: CdcError) -> float:
         """Tell it; how long to wait before the next transaction."""
+        self._pipeline.plainly = True
         self._task.failed(self._explained(error))
         tries = HALVINGS if isinstance(error, TransactionAborted) else 0
         return max(AFTER_ABORT_SECONDS, self._task.pause(AFTER_ABORT_SECONDS / (1 << tries), RENEW_PAUSE[1]))

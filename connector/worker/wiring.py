@@ -21,6 +21,7 @@ from connector.delivery import (
     look_at_topic,
 )
 from connector.formats import Encoder
+from connector.native import BlockEncoder, Native
 from connector.source import (
     Background,
     ChoreDone,
@@ -56,6 +57,7 @@ def build_worker(
     unusable: Mapping[str, str],
     encoder: Encoder,
     slots: int,
+    native: Native,
 ) -> Worker:
     """A worker that can start. ``unusable``: topics that take no records, and why."""
     connector, group = configuration.connector, configuration.group
@@ -77,7 +79,8 @@ def build_worker(
         lookback_ms=connector.reading.initial_lookback_ms,
         initial_snapshot=connector.reading.snapshot_mode in ("initial", "initial_only") and not connector.output.strict,
     )
-    pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic)
+    blocks = None if native.kernel is None else BlockEncoder(native.kernel, encoder)
+    pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic, blocks)
     for topic, why in unusable.items():
         pipeline.suspend_topic(topic, why)
     membership = Membership(
@@ -101,6 +104,7 @@ def build_worker(
         topics=lambda: pipeline.topics,
         group=group,
         unseen=unseen,
+        blocks=native.client,
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
@@ -127,7 +131,9 @@ def build_worker(
     snapshots = Snapshots(
         planner, connection, snapshot_settings(connector.reading), chores, tables, transactions, background
     )
-    reads = Reading(planner, connection, reading, events.put, transactions, tables, background, snapshots)
+    reads = Reading(
+        planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut
+    )
     return Worker(
         configuration=configuration,
         who=who,
@@ -149,4 +155,5 @@ def build_worker(
         follower=Follower(clients, connector.name, offsets, group, slots),
         delivery=delivery,
         transactions=transactions,
+        native=native,
     )

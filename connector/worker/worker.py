@@ -16,6 +16,7 @@ from connector.config import Configuration
 from connector.delivery import Delivery, Follower, KafkaClients, Membership
 from connector.errors import CdcError, LostClaim
 from connector.formats import Encoder
+from connector.native import Native
 from connector.source import (
     Background,
     ChoreDone,
@@ -75,6 +76,7 @@ class Worker:
     follower: Follower
     delivery: Delivery
     transactions: Transactions
+    native: Native
     monotonic: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:

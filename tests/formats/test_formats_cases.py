@@ -6,9 +6,11 @@ import pytest
 
 from connector.changes import BatchAssembler, changes_of
 from connector.formats.encoder import Encoder
+from connector.formats.record import Record
 from tests.formats.conftest import CdcServer
 from tests.formats.golden import NOW_NS, Case, Expected, all_cases, recoded, shown
 from tests.formats.options import output_options
+from tests.native.both_ways import by_kernel
 
 CASES = all_cases()
 
@@ -35,6 +37,11 @@ def test_case(cdc_server: CdcServer, case: Case, tablets: bool) -> None:
 
     found: list[Expected] = []
     for batch in batches:
+        made: list[Record] = []
         for change in changes_of(batch):
-            found += [shown(change, record) for record in encoder.encode(change)]
+            records = encoder.encode(change)
+            made += records
+            found += [shown(change, record) for record in records]
+        # The native way makes the same of it, or nothing.
+        assert by_kernel(encoder, batch) in (made, None)
     assert found == list(case.records)

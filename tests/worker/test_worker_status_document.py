@@ -16,6 +16,7 @@ from connector.worker.state import State
 from connector.worker.status_document import (
     Document,
     FailingStatus,
+    NativeStatus,
     PollStatus,
     ReadingStatus,
     RetryStatus,
@@ -57,6 +58,7 @@ def test_members_are_the_recorded_ones() -> None:
         (PollStatus, worker["polls"][0]),
         (FailingStatus, worker["background"][0]),
         (SnapshotStatus, table["snapshot"]),
+        (NativeStatus, worker["native"]),
     ]
     for model, recorded in documents:
         assert list(model.model_fields) == list(recorded), model

@@ -1,0 +1,80 @@
+"""What records of a table are made of, said without making any: for whoever makes them in another way.
+
+In: a plan with its converters. Out: an ``Outline``: which columns stand where, in which language, framed by what; none
+where only the plan can make the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connector.changes import ColumnPlace, LogLayout
+from connector.config import OutputConfig
+from connector.formats.advanced import advanced_key, payload_places
+from connector.formats.avro_converter import AvroConverter
+from connector.formats.converter import Converter
+from connector.formats.json_converter import JsonConverter
+from connector.formats.legacy import has_legacy_form
+from connector.formats.plan import RecordPlan, rules_of
+from connector.formats.record import Schema
+from connector.formats.table_schemas import VersionHeaders
+from connector.values import RenderingRules
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineSide:
+    """Keys or values. ``head`` gives what stands before each of them, and may ask a Schema Registry for it."""
+
+    avro: bool
+    head: Callable[[], bytes]
+    tail: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """``key`` is None where keys are null. ``version``: the headers of every record with a value."""
+
+    layout: LogLayout
+    options: OutputConfig
+    topic: str
+    key: OutlineSide | None
+    value: OutlineSide
+    key_places: tuple[ColumnPlace, ...]
+    before: tuple[ColumnPlace, ...]
+    after: tuple[ColumnPlace, ...]
+    rules: RenderingRules
+    version: VersionHeaders
+
+
+def outline_of(
+    layout: LogLayout,
+    options: OutputConfig,
+    plan: RecordPlan,
+    key_converter: Converter,
+    value_converter: Converter,
+    version: VersionHeaders,
+) -> Outline | None:
+    """Transforms are the caller's: there are none, or they only changed the topic, which the plan has already."""
+    value = _side(value_converter, plan.topic, plan.value_schema)
+    key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
+    if value is None or plan.headers is not None or (key is None and plan.key_schema is not None):
+        return None
+    if options.format == "legacy":
+        shown = tuple(p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type))
+        keys, before, after = tuple(place for place in shown if place.column.is_key), shown, shown
+    else:
+        keys = tuple(advanced_key(layout))
+        before, after = (
+            tuple(payload_places(layout, f"payload-{side}" in options.key_placement)) for side in ("before", "after")
+        )
+    return Outline(layout, options, plan.topic, key, value, keys, before, after, rules_of(options), version)
+
+
+def _side(converter: Converter, topic: str, schema: Schema | None) -> OutlineSide | None:
+    if isinstance(converter, JsonConverter) and converter.null_is_default:
+        head, tail = converter.frame(schema)
+        return OutlineSide(False, lambda: head, tail)
+    if isinstance(converter, AvroConverter) and schema is not None:
+        return OutlineSide(True, converter.head(topic, schema))
+    return None

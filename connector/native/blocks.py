@@ -1,0 +1,137 @@
+"""Blocks of records: what the kernel made of complete batches, in one buffer.
+
+In: batches that nobody has cut. Out: a ``RecordBlock``, or None where the first batch is for the plain way. A block is
+a sequence of records for whoever wants them one by one, and bytes with their places for whoever does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Final, overload
+
+from connector.changes import LogLayout, UncutBatches
+from connector.errors import CdcError, PoisonRow
+from connector.formats import Encoder, Record
+from connector.native.library import FULL, Kernel, LoadedPlan, Output
+from connector.native.plan import KernelPlan, kernel_plan
+from connector.native.program import Unsupported
+
+log = logging.getLogger("scylla_cdc.native")
+
+#: Batches, and records, that are made at once: enough for a call to cost nothing, few enough to look at the time often.
+AT_ONCE: Final = 2000
+#: A batch whose records need more is made the plain way.
+_LARGEST: Final = 256 << 20
+#: Plans of a table's older layouts are of no use any more, except while a changed table's pages still mix.
+_MOST_PLANS: Final = 4096
+
+
+class RecordBlock(Sequence[Record]):
+    """Records of one topic, in order.
+
+    ``ends``: how many there are after each batch; ``times``: when each batch was written, in microseconds; ``rows``:
+    how many rows it has. The bytes are the kernel's: they hold until the next block is made.
+    """
+
+    def __init__(self, plan: KernelPlan, batches: UncutBatches, output: Output, made: int, size: int) -> None:
+        self.topic = plan.topic
+        self.headers = plan.version
+        self.ends: Sequence[int] = output.ends[:made]
+        self.times: Sequence[int] = output.times[:made]
+        self.size = size + len(self) * plan.headers_size
+        self._batches = batches[:made]
+        self.places: Any = output.records
+        self.bytes: Any = output.bytes
+
+    @property
+    def rows(self) -> Sequence[int]:
+        firsts, begin = self._batches.rows.firsts, self._batches.begin
+        ends = firsts[begin : begin + len(self._batches) + 1]
+        if ends[-1] - ends[0] == len(self._batches):
+            return [1] * len(self._batches)
+        return [end - first for first, end in pairwise(ends)]
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Record]: ...
+
+    def __getitem__(self, at: int | slice) -> Record | list[Record]:
+        numbers = range(len(self))[at]
+        return self._record(numbers) if isinstance(numbers, int) else [self._record(number) for number in numbers]
+
+    def _record(self, number: int) -> Record:
+        key, key_size, value, value_size = self.places[4 * number : 4 * number + 4]
+        key_bytes = bytes(self.bytes[key : key + key_size]) if key_size >= 0 else None
+        if value_size < 0:
+            return Record(self.topic, key_bytes, None, [], "tombstone")
+        return Record(self.topic, key_bytes, bytes(self.bytes[value : value + value_size]), [*self.headers])
+
+
+class BlockEncoder:
+    """One per worker, beside its ``Encoder``, which knows the tables and is right where the two differ."""
+
+    def __init__(self, kernel: Kernel, encoder: Encoder, clock: Callable[[], int] = time.time_ns) -> None:
+        self._kernel = kernel
+        self._encoder = encoder
+        self._clock = clock
+        self._plans: dict[LogLayout, LoadedPlan | None] = {}
+        self._output = Output(AT_ONCE)
+
+    def plan(self, layout: LogLayout) -> KernelPlan | None:
+        """How the kernel makes the records of a table; None where only the plain way can. A Schema Registry may be
+        asked: its errors are ``CdcError``s."""
+        loaded = self._loaded(layout)
+        return None if loaded is None else loaded.plan
+
+    def takes(self, layout: LogLayout) -> bool:
+        """Whether the kernel may be asked for records of this layout, as far as is known."""
+        return self._plans.get(layout, True) is not None
+
+    def encode(self, batches: UncutBatches, limit: int, room: int) -> RecordBlock | None:
+        """The first batches, at least one, until ``room`` bytes are filled; no record is larger than ``limit``."""
+        loaded = self._loaded(batches.layout)
+        if loaded is None or not batches:
+            return None
+        begin, end = batches.begin, min(batches.end, batches.begin + AT_ONCE)
+        while True:
+            made, verdict, size = self._kernel.encode(
+                loaded,
+                batches.rows,
+                begin,
+                end,
+                self._clock(),
+                limit - loaded.plan.headers_size,
+                room,
+                AT_ONCE,
+                self._output,
+            )
+            if made or verdict != FULL or not self._output.grow(_LARGEST):
+                break
+        return RecordBlock(loaded.plan, batches, self._output, made, size) if made else None
+
+    def _loaded(self, layout: LogLayout) -> LoadedPlan | None:
+        if layout in self._plans:
+            return self._plans[layout]
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        loaded = None
+        try:
+            outline = self._encoder.outline(layout)
+            if outline is not None:
+                loaded = self._kernel.load(kernel_plan(outline))
+        except (Unsupported, PoisonRow) as why:
+            log.info("%s: its records are made the plain way: %s", layout.description.full_name, why)
+        except CdcError:
+            raise
+        except Exception as error:
+            log.warning("%s: its records are made the plain way", layout.description.full_name, exc_info=error)
+        self._plans[layout] = loaded
+        return loaded

@@ -1,0 +1,152 @@
+"""Blocks handed to the Kafka client's own library, past its Python binding.
+
+In: a ``RecordBlock``. Out: how many of its records librdkafka took, and what became of all records since: the library
+tells the kernel of each, so that none that failed goes unnoticed. The client stays the binding's: the kernel is one of
+librdkafka's plugins, and meets the client while it is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint8, c_void_p
+from dataclasses import dataclass
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import cimpl
+
+from connector.native.blocks import RecordBlock
+from connector.native.library import Kernel, NoKernel
+
+#: Of ``kafka.c``: librdkafka's functions, in the order of its table.
+_FUNCTIONS: Final = (
+    "rd_kafka_conf_interceptor_add_on_new",
+    "rd_kafka_interceptor_add_on_acknowledgement",
+    "rd_kafka_topic_name",
+    "rd_kafka_topic_new",
+    "rd_kafka_topic_destroy",
+    "rd_kafka_produce_batch",
+    "rd_kafka_last_error",
+)
+#: The interface's major version that the kernel was written for.
+_MAJOR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first record that was not delivered."""
+
+    topic: str
+    key: bytes | None
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """``count`` records, from the first on; ``code``: librdkafka's error of the next one, 0 if all were taken.
+    ``broken``: some behind it were taken all the same."""
+
+    count: int
+    code: int
+    broken: bool
+
+
+class _Producer(ctypes.Structure):
+    """The beginning of the kernel's ``producer``."""
+
+    _fields_ = [
+        ("client", c_void_p),
+        ("delivered", c_int64),
+        ("failed", c_int64),
+        ("claimed", c_int32),
+        ("told", c_int32),
+        ("error", c_int32),
+        ("key_size", c_int32),
+        ("topic", ctypes.c_char * 256),
+        ("key", c_uint8 * 1024),
+    ]
+
+
+class BlockProducer:
+    """Beside one client of the binding, and of no use once that was closed."""
+
+    def __init__(self, client: BlockClient, state: Any) -> None:
+        self._client = client
+        self._state = state
+        self._room = ctypes.create_string_buffer(0)
+
+    def takes(self, records: object) -> bool:
+        """Blocks whose records have no headers: librdkafka takes those one by one."""
+        return isinstance(records, RecordBlock) and not records.headers
+
+    def produce(self, block: RecordBlock, begin: int) -> Taken:
+        """The block's records from ``begin`` on, which are copied; never waits."""
+        needed = (len(block) - begin) * self._client.message_size
+        if len(self._room) < needed:
+            self._room = ctypes.create_string_buffer(needed)
+        error, broken = c_int32(), c_int32()
+        count = self._client.produce(
+            self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), self._room,
+            byref(error), byref(broken),
+        )  # fmt: skip
+        return Taken(count, error.value, bool(broken.value))
+
+    @property
+    def delivered(self) -> int:
+        """Of all records of the client, not of its blocks alone; as the next."""
+        return int(self._state.contents.delivered)
+
+    @property
+    def failure(self) -> Failure | None:
+        state = self._state.contents
+        if not state.told:
+            return None
+        key = None if state.key_size < 0 else bytes(state.key[: state.key_size])
+        return Failure(state.topic.decode(errors="replace"), key, state.error)
+
+    def forget_failure(self) -> None:
+        """A new transaction begins."""
+        self._client.forget_failure(self._state)
+
+
+class BlockClient:
+    """librdkafka, as the binding has loaded it."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        """Raises ``NoKernel`` where it is not known well enough."""
+        version, number = confluent_kafka.libversion()
+        if number >> 24 != _MAJOR:
+            raise NoKernel(f"librdkafka {version} is not known to take blocks")
+        # The binding's module needs librdkafka: its functions are found where the module finds them.
+        library = ctypes.CDLL(cimpl.__file__)
+        try:
+            functions = [ctypes.cast(getattr(library, name), c_void_p).value for name in _FUNCTIONS]
+        except AttributeError as error:
+            raise NoKernel(f"the Kafka client does not show librdkafka's functions: {error}") from None
+        self.plugin = str(kernel.path)
+        self._making = threading.Lock()
+        declared = kernel.function
+        declared("set_librdkafka", None, POINTER(c_void_p))((c_void_p * len(functions))(*functions))
+        self._take_newest = declared("take_newest", POINTER(_Producer))
+        self.message_size: int = declared("message_size", c_int64)()
+        self.forget_failure: Callable[[Any], None] = declared("forget_failure", None, POINTER(_Producer))
+        self.produce: Callable[..., int] = declared(
+            "produce", c_int32,
+            POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, c_char_p,
+            POINTER(c_int32), POINTER(c_int32),
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def making(self) -> Iterator[Callable[[], BlockProducer | None]]:
+        """Around the making of a client that has ``plugin`` among its ``plugin.library.paths``; then the callable gives
+        what stands beside it, or None if librdkafka did not call."""
+        with self._making:
+            self._take_newest()
+            yield self._newest
+
+    def _newest(self) -> BlockProducer | None:
+        state = self._take_newest()
+        return BlockProducer(self, state) if state else None

@@ -1,0 +1,153 @@
+/* Blocks of records to librdkafka, and what became of each record, without an object of Python's for any of them.
+ *
+ * librdkafka loads this library as one of its plugins (`plugin.library.paths`), which is the way that it offers to reach
+ * a client that somebody else has made: `conf_init` asks to be told of the client (`on_new`) and of the end of every
+ * record (`on_acknowledgement`). Its functions are handed over by Python, so nothing is linked. The declarations are
+ * those of rdkafka.h, whose layout is part of its stable interface.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int err;
+    void *topic;
+    int32_t partition;
+    void *payload;
+    size_t size;
+    void *key;
+    size_t key_size;
+    int64_t offset;
+    void *private_;
+} message;
+
+typedef int on_new(void *client, const void *conf, void *opaque, char *error, size_t size);
+typedef int on_acknowledgement(void *client, message *acknowledged, void *opaque);
+
+static struct {
+    int (*conf_interceptor_add_on_new)(void *conf, const char *name, on_new *call, void *opaque);
+    int (*interceptor_add_on_acknowledgement)(void *client, const char *name, on_acknowledgement *call, void *opaque);
+    const char *(*topic_name)(const void *topic);
+    void *(*topic_new)(void *client, const char *name, void *conf);
+    void (*topic_destroy)(void *topic);
+    int (*produce_batch)(void *topic, int32_t partition, int flags, message *messages, int count);
+    int (*last_error)(void);
+} librdkafka;
+
+static const char NAME[] = "scylla-cdc";
+
+enum { COPY = 2, ANY_PARTITION = -1, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, QUEUE_FULL = -184 };
+enum { LONGEST_TOPIC = 256, LONGEST_KEY = 1024 };
+
+/* Of one client. It is kept for good: reports may come until the client's last thread has ended, and nobody says when
+ * that is. There are few clients. */
+typedef struct {
+    void *client;
+    int64_t delivered;
+    int64_t failed;
+    int32_t claimed; /* somebody writes the first failure down */
+    int32_t told;    /* it is written down */
+    int32_t error;
+    int32_t key_size; /* -1: no key */
+    char topic[LONGEST_TOPIC];
+    uint8_t key[LONGEST_KEY];
+} producer;
+
+static producer *newest;
+
+static int acknowledged(void *client, message *it, void *opaque) {
+    producer *p = opaque;
+    (void)client;
+    if (!it->err) {
+        __sync_fetch_and_add(&p->delivered, 1);
+        return 0;
+    }
+    /* A record that was purged is the echo of an abort, never its cause. */
+    if (it->err == PURGED_IN_QUEUE || it->err == PURGED_IN_FLIGHT) return 0;
+    if (__sync_bool_compare_and_swap(&p->claimed, 0, 1)) {
+        const char *name = it->topic ? librdkafka.topic_name(it->topic) : "";
+        strncpy(p->topic, name, LONGEST_TOPIC - 1);
+        p->key_size = it->key ? (int32_t)(it->key_size < LONGEST_KEY ? it->key_size : LONGEST_KEY) : -1;
+        if (p->key_size > 0) memcpy(p->key, it->key, (size_t)p->key_size);
+        p->error = it->err;
+        __sync_synchronize();
+        p->told = 1;
+    }
+    __sync_fetch_and_add(&p->failed, 1);
+    return 0;
+}
+
+static int made(void *client, const void *conf, void *opaque, char *error, size_t size) {
+    producer *p = calloc(1, sizeof *p);
+    (void)conf, (void)opaque, (void)error, (void)size;
+    newest = NULL;
+    if (!p) return 0;
+    p->client = client;
+    if (librdkafka.interceptor_add_on_acknowledgement(client, NAME, acknowledged, p)) free(p);
+    else newest = p;
+    return 0;
+}
+
+/* librdkafka calls it for each configuration that names this library as its plugin. */
+int conf_init(void *conf, void **opaque, char *error, size_t size) {
+    (void)opaque, (void)error, (void)size;
+    newest = NULL;
+    if (librdkafka.conf_interceptor_add_on_new) librdkafka.conf_interceptor_add_on_new(conf, NAME, made, NULL);
+    return 0;
+}
+
+void set_librdkafka(void *const *functions) { memcpy(&librdkafka, functions, sizeof librdkafka); }
+
+/* The client that was made last, for whoever made it, and nobody else: the caller sees to it that only one is made at a
+ * time. */
+producer *take_newest(void) {
+    producer *p = newest;
+    newest = NULL;
+    return p;
+}
+
+/* Before the next transaction: what failed in the last one is over. */
+void forget_failure(producer *p) {
+    p->told = 0;
+    __sync_synchronize();
+    p->claimed = 0;
+}
+
+/* All records of a block to one topic, in order, by the partitioner. Returns how many were taken, from the first; what
+ * stopped it is in `error`. A block of which some were taken behind one that was not is `broken`. */
+int32_t produce(
+    producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
+    void *room, int32_t *error, int32_t *broken
+) {
+    message *messages = room;
+    int32_t count = to - from, each, taken = 0;
+    void *handle = librdkafka.topic_new(p->client, topic, NULL);
+    *error = *broken = 0;
+    if (!handle) {
+        *error = librdkafka.last_error();
+        return 0;
+    }
+    memset(messages, 0, (size_t)count * sizeof *messages);
+    for (each = 0; each < count; each++) {
+        const int32_t *record = records + 4 * (from + each);
+        messages[each].topic = handle;
+        messages[each].partition = ANY_PARTITION;
+        if (record[1] >= 0) {
+            messages[each].key = (void *)(uintptr_t)(bytes + record[0]);
+            messages[each].key_size = (size_t)record[1];
+        }
+        if (record[3] >= 0) {
+            messages[each].payload = (void *)(uintptr_t)(bytes + record[2]);
+            messages[each].size = (size_t)record[3];
+        }
+    }
+    librdkafka.produce_batch(handle, ANY_PARTITION, COPY, messages, count);
+    while (taken < count && !messages[taken].err) taken++;
+    if (taken < count) *error = messages[taken].err;
+    for (each = taken; each < count; each++) *broken |= !messages[each].err;
+    librdkafka.topic_destroy(handle);
+    return taken;
+}
+
+int64_t message_size(void) { return (int64_t)sizeof(message); }

@@ -1,0 +1,456 @@
+/* From rows of a log to the keys and values of their records, without an object of Python's for any of them.
+ *
+ * A table's plan (connector/native/plan.py) says what stands where: `words` are numbers, `text` is what the records have
+ * in common. What is not as usual is refused, a batch at a time, and made the plain way, which is the reference.
+ */
+#include "rows.h"
+
+enum {
+    LITERAL,     /* where in the text, length */
+    SOURCE_MS, SOURCE_US, SOURCE_NS, /* whether optional */
+    NOW_MS, NOW_US, NOW_NS,          /* whether optional; the last two null where an image stands in `before` */
+    STREAM_ID, TIME_ID, SEQUENCE_NUMBER, OPERATION, TTL,
+    KIND,
+    BEFORE, AFTER, KEY, /* struct */
+};
+enum { STEP_WORDS = 3 };
+
+/* Of the fields of a struct. A CELL tells a null that was written; the others are deltas of collections. */
+enum { BARE, CELL, SET_DELTA, LIST_DELTA, MAP_DELTA, FIELDS_DELTA };
+/* Name's place, name's length, form, node, second node, places of value, flag and removed elements. */
+enum { MEMBER_WORDS = 8 };
+
+enum { LEGACY, ADVANCED };
+enum { NONE, FULL_ROW, ONLY_UPDATED };
+enum { CREATES = 1, UPDATES = 2, DELETES = 4 };
+
+typedef struct {
+    const int32_t *words;
+    const uint8_t *text;
+    int32_t columns, stream, time, number, operation, ttl;
+    int32_t format, key_avro, value_avro, kinds, tombstones, clustered;
+    int32_t before, after, images;
+    int32_t key_places;   /* number, then places */
+    int32_t other_places; /* number, then value, flag, removed elements and whether no bytes are nothing, of each */
+    int32_t key_steps, value_steps; /* number, then steps; key_steps -1: null keys */
+} plan;
+
+/* What the records of one batch are made of. */
+typedef struct {
+    const plan *p;
+    language value;
+    int64_t now, us;
+    const cell *row, *before, *after;
+    int code;
+    char kind;
+    int timed;
+} change;
+
+static int put_delta_entries(out *o, language l, const int32_t *member, cell value, cell removed) {
+    int cells = member[2] == SET_DELTA ? 1 : 2;
+    const uint8_t *at = NULL, *end = NULL, *gone = NULL, *gone_end = NULL;
+    int64_t count = 0, removals = 0, each;
+    if (value.size > 0) {
+        TRY(count_of(value, &at, cells, &count));
+        end = value.at + value.size;
+    }
+    if (removed.size > 0) {
+        TRY(count_of(removed, &gone, 1, &removals));
+        gone_end = removed.at + removed.size;
+    }
+    if (!l.avro) TRY(put_byte(o, '['));
+    else if (count + removals) TRY(put_zigzag(o, count + removals));
+    for (each = 0; each < count + removals; each++) {
+        cell key, element = {NULL, -1};
+        int added = each < count;
+        TRY(added ? next_cell(&at, end, &key) : next_cell(&gone, gone_end, &key));
+        if (added && cells == 2) TRY(next_cell(&at, end, &element));
+        if (key.size < 0) return REFUSED;
+        if (!l.avro) TRY(each ? put(o, ",{\"key\":", 8) : put(o, "{\"key\":", 7));
+        MADE(put_optional(o, l, member[3], key));
+        if (!l.avro) TRY(put(o, ",\"value\":", 9));
+        if (added && cells == 1) TRY(l.avro ? put(o, "\2\1", 2) : put(o, "true", 4));
+        else MADE(put_optional(o, l, member[4], element));
+        if (!l.avro) TRY(put_byte(o, '}'));
+    }
+    if (at != end || gone != gone_end) return REFUSED;
+    return put_byte(o, l.avro ? 0 : ']');
+}
+
+enum { MOST_FIELDS = 64 };
+
+static int put_delta_fields(out *o, language l, const int32_t *member, cell value, cell removed) {
+    const int32_t *node = l.words + member[3], *field = node + 3;
+    cell found[MOST_FIELDS];
+    uint8_t gone[MOST_FIELDS] = {0};
+    int each, count = node[2];
+    for (each = 0; each < count; each++) found[each].size = -1;
+    if (value.size > 0) {
+        const uint8_t *at = value.at, *end = value.at + value.size;
+        for (each = 0; each < count && at < end; each++) TRY(next_cell(&at, end, &found[each]));
+        if (at != end) return REFUSED;
+    }
+    if (removed.size > 0) {
+        const uint8_t *at, *end = removed.at + removed.size;
+        int64_t removals;
+        TRY(count_of(removed, &at, 1, &removals));
+        while (removals--) {
+            cell index;
+            TRY(next_cell(&at, end, &index));
+            if (index.size != 2 || read_big(index.at, 2) >= (uint64_t)count) return REFUSED;
+            gone[read_big(index.at, 2)] = 1;
+        }
+        if (at != end) return REFUSED;
+    }
+    if (!l.avro) TRY(put_byte(o, '{'));
+    for (each = 0; each < count; each++, field += FIELD_WORDS) {
+        TRY(put(o, l.text + field[0], field[1]));
+        if (gone[each] && found[each].size >= 0) return REFUSED; /* no statement does both */
+        if (found[each].size < 0 && !gone[each]) {
+            TRY(put_null(o, l.avro));
+            continue;
+        }
+        TRY(l.avro ? put_byte(o, 2) : put(o, "{\"value\":", 9));
+        MADE(put_optional(o, l, field[2], found[each]));
+        if (!l.avro) TRY(put_byte(o, '}'));
+    }
+    return l.avro ? DONE : put_byte(o, '}');
+}
+
+static int put_delta(out *o, language l, const int32_t *member, const cell *row) {
+    cell value = row[member[5]], removed = {NULL, -1};
+    int overwrite = member[6] >= 0 && is_true(row[member[6]]);
+    if (member[7] >= 0) removed = row[member[7]];
+    if (value.size < 0 && removed.size < 0 && !overwrite) return put_null(o, l.avro);
+    if (l.avro) {
+        TRY(put(o, "\2\2", 2));
+        TRY(overwrite ? put_word(o, 1, "overwrite", 9) : put_word(o, 1, "modify", 6));
+        TRY(put_byte(o, 2));
+    } else {
+        TRY(put(o, "{\"value\":{\"mode\":\"", 18));
+        TRY(overwrite ? put(o, "overwrite", 9) : put(o, "modify", 6));
+        TRY(put(o, "\",\"elements\":", 13));
+    }
+    if (member[2] == FIELDS_DELTA) TRY(put_delta_fields(o, l, member, value, removed));
+    else TRY(put_delta_entries(o, l, member, value, removed));
+    return l.avro ? DONE : put(o, "}}", 2);
+}
+
+static int put_member(out *o, language l, const int32_t *member, const cell *row) {
+    cell c = row[member[5]];
+    if (member[2] == BARE) {
+        int verdict = put_optional(o, l, member[3], c);
+        return verdict < 0 ? verdict : DONE;
+    }
+    if (member[2] != CELL) return put_delta(o, l, member, row);
+    if (c.size < 0) {
+        if (member[6] < 0 || !is_true(row[member[6]])) return put_null(o, l.avro);
+        return l.avro ? put(o, "\2\0", 2) : put(o, "{\"value\":null}", 14);
+    }
+    if (l.avro) {
+        TRY(put(o, "\2\2", 2));
+    } else {
+        TRY(put(o, "{\"value\":", 9));
+    }
+    {
+        int verdict = put_value(o, l, member[3], c);
+        if (verdict) return verdict == IS_EMPTY ? (l.avro ? DONE : put_byte(o, '}')) : verdict < 0 ? verdict : REFUSED;
+    }
+    return l.avro ? DONE : put_byte(o, '}');
+}
+
+/* Of a struct: where its beginning and its end stand in the text and how long they are, the number of members. */
+static int put_row(out *o, language l, int structure, const cell *row) {
+    const int32_t *words = l.words + structure, *member = words + 5;
+    int each;
+    if (!row) return put_null(o, l.avro);
+    TRY(put(o, l.text + words[0], words[1]));
+    for (each = 0; each < words[4]; each++, member += MEMBER_WORDS) {
+        TRY(put(o, l.text + member[0], member[1]));
+        TRY(put_member(o, l, member, row));
+    }
+    return put(o, l.text + words[2], words[3]);
+}
+
+static int put_number_or_null(out *o, int avro, cell c, int size) {
+    if (c.size < 0) return put_null(o, avro);
+    if (c.size != size) return REFUSED;
+    TRY(put_mark(o, avro));
+    return put_integer(o, avro, read_signed(c.at, size));
+}
+
+static int put_step(out *o, language l, const int32_t *step, const change *c) {
+    const plan *p = c->p;
+    /* Java divides towards zero, and goes round where nanoseconds leave 64 bits. */
+    int64_t ms = c->us / 1000;
+    char text[64];
+    if (step[0] >= SOURCE_MS && step[0] <= NOW_NS) {
+        if (step[0] >= NOW_US && !c->timed) return put_null(o, l.avro);
+        if (step[1]) TRY(put_mark(o, l.avro));
+    }
+    switch (step[0]) {
+    case LITERAL: return put(o, l.text + step[1], step[2]);
+    case SOURCE_MS: return put_integer(o, l.avro, ms);
+    case SOURCE_US: return put_integer(o, l.avro, c->us);
+    case SOURCE_NS: return put_integer(o, l.avro, (int64_t)((uint64_t)ms * 1000000));
+    case NOW_MS: return put_integer(o, l.avro, c->now / 1000000);
+    case NOW_US: return put_integer(o, l.avro, c->now / 1000);
+    case NOW_NS: return put_integer(o, l.avro, c->now);
+    case STREAM_ID: {
+        cell id = c->row[p->stream];
+        if (id.size < 1 || id.size > 32) return REFUSED;
+        TRY(put_mark(o, l.avro));
+        return put_word(o, l.avro, text, hex_of(id.at, id.size, text));
+    }
+    case TIME_ID:
+        uuid_of(c->row[p->time].at, text);
+        TRY(put_mark(o, l.avro));
+        return put_word(o, l.avro, text, 36);
+    case SEQUENCE_NUMBER: return put_number_or_null(o, l.avro, c->row[p->number], 4);
+    case OPERATION:
+        TRY(put_mark(o, l.avro));
+        return put_integer(o, l.avro, c->code);
+    case TTL: {
+        cell none = {NULL, -1};
+        return put_number_or_null(o, l.avro, p->ttl < 0 || !c->row[p->ttl].size ? none : c->row[p->ttl], 8);
+    }
+    case KIND:
+        TRY(put_mark(o, l.avro));
+        return put_word(o, l.avro, &c->kind, 1);
+    case BEFORE: return put_row(o, l, step[1], c->before);
+    case AFTER: return put_row(o, l, step[1], c->after);
+    case KEY: return put_row(o, l, step[1], c->row);
+    default: return REFUSED;
+    }
+}
+
+static int put_steps(out *o, language l, int steps, const change *c) {
+    const int32_t *step = l.words + steps + 1;
+    int each;
+    for (each = 0; each < l.words[steps]; each++, step += STEP_WORDS) TRY(put_step(o, l, step, c));
+    return DONE;
+}
+
+/* -- which rows a record shows -------------------------------------------------------------------------------- */
+
+static const uint8_t YES = 1;
+
+/* A pre-image as if it had been written: nulls that are set to null are cells, collections are there as a whole. */
+static void as_written(const plan *p, const cell *row, cell *image) {
+    const int32_t *place = p->words + p->other_places + 1;
+    int each, count = place[-1];
+    for (each = 0; each < count; each++, place += 4) {
+        if (place[1] < 0) continue;
+        image[place[1]] = row[place[1]];
+        if (place[2] < 0) continue;
+        image[place[2]].size = -1;
+        if (image[place[0]].size >= 0) {
+            image[place[1]].at = &YES;
+            image[place[1]].size = 1;
+        }
+    }
+}
+
+static int is_modified(const int32_t *place, const cell *row) {
+    cell value = row[place[0]];
+    if (value.size > 0 || (value.size == 0 && !place[3])) return 1;
+    if (place[1] >= 0 && is_true(row[place[1]])) return 1;
+    return place[2] >= 0 && row[place[2]].size >= 0;
+}
+
+/* Takes from an image what the operation left alone. */
+static void only_updated(const plan *p, const cell *row, cell *image) {
+    const int32_t *place = p->words + p->other_places + 1;
+    int each, count = place[-1];
+    for (each = 0; each < count; each++, place += 4)
+        if (!is_modified(place, row)) image[place[0]].size = -1;
+}
+
+static void show_images(const plan *p, change *c, cell *before, cell *after) {
+    const int32_t *place = p->words + p->other_places + 1;
+    int each, count = place[-1], update = c->kind == 'u';
+    c->before = p->before == NONE ? NULL : before;
+    c->after = p->after == NONE || c->kind == 'd' ? NULL : after;
+    if (c->before && update && p->before == ONLY_UPDATED) {
+        only_updated(p, c->row, before);
+    } else if (c->before && update && after && p->after != NONE) {
+        /* The pre-image may hold the modified columns only: what was left alone is as it is after the operation. */
+        const int32_t *key = p->words + p->key_places;
+        for (each = 1; each <= key[0]; each++) before[key[each]] = after[key[each]];
+        for (each = 0; each < count; each++, place += 4)
+            if (!is_modified(place, c->row)) before[place[0]] = after[place[0]];
+    }
+    if (c->after && update && p->after == ONLY_UPDATED) only_updated(p, c->row, after);
+}
+
+/* -- batches --------------------------------------------------------------------------------------------------- */
+
+/* What a caller keeps between calls: room for the cells of four rows, and for the keys of a batch. */
+typedef struct {
+    keys k;
+    cell cells[];
+} scratch;
+
+int64_t scratch_size(int32_t columns) { return (int64_t)(sizeof(scratch) + 4 * sizeof(cell) * (size_t)columns); }
+
+typedef struct {
+    const uint8_t *body;
+    const int64_t *starts;
+    int64_t now, limit;
+    scratch *room;
+} source;
+
+static int kind_of(const plan *p, cell operation, int *code) {
+    if (operation.size != 1) return 0;
+    *code = (int8_t)*operation.at;
+    switch (*code) {
+    case 1: return p->kinds & UPDATES ? 'u' : 0;
+    case 2: return p->kinds & CREATES ? 'c' : 0;
+    case 3: case -3: return p->kinds & DELETES ? 'd' : 0;
+    /* Without clustering columns a partition is one row. */
+    case 4: case -4: return p->kinds & DELETES && !p->clustered ? 'd' : 0;
+    default: return 0;
+    }
+}
+
+static int is_image(cell operation) { return operation.size == 1 && (*operation.at == 0 || *operation.at == 9); }
+
+/* Where everything of a record stands in what is written. */
+typedef struct {
+    int32_t key, key_size, value, value_size;
+} record;
+
+/* One change, its images (rows, or -1). Adds its records. */
+static int put_change(
+    out *o, const plan *p, const source *s, change *c, int before_row, int after_row, int first, record **to
+) {
+    int columns = p->columns;
+    cell *before = s->room->cells + columns, *after = before + columns;
+    language key = {p->words, p->text, p->key_avro};
+    int64_t began;
+    record made = {0, -1, 0, 0};
+    if (before_row >= 0) cells_of(s->body + s->starts[before_row], columns, before);
+    if (after_row >= 0) cells_of(s->body + s->starts[after_row], columns, after);
+    c->timed = 1;
+    if (p->format == LEGACY) {
+        int image = p->images && before_row >= 0 && first;
+        if (image) as_written(p, c->row, before);
+        c->before = image ? before : c->kind == 'd' ? c->row : NULL;
+        c->after = c->kind == 'd' ? NULL : c->row;
+        c->timed = !image || c->kind == 'd';
+    } else {
+        show_images(p, c, before_row >= 0 ? before : NULL, after_row >= 0 ? after : NULL);
+    }
+    if (p->key_steps >= 0) {
+        began = o->used;
+        TRY(put_steps(o, key, p->key_steps, c));
+        made.key = (int32_t)began;
+        made.key_size = (int32_t)(o->used - began);
+    }
+    began = o->used;
+    TRY(put_steps(o, c->value, p->value_steps, c));
+    made.value = (int32_t)began;
+    made.value_size = (int32_t)(o->used - began);
+    if (70 + (int64_t)made.value_size + (made.key_size > 0 ? made.key_size : 0) > s->limit) return REFUSED;
+    *(*to)++ = made;
+    if (c->kind == 'd' && p->tombstones) {
+        made.value_size = -1;
+        *(*to)++ = made;
+    }
+    return DONE;
+}
+
+static int put_batch(
+    out *o, const plan *p, const source *s, int from, int to, record **made, const record *end, int64_t *us
+) {
+    cell *cells = s->room->cells, *other = cells + 3 * p->columns;
+    keys *k = &s->room->k;
+    change c = {p, {p->words, p->text, p->value_avro}, s->now, 0, cells, NULL, NULL, 0, 0, 1};
+    int row, images = 0, matched = 0;
+    uint32_t last = 0;
+    for (row = from; row < to; row++) {
+        cell number, time;
+        cells_of(s->body + s->starts[row], p->columns, cells);
+        number = cells[p->number];
+        time = cells[p->time];
+        if (number.size != 4) return REFUSED;
+        if (row > from && (uint32_t)read_big(number.at, 4) <= last) return REFUSED;
+        last = (uint32_t)read_big(number.at, 4);
+        images += is_image(cells[p->operation]);
+        if (row == from) {
+            uint64_t stamp = (read_big(time.at + 6, 2) & 0xFFF) << 48 | read_big(time.at + 4, 2) << 32;
+            int64_t ticks = (int64_t)(stamp | read_big(time.at, 4)) - 0x01B21DD213814000LL;
+            c.us = *us = ticks / 10 - (ticks % 10 < 0);
+        }
+    }
+    if (images && to - from > MOST_ROWS) return REFUSED;
+    if (images && (p->images || p->format == ADVANCED)) {
+        matched = 1;
+        begin_keys(k, to - from);
+        for (row = from; row < to; row++) {
+            int key;
+            cells_of(s->body + s->starts[row], p->columns, cells);
+            key = key_of(k, cells, p->words + p->key_places, s->body, s->starts, row, p->columns, other);
+            k->of_row[row - from] = key;
+            if (!is_image(cells[p->operation])) continue;
+            if (*cells[p->operation].at) k->after[key] = row;
+            else k->before[key] = row;
+        }
+    }
+    for (row = from; row < to; row++) {
+        int key = matched ? k->of_row[row - from] : 0, before, after, first;
+        if (to - from > 1) cells_of(s->body + s->starts[row], p->columns, cells);
+        if (is_image(cells[p->operation])) continue;
+        c.kind = (char)kind_of(p, cells[p->operation], &c.code);
+        if (!c.kind) return REFUSED;
+        if (end - *made < 2) return FULL;
+        before = matched ? k->before[key] : -1;
+        after = matched && c.kind != 'd' ? k->after[key] : -1;
+        first = !matched || !k->met[key];
+        if (matched) k->met[key] = 1;
+        TRY(put_change(o, p, s, &c, before, after, first, made));
+    }
+    return DONE;
+}
+
+/* The records of batches `from` to `to`, as far as there is room; stops in front of the first that is refused. Returns
+ * how many batches were made; `ends` says how many records there are after each, `times` when they were written, in
+ * microseconds. `told`: the verdict that stopped it
+ * (0: none), bytes as they count in a transaction. */
+int32_t encode(
+    const plan *p, const uint8_t *body, const int64_t *starts, const int32_t *firsts, int32_t from, int32_t to,
+    int64_t now, int64_t limit, int64_t bytes, int32_t most, void *room, uint8_t *buffer, int64_t size,
+    record *records, int32_t capacity, int32_t *ends, int64_t *times, int64_t *told
+) {
+    out o = {buffer, 0, size};
+    source s = {body, starts, now, limit, room};
+    record *made = records;
+    int64_t counted = 0;
+    int32_t batch, verdict = 0;
+    for (batch = from; batch < to; batch++) {
+        int64_t used = o.used;
+        record *before = made, *each;
+        verdict = put_batch(&o, p, &s, firsts[batch], firsts[batch + 1], &made, records + capacity,
+                            times + (batch - from));
+        if (verdict) {
+            o.used = used;
+            made = before;
+            break;
+        }
+        for (each = before; each < made; each++)
+            counted += 70 + (each->key_size > 0 ? each->key_size : 0) + (each->value_size > 0 ? each->value_size : 0);
+        ends[batch - from] = (int32_t)(made - records);
+        if (counted >= bytes || made - records >= most) {
+            batch++;
+            break;
+        }
+    }
+    told[0] = verdict;
+    told[1] = counted;
+    return batch - from;
+}
+
+void set_powers(const uint64_t *powers) { memcpy(POWERS, powers, sizeof POWERS); }
+
+/* Which sources this was built from: others are not talked to. */
+const char *sources(void) { return SOURCES; }

@@ -1,0 +1,84 @@
+"""Whether the kernel makes what the plain way makes, byte for byte: asked whenever it is loaded.
+
+In: a kernel, output options, seeds. Out: how much of it the kernel made, or ``Difference`` with the first record that
+differs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from connector.changes import BatchAssembler, UncutBatches, changes_of
+from connector.config import OutputConfig
+from connector.errors import PoisonRow
+from connector.formats import Encoder, Record
+from connector.native.blocks import BlockEncoder
+from connector.native.library import Kernel
+from connector.native.samples import Samples, page_of
+
+_NOW = 1_765_000_000_123_456_789
+_BATCHES = 24
+_NO_LIMIT = 1 << 30
+
+
+class Difference(Exception):
+    """Of a record between both ways."""
+
+
+class _Ids:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def id_for(self, subject: str, schema_json: str) -> int:
+        return self._numbers.setdefault((subject, schema_json), len(self._numbers) + 7)
+
+
+def compare(kernel: Kernel, options: OutputConfig, seeds: Iterable[int], batches: int = _BATCHES) -> Counter[str]:
+    """Both ways on the samples of each seed: numbers of records made by the kernel, of batches and tables refused."""
+    avro = "avro" in (options.key_converter.kind, options.value_converter.kind)
+    counted: Counter[str] = Counter()
+    for seed in seeds:
+        ids = _Ids()
+        plain = Encoder(options, ids, ids, clock=lambda: _NOW)
+        _compare(plain, BlockEncoder(kernel, plain, clock=lambda: _NOW), kernel, Samples(seed, avro), batches, counted)
+    return counted
+
+
+def _compare(
+    plain: Encoder, blocks: BlockEncoder, kernel: Kernel, samples: Samples, batches: int, counted: Counter[str]
+) -> None:
+    layout, rows = samples.layout, samples.page(batches)
+    uncut = kernel.scan(page_of(rows), 0, layout.columns, len(rows), lambda: rows)
+    if uncut is None:
+        raise Difference("a page is not taken for one")
+    expected = BatchAssembler().feed(layout, rows)
+    found = UncutBatches(layout, uncut)
+    if [batch.rows for batch in found] != [batch.rows for batch in expected] or uncut.complete != len(rows):
+        raise Difference("batches begin or end elsewhere")
+    at = 0
+    while at < len(found):
+        block = blocks.encode(found[at:], _NO_LIMIT, _NO_LIMIT)
+        if block is None:
+            # What is refused is the plain way's, whatever it makes of it.
+            counted["refused"] += 1
+            at += 1
+            continue
+        begun = 0
+        for number, end in enumerate(block.ends):
+            batch = expected[at + number]
+            made: list[Record] = []
+            try:
+                for change in changes_of(batch):
+                    made += plain.encode(change)
+            except PoisonRow as error:
+                raise Difference(f"the plain way refuses a batch: {error}") from None
+            if block[begun:end] != made or block.times[number] != batch.timestamp_us:
+                raise Difference(f"{block[begun:end]} instead of {made}")
+            counted["records"] += end - begun
+            begun = end
+        at += len(block.ends)
+    if blocks.plan(layout) is None:
+        counted["tables"] += 1

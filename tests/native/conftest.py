@@ -1,0 +1,20 @@
+"""The kernel, built from the sources as they are. Where there is no C compiler there is nothing of it to test."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.native import BlockClient, Kernel
+from connector.native.build import compiler
+
+collect_ignore_glob = [] if compiler() is not None else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Kernel:
+    return Kernel()
+
+
+@pytest.fixture(scope="session")
+def block_client(kernel: Kernel) -> BlockClient:
+    return BlockClient(kernel)

@@ -1,0 +1,109 @@
+"""The kernel makes what the plain way makes, byte for byte, or refuses; and a difference is noticed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from connector.native import Difference, Kernel, compare, load_native
+from connector.native.build import FOLDER, build, compiler
+from connector.native.samples import Samples
+from tests.formats.options import output_options
+from tests.native.variants import ALL
+
+
+@pytest.mark.parametrize("variant", ALL)
+def test_random_logs_become_the_same_records(kernel: Kernel, variant: str) -> None:
+    counted = compare(kernel, output_options(**ALL[variant]), range(15))
+    if "routed" in variant:
+        # Tombstones that go elsewhere are the plain way's.
+        assert not counted["records"]
+    else:
+        assert counted["records"] > 250
+
+
+def test_hardly_anything_of_ordinary_logs_is_refused(kernel: Kernel) -> None:
+    ordinary = [seed for seed in range(60) if not Samples(seed)._odd]
+    # Lists out of order and deletes of partitions of clustered tables are all that is left.
+    counted = compare(kernel, output_options(**{"cdc.include.collections": "delta"}), ordinary)
+    assert counted["refused"] < counted["records"] / 5
+
+
+BREAKS = [
+    ('"overwrite", 9', '"overwrita", 9', {"cdc.include.collections": "delta"}),
+    ("c->now / 1000000", "c->now / 1000001", {}),
+    ("ticks / 10 - (ticks % 10 < 0)", "ticks / 10", {}),
+    ("if (matched) k->met[key] = 1", "if (matched) k->met[key] = 0", {"experimental.preimages.enabled": "true"}),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "properties"), BREAKS, ids=[wrong for _, wrong, _ in BREAKS])
+def test_a_kernel_that_is_wrong_is_found_out(
+    tmp_path: Path, right: str, wrong: str, properties: dict[str, str]
+) -> None:
+    with pytest.raises(Difference):
+        compare(_broken(tmp_path, right, wrong), output_options(**properties), range(60))
+
+
+def _broken(folder: Path, right: str, wrong: str) -> Kernel:
+    shutil.copytree(FOLDER, folder / "kernel", ignore=shutil.ignore_patterns("*.so"))
+    source = folder / "kernel" / "kernel.c"
+    text = source.read_text()
+    assert right in text
+    source.write_text(text.replace(right, wrong))
+    command = compiler()
+    assert command is not None
+    build(command, folder / "kernel" / "broken.so", options=["-O0"], folder=folder / "kernel")
+    return Kernel(folder / "kernel" / "broken.so")
+
+
+def test_a_difference_switches_it_off_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def differs(*_: object) -> None:
+        raise Difference("b'1' instead of b'2'")
+
+    monkeypatch.setattr("connector.native.loading.compare", differs)
+    native = load_native(True, output_options())
+    assert native.kernel is None and native.scan is None and native.client is None
+    assert native.why_not == "its records differ from the plain way's: see the log"
+    assert "b'1' instead of b'2'" in caplog.text
+
+
+def test_a_self_test_that_fails_otherwise_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("surprise")
+
+    monkeypatch.setattr("connector.native.loading.compare", fails)
+    assert load_native(True, output_options()).why_not == "its self-test failed: RuntimeError: surprise"
+
+
+def test_it_is_on_unless_switched_off() -> None:
+    native = load_native(True, output_options())
+    assert native.kernel is not None and native.client is not None and native.why_not is None
+    assert load_native(False, output_options()).why_not == "native=off"
+
+
+def test_without_the_library_everything_is_the_plain_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing() -> Kernel:
+        return Kernel(tmp_path / "none.so")
+
+    monkeypatch.setattr("connector.native.loading.Kernel", missing)
+    native = load_native(True, output_options())
+    assert native.kernel is None
+    assert native.why_not is not None and "was not built" in native.why_not
+
+
+def test_a_library_of_other_sources_is_not_used(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "kernel")
+    (tmp_path / "kernel" / "kernel.c").write_text("/* newer */\n")
+    with pytest.raises(Exception, match="built from other sources"):
+        Kernel(tmp_path / "kernel" / "libscyllacdc.so")
+
+
+def test_what_is_no_library_is_told(tmp_path: Path) -> None:
+    (tmp_path / "no.so").write_bytes(b"not ELF")
+    with pytest.raises(Exception, match="does not load"):
+        Kernel(tmp_path / "no.so")

@@ -1,0 +1,207 @@
+"""Blocks on a broker: their records arrive as all others do, and each that does not is known."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from connector.delivery.producer import TransactionalProducer, fence
+from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.transaction import Delivery, DeliverySettings
+from connector.errors import DeliveryError, ProducerFenced, TransactionAborted
+from connector.formats.encoder import Encoder
+from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
+from tests.delivery.conftest import World, close, make_world, mark
+from tests.formats.options import output_options
+from tests.formats.rows import TIME, Log, table
+from tests.native.both_ways import PLENTY, uncut
+from tests.servers.patience import until
+
+pytestmark = pytest.mark.kafka
+
+LOG = Log(table({"pk": "int", "v": "text"}))
+
+
+@pytest.fixture
+def world(kafka: Any, unique: Callable[[str], str]) -> Iterator[World]:
+    built = make_world(kafka.bootstrap_servers, unique)
+    yield built
+    close(built)
+
+
+def block_of(kernel: Kernel, topic: str, *values: str) -> RecordBlock:
+    encoder = Encoder(output_options())
+    rows = [
+        LOG.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at, v=value) for at, value in enumerate(values)
+    ]
+    block = BlockEncoder(kernel, encoder).encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
+    assert block is not None and len(block) == len(values)
+    block.topic = topic
+    return block
+
+
+def started(world: World, client: BlockClient, name: str = "w", **settings: Any) -> Delivery:
+    membership, _ = world.member(name)
+    delivery = Delivery(
+        world.clients,
+        DeliverySettings("c", world.offsets, name, **settings),
+        membership,
+        topics=lambda: [world.data],
+        group=world.group,
+        blocks=client,
+    )
+    delivery.start()
+    world.deliveries.append(delivery)
+    return delivery
+
+
+def producer_of(delivery: Delivery) -> Any:
+    assert delivery._producer is not None and delivery._producer._blocks is not None
+    return delivery._producer._blocks
+
+
+def test_blocks_and_single_records_arrive_in_one_transaction(
+    world: World, kernel: Kernel, block_client: BlockClient
+) -> None:
+    delivery = started(world, block_client)
+    block = block_of(kernel, world.data, *(f"v{at}" for at in range(700)))
+    expected = sorted((record.key, record.value) for record in block)
+    delivery.add(0, block)
+    assert world.read(world.data) == []
+    delivery.commit([mark(0, "w")])
+    until(lambda: sorted(world.read(world.data)) == expected)  # type: ignore[type-var]
+    # The client tells the kernel of every record, those of the offsets topic too.
+    assert producer_of(delivery).delivered == 701
+    assert producer_of(delivery).failure is None
+
+
+def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    block = block_of(kernel, world.data, *["x"] * 40)
+    found = []
+    for blocks in (block_client, None):
+        producer = TransactionalProducer(world.clients, f"p-{blocks is None}", 15_000, blocks=blocks)
+        producer.start(_deadline())
+        producer.begin()
+        producer.produce_all(block)
+        producer.flush(_deadline())
+        producer.commit()
+        producer.close()
+        found.append(_partitions(world))
+    assert len(found[0]) == 40
+    assert found[1] == {key: places * 2 for key, places in found[0].items()}
+
+
+def test_an_aborted_block_leaves_no_trace_and_no_failure(
+    world: World, kernel: Kernel, block_client: BlockClient
+) -> None:
+    delivery = started(world, block_client)
+    delivery.add(0, block_of(kernel, world.data, "gone"))
+    delivery.abort()
+    block = block_of(kernel, world.data, "kept")
+    delivery.add(0, block)
+    delivery.commit([mark(0, "w")])
+    until(lambda: [value for _, value in world.read(world.data)] == [block[0].value])
+    assert producer_of(delivery).failure is None
+
+
+def test_a_record_that_the_client_refuses_aborts_and_no_topic_is_blamed(
+    world: World, kernel: Kernel, block_client: BlockClient
+) -> None:
+    delivery = started(world, block_client)
+    with pytest.raises(TransactionAborted):
+        delivery.add(0, block_of(kernel, world.data, "a", "b" * 1_010_000, "c"))
+    assert delivery.last_failure is None
+    delivery.abort()
+    assert world.read(world.data) == []
+
+
+def test_a_record_that_the_broker_refuses_is_told_with_its_topic(
+    world: World, kernel: Kernel, block_client: BlockClient, unique: Callable[[str], str]
+) -> None:
+    small = unique("small")
+    ensure_topics(world.clients.admin(), [TopicSpec(small, 1, 1, config={"max.message.bytes": "1000"})])
+    delivery = started(world, block_client)
+    delivery.add(0, block_of(kernel, small, "x" * 5_000))
+    with pytest.raises(TransactionAborted, match="MSG_SIZE_TOO_LARGE"):
+        delivery.commit([mark(0, "w")])
+    assert delivery.last_failure is not None and delivery.last_failure.topic == small
+    delivery.abort()
+    block = block_of(kernel, world.data, "next")
+    delivery.add(0, block)
+    delivery.commit([mark(0, "w")])
+    until(lambda: [value for _, value in world.read(world.data)] == [block[0].value])
+
+
+def test_a_topic_that_is_missing_is_told(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    delivery = started(world, block_client, transaction_timeout_ms=3_000)
+    delivery.add(0, block_of(kernel, "no.such.topic", "x"))
+    with pytest.raises(DeliveryError):
+        delivery.commit([mark(0, "w")])
+    assert delivery.last_failure is not None and delivery.last_failure.topic == "no.such.topic"
+
+
+def test_a_fenced_producer_says_so(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    delivery = started(world, block_client)
+    delivery.add(0, block_of(kernel, world.data, "lost"))
+    other = fence(world.clients, "w", _deadline())
+    assert other is not None
+    with pytest.raises(ProducerFenced):
+        delivery.commit([mark(0, "w")])
+    other.close()
+    assert world.read(world.data) == []
+
+
+def test_a_full_queue_is_waited_for(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    world_clients = world.clients
+    producer = TransactionalProducer(
+        world_clients, "small-queue", 15_000, blocks=block_client, queue_buffering_max_messages=50
+    )
+    producer.start(_deadline())
+    producer.begin()
+    block = block_of(kernel, world.data, *(str(at) for at in range(400)))
+    producer.produce_all(block)
+    producer.flush(_deadline())
+    producer.commit()
+    producer.close()
+    until(lambda: len(world.read(world.data)) == 400)
+
+
+def test_a_client_that_was_made_by_others_has_no_blocks(block_client: BlockClient) -> None:
+    with block_client.making() as beside:
+        Producer({"bootstrap.servers": "127.0.0.1:1"})
+        assert beside() is None
+
+
+def _deadline() -> float:
+    import time
+
+    return time.monotonic() + 60
+
+
+def _partitions(world: World) -> dict[bytes, list[int]]:
+    """Of each key the partitions of its records."""
+    found: dict[bytes, list[int]] = {}
+    consumer = world.clients.consumer("partitions", "read_committed", fetch_wait_max_ms=20)
+    try:
+        from confluent_kafka import TopicPartition
+
+        consumer.assign([TopicPartition(world.data, number, 0) for number in range(2)])
+        ended: set[int] = set()
+
+        def poll() -> None:
+            message = consumer.poll(0.1)
+            if message is None:
+                return
+            if message.error() is not None:
+                ended.add(message.partition())
+            else:
+                found.setdefault(message.key(), []).append(message.partition())
+
+        until(lambda: len(ended) == 2, step=poll)
+        return found
+    finally:
+        consumer.close()
