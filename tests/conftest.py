@@ -10,7 +10,7 @@ import pytest
 
 from connector import secrets
 from embedded.kafka import EmbeddedKafka
-from tests.page.without_browser import pytest_report_header, pytest_terminal_summary
+from tests.debian_programs import pytest_report_header, pytest_terminal_summary
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
 from tests.servers.scylla import Scylla
 from tests.side_by_side import pytest_collection_modifyitems, pytest_xdist_make_scheduler

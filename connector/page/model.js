@@ -64,7 +64,7 @@ function snapshotOf(parts) {
     done: Math.max(...last.map((part) => part.done)),
     rows: sum("rows"),
     rereads: sum("rereads"),
-    leftOut: sum("left_out"),
+    undecided: sum("undecided"),
     held: sum("held_bytes"),
   };
 }

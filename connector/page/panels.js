@@ -183,7 +183,7 @@ export function snapshots(connector) {
       const shown = `${percent === 100 ? 100 : percent.toFixed(1)} %`;
       const more = [
         `${count(snapshot.rows)} rows`, `begun ${moment(snapshot.began)}`,
-        snapshot.rereads ? `${count(snapshot.rereads)} read again` : "", snapshot.leftOut ? `${count(snapshot.leftOut)} left out` : "",
+        snapshot.rereads ? `${count(snapshot.rereads)} read again` : "", snapshot.undecided ? `${count(snapshot.undecided)} undecided` : "",
         snapshot.held ? `${bytes(snapshot.held)} held` : "",
       ].filter(Boolean);
       return h("li", { key: name },

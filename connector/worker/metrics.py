@@ -104,6 +104,8 @@ class StatusCollector(Collector):
         for name, text, figure in WORKER_COUNTERS:
             yield _counter(name, text, [((str(w.index),), figure(w)) for w in workers], label)
         yield _gauge("slots", "Slots that the worker owns.", [((str(w.index),), len(w.slots)) for w in workers], label)
+        text = "Slots that the connector has, whoever owns them."
+        yield _gauge("connector_slots", text, [((str(w.index),), w.slot_count) for w in workers], label)
         skew = [((str(w.index),), w.clock_skew_ms / 1000) for w in workers]
         yield _gauge("clock_skew_seconds", "Servers' time minus this machine's.", skew, label)
         labels = ["worker", "task"]
@@ -131,6 +133,8 @@ def _tables(workers: Sequence[RunningWorker]) -> Iterator[Metric]:
     ]
     lags = [(key, table.lag_ms / 1000) for key, table in rows if table.lag_ms is not None]
     yield _gauge("lag_seconds", "How far the table's slowest stream is behind the servers' time.", lags, labels)
+    ttls = [(key, table.log_ttl_seconds) for key, table in rows if table.log_ttl_seconds is not None]
+    yield _gauge("log_ttl_seconds", "For how long the table's log keeps changes, read or not.", ttls, labels)
     for name, text, figure in TABLE_COUNTERS:
         yield _counter(name, text, [(key, figure(table)) for key, table in rows], labels)
     for name, text, figure in TABLE_GAUGES:

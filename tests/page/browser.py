@@ -1,7 +1,7 @@
 """A real browser without a window: Debian's chromium, told what to do by its chromedriver over HTTP.
 
 In: pages, scripts, keys. Out: what a page answers, pictures of it, what it complained about. Where either program is
-missing, `missing` says so, and `tests/page/plugin.py` leaves the tests out, aloud.
+missing, `tests/debian_programs.py` leaves the tests out, aloud.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -20,7 +19,6 @@ from typing import Any
 
 from tests.servers.patience import until
 
-PROGRAMS = ("chromium", "chromedriver")
 #: As WebDriver names keys that are no characters.
 TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
 _ARGUMENTS = (
@@ -34,12 +32,6 @@ _ARGUMENTS = (
     "--no-first-run",
 )
 _CALL_SECONDS = 120.0
-
-
-def missing() -> str | None:
-    """Why there is no browser here."""
-    absent = [name for name in PROGRAMS if shutil.which(name) is None]
-    return f"{' and '.join(absent)} not found (Debian: apt-get install chromium chromium-driver)" if absent else None
 
 
 class Browser:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.debian_programs import leave_out
 from tests.page.browser import Browser
 from tests.page.stage import Stage
-from tests.page.without_browser import without_browser
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    without_browser(config, items)
+    leave_out(config, items)
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def focus(browser: Browser, wanted: str) -> None:
 def everything(stage: Stage) -> None:
     """Something in each panel, and in each state."""
     shot = {"ended": False, "began_ms": stage.began_ms, "done": 0.42, "rows": 4200, "rereads": 3}
-    shot |= {"left_out": 0, "held_bytes": 2048}
+    shot |= {"undecided": 0, "held_bytes": 2048}
     wait = {"reason": "an earlier stream of the same keys is not delivered yet", "slot": 4, "waits_for_slot": 3}
     streams = [STREAM.format(0x6000000000000000)], [STREAM.format(0x1000000000000000)]
     waiting = [

@@ -5,24 +5,28 @@ In: the file of rules, and pages of ``/metrics`` with their times. Out: the name
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.worker.promql import Aggregate, Binary, Call, Number, Query, Selector, parsed
+
 Labels = tuple[tuple[str, str], ...]
 Series = Mapping[tuple[str, Labels], float]
 Page = tuple[float, Series]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_RULE = re.compile(r"(?P<left>.+?)\s*(?P<op>>|<|==)\s*(?P<right>[\d.]+)$")
-_AGGREGATE = re.compile(r"(?P<how>sum|min|max)(?: by \((?P<by>[^)]*)\) )?\((?P<inner>.+)\)$")
-_INCREASE = re.compile(r"increase\((?P<name>\w+)\[(?P<span>\d+)(?P<unit>[smh])\]\)$")
 _FOLDS: dict[str, Any] = {"sum": sum, "min": min, "max": max}
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {"/": lambda a, b: a / b, "-": lambda a, b: a - b}
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    "==": lambda a, b: a == b,
+}
 
 
 def page(text: bytes) -> Series:
@@ -55,30 +59,36 @@ def _fires(rule: Mapping[str, str], pages: Sequence[Page]) -> set[Labels]:
 
 
 def _true_for(expression: str, pages: Sequence[Page]) -> set[Labels]:
-    absent = re.fullmatch(r"absent\((\w+)\)", expression)
-    if absent:
-        return set() if _vector(absent[1], pages) else {()}
-    rule = _RULE.match(expression)
-    assert rule is not None, expression
-    bound = float(rule["right"])
-    comparisons = {">": lambda value: value > bound, "<": lambda value: value < bound}
-    holds = comparisons.get(rule["op"], lambda value: value == bound)
-    return {labels for labels, value in _vector(rule["left"], pages).items() if holds(value)}
+    return {*_vector(parsed(expression), pages)}
 
 
-def _vector(expression: str, pages: Sequence[Page]) -> dict[Labels, float]:
-    aggregate = _AGGREGATE.match(expression)
-    if aggregate:
-        by = {label.strip() for label in (aggregate["by"] or "").split(",")}
-        groups: defaultdict[Labels, list[float]] = defaultdict(list)
-        for labels, value in _vector(aggregate["inner"], pages).items():
-            groups[tuple(each for each in labels if each[0] in by)].append(value)
-        return {labels: _FOLDS[aggregate["how"]](values) for labels, values in groups.items()}
-    increase = _INCREASE.match(expression)
-    if increase:
-        return _increases(increase["name"], int(increase["span"]) * _UNITS[increase["unit"]], pages)
-    assert re.fullmatch(r"\w+", expression), expression
-    return {labels: value for (name, labels), value in pages[-1][1].items() if name == expression}
+def _vector(query: Query, pages: Sequence[Page]) -> dict[Labels, float]:
+    match query:
+        case Selector(name=name, labels=(), span=None):
+            return {labels: value for (each, labels), value in pages[-1][1].items() if each == name}
+        case Aggregate(how=how, by=by, inner=inner):
+            groups: defaultdict[Labels, list[float]] = defaultdict(list)
+            for labels, value in _vector(inner, pages).items():
+                groups[tuple(each for each in labels if each[0] in by)].append(value)
+            return {labels: _FOLDS[how](values) for labels, values in groups.items()}
+        case Call(name="absent", arguments=(inner,)):
+            return {} if _vector(inner, pages) else {(): 1.0}
+        case Call(name="increase", arguments=(Selector(name=name, span=str(span)),)):
+            return _increases(name, _seconds(span.strip("[]")), pages)
+        case Binary(sign=sign, left=left, right=right):
+            values, others = _vector(left, pages), _others(right, pages)
+            both = {labels: (value, other) for labels, value in values.items() if (other := others(labels)) is not None}
+            if sign in _COMPARISONS:
+                return {labels: pair[0] for labels, pair in both.items() if _COMPARISONS[sign](*pair)}
+            return {labels: _ARITHMETIC[sign](*pair) for labels, pair in both.items()}
+    raise AssertionError(f"not known to the tests: {query}")
+
+
+def _others(query: Query, pages: Sequence[Page]) -> Callable[[Labels], float | None]:
+    """What the other side of an operator has for the same labels."""
+    if isinstance(query, Number):
+        return lambda labels: query.value
+    return _vector(query, pages).get
 
 
 def _increases(name: str, span: float, pages: Sequence[Page]) -> dict[Labels, float]:

@@ -9,9 +9,14 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
+from tests.debian_programs import leave_out
 from tests.servers.plugin import server
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, cql, create_table
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out(config, items)
 
 
 @pytest.fixture(scope="session")
