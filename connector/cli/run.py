@@ -116,7 +116,7 @@ class RunCommand:
                 cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
                 processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
                 stack.callback(processes.stop)
-                processes.start(cluster.own)
+                processes.start(cluster.own, stop)
                 stack.enter_context(server)
                 log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
                 log.info("web page: %s/ui", server.url)

@@ -34,7 +34,7 @@ GONE_SECONDS = 10.0
 OLD_SECONDS = 60.0
 # While the topic is missing or Kafka is away.
 PAUSE_SECONDS = 1.0
-FAREWELL_SECONDS = 2.0
+FAREWELL_SECONDS = 1.0
 
 #: The worst first: what a connector is that is not the same everywhere.
 _WORST: tuple[ConnectState, ...] = ("FAILED", "UNASSIGNED", "RESTARTING", "STOPPED", "PAUSED", "RUNNING")
@@ -110,9 +110,11 @@ class Processes:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, own: Callable[[], Sequence[ConnectorView]]) -> None:
-        """``own`` is called in another thread too."""
+    def start(self, own: Callable[[], Sequence[ConnectorView]], ending: threading.Event) -> None:
+        """``own`` is called in another thread too. The end is said when ``ending`` is set: while workers end, and
+        not after, so that a broker that is away takes no time of its own."""
         self._own = own
+        self._ending = ending
         self._thread = threading.Thread(target=self._run, daemon=True, name="processes")
         self._thread.start()
 
@@ -120,7 +122,7 @@ class Processes:
         """An orderly end is said, and known at once."""
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(FAREWELL_SECONDS + PAUSE_SECONDS)
+            self._thread.join(FAREWELL_SECONDS)
 
     def present(self) -> list[Process]:
         """This one as it is now, the others as they were heard last."""
@@ -133,7 +135,7 @@ class Processes:
 
     def _run(self) -> None:
         announcer, due = _Announcer(self._clients, self._name, self._key(self.id)), 0.0
-        while not self._ended.is_set():
+        while not self._ended.is_set() and not self._ending.is_set():
             try:
                 for key, value in self._topic.poll(POLL_SECONDS):
                     self._hear(key, value)

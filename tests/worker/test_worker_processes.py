@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from cassandra.cluster import Session
 
+from connector.delivery import ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.worker.log_levels import levels, set_level
-from connector.worker.processes import Process, Task, tasks_of, together
+from connector.worker.processes import Process, Processes, Task, tasks_of, together
+from connector.worker.settings import kafka_clients, status_spec
 from embedded import ports
+from embedded.kafka import EmbeddedKafka
+from tests.config.files import loaded
 from tests.rest.cases import Case, ask
 from tests.servers.patience import until
 from tests.worker.harness import Service, exactly_once
@@ -54,6 +59,25 @@ def test_a_level_is_that_of_all_below(family: str) -> None:
     assert (child.getEffectiveLevel(), levels()[child.name][0]) == (logging.DEBUG, logging.DEBUG)
     assert levels()[child.name][1] is not None and levels()["root"][0] == logging.getLogger().level
     assert set_level(family, logging.DEBUG) == [], "nothing has changed"
+
+
+@pytest.mark.kafka
+def test_an_end_is_said_when_it_begins(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
+    """Not when the workers have ended: with a broker that is away both would be waited for, one after the other."""
+    given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": unique("g"), "status.storage.topic": unique("s")}
+    worker = loaded(worker={**given, "status.storage.replication.factor": "1"})
+    ensure_topics(kafka_clients(worker).admin(), [status_spec(worker)])
+    one, other = Processes(worker, "one"), Processes(worker, "other")
+    staying, ending = threading.Event(), threading.Event()
+    try:
+        one.start(lambda: [view("a:1", "RUNNING")], staying)
+        other.start(lambda: [view("b:1", "RUNNING")], ending)
+        until(lambda: {process.id for process in one.present()} == {"one", "other"}, 60, "each other")
+        ending.set()
+        until(lambda: {process.id for process in one.present()} == {"one"}, 60, "the other's end")
+    finally:
+        one.stop()
+        other.stop()
 
 
 def states(url: str, name: str) -> list[tuple[str, str]]:

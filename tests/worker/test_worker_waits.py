@@ -134,3 +134,29 @@ def test_it_ends_in_time_beside_a_frozen_broker_and_with_frozen_workers(
         ended_in_time(connector)
     finally:
         own_kafka.resume()
+
+
+def test_it_ends_in_time_while_slots_are_restored_and_beside_a_silent_source(
+    own_kafka: EmbeddedKafka, service: Callable[..., Service], scylla: Double, make_table: Callable[..., str]
+) -> None:
+    away = {KAFKA: own_kafka.bootstrap_servers}
+    connector = service([make_table(tablets=True)], connector={"tasks.max": "1"}, worker=away)
+    connector.start("--http-port", "0")
+    until(lambda: "REST API on" in connector.log, 120, "its port")
+    # Between having its slots and having restored them, as near as a test can tell.
+    until(lambda: "restored" in _waiting(connector) or "claimed slots" in connector.log, 120, "slots")
+    own_kafka.pause()
+    try:
+        ended_in_time(connector)
+    finally:
+        own_kafka.resume()
+
+    (connector.folder / f"{connector.name}.log").write_text("")
+    connector.start("--http-port", "0")
+    until(lambda: "claimed slots" in connector.log, 120, "its slots")
+    scylla.admin.add_fault("silence")
+    try:
+        until(lambda: "ScyllaDB does not answer" in _waiting(connector), 60, "word of the silence")
+        ended_in_time(connector)
+    finally:
+        scylla.admin.clear_faults()
