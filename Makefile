@@ -8,6 +8,8 @@ PYTHON ?=
 
 # Written last, so that an interrupted set-up is completed the next time.
 INSTALLED := .venv/installed
+# Marks that the native path was built from the sources as they are, or that there is no compiler for it.
+KERNEL := .venv/kernel
 JARS := .cache/jars/ready
 TEST_JARS := .cache/jars/ready-for-tests
 
@@ -23,7 +25,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: $(INSTALLED) $(JARS) ## all that the other targets need, into .venv and .cache (PYTHON=... to choose one)
+setup: $(INSTALLED) $(KERNEL) $(JARS) ## all that the other targets need, into .venv and .cache (PYTHON=... to choose one)
 
 .PHONY: demo
 demo: setup ## the whole way on this machine (ARGS='--rows 5000')
@@ -71,6 +73,10 @@ clean: ## remove .venv, .cache and what the tools left
 $(INSTALLED): requirements.lock pyproject.toml embedded/pyproject.toml .ci/setup
 	@rm -f $@
 	@PYTHON='$(PYTHON)' .ci/setup
+	@touch $@
+
+$(KERNEL): $(wildcard connector/native/kernel/*.[ch]) connector/native/build.py | $(INSTALLED)
+	@.venv/bin/python -m connector.native
 	@touch $@
 
 $(JARS): spark_jobs/jvm/jars.lock | $(INSTALLED)

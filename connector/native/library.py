@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from connector.changes import Row, UncutRows
-from connector.native.build import LIBRARY, sources_hash
+from connector.native.build import FOLDER, LIBRARY, sources_hash
 from connector.native.plan import KernelPlan
 
 _FIRST_POWER: Final = -292
@@ -53,8 +53,8 @@ class LoadedPlan:
 class Kernel:
     """Loaded and looked over, but not yet known to be right: that is for ``selftest`` to say."""
 
-    def __init__(self, path: Path = LIBRARY) -> None:
-        """Raises ``NoKernel``."""
+    def __init__(self, path: Path = LIBRARY, sources: Path = FOLDER) -> None:
+        """Raises ``NoKernel``, also where the library was built from others than these sources."""
         if sys.byteorder != "little" or ctypes.sizeof(c_void_p) != 8:
             raise NoKernel("it is made for little-endian machines of 64 bits")
         if not path.exists():
@@ -64,8 +64,7 @@ class Kernel:
         except OSError as error:
             raise NoKernel(f"it does not load: {error}") from None
         self.path = path
-        sources = self.function("sources", c_char_p)
-        if sources().decode() != sources_hash(path.parent):
+        if self.function("sources", c_char_p)().decode() != sources_hash(sources):
             raise NoKernel("it was built from other sources: build it again with `python -m connector.native`")
         self._scan = self.function(
             "scan", c_int64,

@@ -56,7 +56,7 @@ def _broken(folder: Path, right: str, wrong: str) -> Kernel:
     command = compiler()
     assert command is not None
     build(command, folder / "kernel" / "broken.so", options=["-O0"], folder=folder / "kernel")
-    return Kernel(folder / "kernel" / "broken.so")
+    return Kernel(folder / "kernel" / "broken.so", folder / "kernel")
 
 
 def test_a_difference_switches_it_off_and_says_so(
@@ -100,7 +100,7 @@ def test_a_library_of_other_sources_is_not_used(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "kernel")
     (tmp_path / "kernel" / "kernel.c").write_text("/* newer */\n")
     with pytest.raises(Exception, match="built from other sources"):
-        Kernel(tmp_path / "kernel" / "libscyllacdc.so")
+        Kernel(tmp_path / "kernel" / "libscyllacdc.so", tmp_path / "kernel")
 
 
 def test_what_is_no_library_is_told(tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from connector.config import Configuration, load
+from connector.config import Configuration, OutputConfig, load
+from connector.native import Native, load_native
 from connector.source import Connection
 from connector.worker import process as worker_process
 from connector.worker.instructions import Asked
 from connector.worker.messages import Message, StatusMessage, WaitingMessage
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
+from tests.native.both_ways import kernel_if_built
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
 from tests.simulation.kafka_log import Stored
@@ -173,6 +175,11 @@ class Service:
         ]
 
 
+def _loaded_native(wanted: bool, _: OutputConfig) -> Native:
+    """The real kernel, once for all processes; no block reaches a Kafka that is simulated."""
+    return Native(kernel_if_built() if wanted else None)
+
+
 @contextlib.contextmanager
 def service(
     world: World,
@@ -192,7 +199,11 @@ def service(
     quiet = logging.getLogger("connector")
     level = quiet.level
     quiet.setLevel(logging.CRITICAL + 1)
-    more = {**clients_of(broker), id(Connection): partial(SimulatedConnection, cluster)}
+    more = {
+        **clients_of(broker),
+        id(Connection): partial(SimulatedConnection, cluster),
+        id(load_native): _loaded_native,
+    }
     try:
         with installed(scheduler, more):
             try:

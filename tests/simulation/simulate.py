@@ -64,7 +64,8 @@ def simulate(seed: int, plan: Plan | None = None, world: World | None = None) ->
         **_queries(rng),
         **plan.connector,
     }
-    worker = {"transaction.timeout.ms": str(rng.choice([4_000, 10_000])), **plan.worker}
+    worker = {"transaction.timeout.ms": str(rng.choice([4_000, 10_000])), "native": rng.choice(["on", "off"])}
+    worker |= plan.worker
     with service(world, seed, workers=workers, slots=slots, connector=connector, worker=worker) as running:
         chaos = Chaos(running, plan.roughness, seed)
         running.start()

@@ -18,9 +18,10 @@ from typing import Any
 from cassandra import cqltypes
 
 from connector.errors import RetriableSourceError, SourceError, TableMissing
+from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
 from connector.source.failures import ReadTimedOut
-from connector.source.pages import RawPage
+from connector.source.pages import RawPage, Scan
 from connector.timeuuid import time_key
 from connector.topology import token_of
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
@@ -113,8 +114,9 @@ class Statement:
 class SimulatedConnection(Connection):
     """One process's."""
 
-    def __init__(self, cluster: Cluster, settings: Any) -> None:
+    def __init__(self, cluster: Cluster, settings: Any, scan: Scan | None = None) -> None:
         self.settings = settings
+        self._scan = scan
         self.clock = ServerClock()
         self.queries = 0
         self._simulated = cluster
@@ -254,7 +256,9 @@ class SimulatedConnection(Connection):
         names = list(columns) if what == "*" else [name.strip(' "') for name in what.split(",")]
         cells = [_cells(row) for row in rows]
         types = tuple(columns[name] for name in names)
-        return RawPage(tuple(names), types, [tuple(each.get(name) for name in names) for each in cells])
+        found = [tuple(each.get(name) for name in names) for each in cells]
+        uncut = self._scan(page_of(found), 0, names, len(found), lambda: found) if self._scan and found else None
+        return RawPage(tuple(names), types, found if uncut is None else uncut)
 
     def _columns(self, table: Table) -> list[str]:
         """The regular columns that the table has by now."""
