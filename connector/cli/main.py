@@ -100,6 +100,12 @@ def available() -> dict[str, str]:
     return {name: text for name, text in COMMANDS.items() if extra or name not in _EXTRA}
 
 
+def parser_of(name: str) -> Parser:
+    """The parser of one command; the page of all commands is written from it."""
+    parser, _ = _parser([name])
+    return next(each for each in parser.family() if each.prog == f"{parser.prog} {name}")
+
+
 def _load(name: str) -> Command:
     return cast(Command, import_module(_EXTRA.get(name, f"connector.cli.{name}")).COMMAND)
 
