@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
@@ -80,6 +80,7 @@ def end_hanging_transactions(
     """
     try:
         _end_hanging(clients, where, producers, deadline, cancelled)
+        _end_pending_offsets(clients, where, producers, deadline)
     except KafkaException as caught:
         raise translated(caught.args[0], "looking for transactions left open") from None
     except TimeoutError:
@@ -151,6 +152,35 @@ def _end_hanging(
         "see kafka-transactions.sh find-hanging",
         _listed(standing, standing),
     )
+
+
+def _end_pending_offsets(
+    clients: KafkaClients, where: Field, producers: Sequence[TransactionalProducer], deadline: float
+) -> None:
+    """The group may miss the marker as well, and alone: its offsets stay pending then, and no slot is restored while
+    some are. What they say is worth nothing any more, now that all slots have an end."""
+    slots = topic_partitions(clients.admin()).get(where.offsets_topic, 0)
+    asking = clients.consumer(where.group, READ_COMMITTED)
+    try:
+        places = [TopicPartition(where.offsets_topic, slot) for slot in range(slots)]
+        pending = bool(places) and are_pending(asking, places, PATIENCE_SECONDS)
+    finally:
+        asking.close()
+    if pending:
+        for producer in producers:
+            _abort_again(clients, producer, where, (), deadline)
+        log.warning("aborted offsets of group %s that were possibly left pending", where.group)
+
+
+def are_pending(asking: Consumer, places: list[TopicPartition], seconds: float) -> bool:
+    """Whether a transaction that is not over holds offsets of the group. A read_committed consumer is answered only
+    when none does."""
+    try:
+        return any(place.error is not None for place in asking.committed(places, timeout=seconds))
+    except KafkaException as caught:
+        if not isinstance(translated(caught.args[0], ""), RetriableDeliveryError):
+            raise
+        return True
 
 
 def _place(message: Message) -> Place:

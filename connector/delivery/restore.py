@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
-from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions
+from connector.delivery.hanging_transactions import Field, Unseen, are_pending, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
@@ -174,19 +174,12 @@ def _wait_for_pending_commits(
     deadline: float,
     cancelled: Callable[[], bool],
 ) -> None:
-    # A read_committed consumer's question for offsets is answered only when no transaction holds them pending.
     asking = clients.consumer(group, READ_COMMITTED)
     partitions = [TopicPartition(topic, slot) for slot in slots]
     try:
         while not cancelled():
-            try:
-                answer = asking.committed(partitions, timeout=CALL_SECONDS)
-            except KafkaException as caught:
-                if not isinstance(translated(caught.args[0], ""), RetriableDeliveryError):
-                    raise
-            else:
-                if all(partition.error is None for partition in answer):
-                    return
+            if not are_pending(asking, partitions, CALL_SECONDS):
+                return
             if time.monotonic() >= deadline:
                 raise RetriableDeliveryError("a predecessor's commit is still pending")
         raise RetriableDeliveryError("restoring was cancelled")

@@ -97,6 +97,7 @@ class Delivery:
         self.records = 0
         self.byte_limit = settings.max_bytes
         self._batch_size = settings.batch_size
+        self._outages = 0
         self.last_failure: FailedRecord | None = None
         self.commits = 0
         self.aborts = 0
@@ -120,6 +121,8 @@ class Delivery:
         try:
             deadline = self._clock() + patience
             producer.start(deadline)
+            # From here on: what an outage before this did to an earlier transaction is looked for now.
+            self._outages = self._clients.health.outages
             if again:
                 end_hanging_transactions(self._clients, self._field, [producer], deadline)
         except DeliveryError:
@@ -197,7 +200,8 @@ class Delivery:
 
         1. entries are produced in the planner's order (positions and tombstones before marks), behind all records:
            every prefix that a follower may see is then conservative;
-        2. every delivery report is awaited and looked at: a commit with a lost record would lose it for ever;
+        2. every delivery report is awaited and looked at: a commit with a lost record would lose it for ever. So is
+           whether the brokers were there all the time (`_never_away`);
         3. the group is told the offsets of *every* slot that has a record or an entry here: the broker refuses them
            from a member that was replaced, and a slot that is not named is not protected;
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
@@ -217,6 +221,7 @@ class Delivery:
                 self._plain.flush(deadline)
             producer.produce_all(self._records(entries))
             producer.flush(deadline)
+            self._never_away(producer)
             if by is not None and self._clock() >= by:
                 raise TooLate("the brokers had it too late to be in front of what other workers deliver")
             if named:
@@ -228,6 +233,7 @@ class Delivery:
                 self._still_member()
                 producer.send_offsets(offsets, membership)
             producer.commit()
+            self._never_away(producer)
         except (DeliveryError, LostClaim) as error:
             self.last_failure = producer.failure or (self._plain.failure if self._plain else None)
             self._after_failure(error)
@@ -258,6 +264,18 @@ class Delivery:
             # Thrown out, and perhaps back in: others may have read, and moved, our slots meanwhile.
             raise LostClaim("membership changed since the transaction began")
 
+    def _never_away(self, producer: TransactionalProducer) -> None:
+        """Raise UnknownOutcome if the brokers went away since this producer was started.
+
+        They may have come back without the markers of its last transaction, which they call committed, and which is
+        open in all of its partitions. The marker of the next one would speak for it wherever both of them wrote, and
+        nowhere else: rows would be aborted whose positions are committed. So nothing more is produced, or committed,
+        with this producer, and nothing counts as committed that it was told of since.
+        """
+        producer.poll()
+        if self._clients.health.outages != self._outages:
+            raise UnknownOutcome("Kafka was away, and may have forgotten to end the last transaction")
+
     def _records(self, entries: Sequence[OffsetsEntry]) -> list[OutgoingRecord]:
         last = {entry.slot: at for at, entry in enumerate(entries)}
         named = ((COMMIT_HEADER, self._name.encode()),)
@@ -279,6 +297,7 @@ class Delivery:
     def _opened(self) -> TransactionalProducer:
         assert self._producer is not None, "start() comes first"
         if self._opened_at is None:
+            self._never_away(self._producer)
             self._member_at_begin = self._membership.member_id
             self._producer.begin()
             self._name = name_of_commit(self.settings.transactional_id)

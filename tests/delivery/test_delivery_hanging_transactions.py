@@ -13,7 +13,7 @@ from connector.delivery.clients import end_offsets
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import OutgoingRecord, compact_json, encode_offsets_key
 from connector.delivery.restore import RestoredSlot, restore
-from connector.errors import RetriableDeliveryError
+from connector.errors import RetriableDeliveryError, UnknownOutcome
 from connector.offsets_entry import OffsetsEntry
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import READ_COMMITTED, READ_UNCOMMITTED, SLOTS, World, close, make_world, mark
@@ -163,6 +163,23 @@ def test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for(crashed: tuple[Wor
     slots = restored(world)
     assert [entry.value for entry in slots[0].entries] == [position(0, 7).value, mark(0, "w").value]
     assert [entry.value for entry in slots[1].entries] == [position(1, 9).value, mark(1, "w").value]
+    assert world.read(world.data) == [(b"a", b"data")]
+
+
+def test_a_producer_that_outlived_its_broker_goes_on_only_when_it_was_started_again(
+    crashed: tuple[World, EmbeddedKafka],
+) -> None:
+    """Else the next end of a transaction would speak for the one that is open still, in some of its partitions."""
+    world, broker = crashed
+    membership, _ = world.member("w", session_timeout_ms=10_000)
+    delivery = world.delivery(membership, "w")
+    delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
+    delivery.commit([position(0, 5), mark(0, "w")])
+    forget_markers(world, broker, world.offsets)
+    with pytest.raises(UnknownOutcome):
+        delivery.add(0, [OutgoingRecord(world.data, b"b", b"data", partition=0)])
+    delivery.start(again=True)
+    until(lambda: len(world.read(world.offsets)) >= 2, what="positions that are committed again")
     assert world.read(world.data) == [(b"a", b"data")]
 
 

@@ -151,10 +151,10 @@ class Chaos:
         self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True)
 
     def _power_loss(self) -> None:
-        """The brokers and every worker at once: commits are decided, and some slots never hear of it."""
+        """The brokers and every worker at once: what is decided, nobody hears of."""
         for worker in list(self._service.living):
             self._service.kill(worker)
-        self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True, with_producers=True)
+        self._service.broker.stop(self._random.uniform(0.3, 3.0), forget_markers=True)
 
     def _leader_moves(self) -> None:
         broker = self._service.broker

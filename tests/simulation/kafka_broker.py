@@ -83,9 +83,8 @@ class Broker:
 
     # -- mishaps -----------------------------------------------------------------------------------------------
 
-    def stop(self, seconds: float, *, forget_markers: bool = False, with_producers: bool = False) -> None:
-        """Nobody answers for so long. ``forget_markers``: it crashed, and left out the markers that were due;
-        ``with_producers``: none of them goes on behind a marker that is missing."""
+    def stop(self, seconds: float, *, forget_markers: bool = False) -> None:
+        """Nobody answers for so long. ``forget_markers``: it crashed, and left out the markers that were due."""
         self.mishaps += 1
         self.away_until = max(self.away_until, self.scheduler.now + seconds)
         self.outages += 1
@@ -95,7 +94,6 @@ class Broker:
         if forget_markers:
             until = self.away_until
             self.transactions.forgetting = lambda: self.scheduler.now < until
-            self.transactions.forgetting_commits = with_producers
         self.groups.away(self.away_until)
 
     def move_leader(self, partition: Partition, seconds: float) -> None:

@@ -15,6 +15,9 @@ from confluent_kafka import KafkaError
 from tests.simulation.kafka_log import Partition
 from tests.simulation.scheduler import Scheduler
 
+# The group's coordinator gathers what it writes for so long.
+GROUP_LATER = 0.01
+
 
 class Phase(Enum):
     EMPTY = 0
@@ -48,11 +51,8 @@ class Transactions:
         self.ids: dict[str, Registered] = {}
         self._producers = 0
         self.marker_seconds = 0.02
-        # A crash in which markers are lost: those of aborts that are due meanwhile are left out. Where producers
-        # crashed with it, those of commits in ``positions_topic``, too, once the group has been told.
+        # A crash: the markers that are due meanwhile are left out, of whatever was decided, in all partitions.
         self.forgetting: Callable[[], bool] = lambda: False
-        self.forgetting_commits = False
-        self.positions_topic = ""
         self.forgotten = 0
         self.commits = 0
         self.timeouts = 0
@@ -129,20 +129,22 @@ class Transactions:
     def _end(self, found: Registered, commit: bool) -> None:
         found.phase, found.commit = Phase.ENDING, commit
         self.commits += commit
+        # One request tells all partitions; the group's own partition is written a moment later.
+        delay = self._delay()
         for place in sorted(found.partitions):
-            self._send_marker(found, found.partitions[place])
+            self._send_marker(found, found.partitions[place], delay)
         for group in sorted(found.groups):
-            self._tell_group(found, group)
+            self._tell_group(found, group, delay + GROUP_LATER * self._scheduler.random.random())
         self._finish(found)
 
     def _delay(self) -> float:
         return self._scheduler.random.random() * self.marker_seconds
 
-    def _send_marker(self, found: Registered, partition: Partition) -> None:
+    def _send_marker(self, found: Registered, partition: Partition, delay: float) -> None:
         place = (partition.topic, partition.number)
 
         def write() -> None:
-            if self._forgets(found, partition):
+            if self.forgetting():
                 self.forgotten += 1
             elif partition.available_at > self._scheduler.now:
                 self._scheduler.later(partition.available_at - self._scheduler.now + self._delay(), write)
@@ -152,25 +154,18 @@ class Transactions:
             found.partitions.pop(place, None)
             self._finish(found)
 
-        self._scheduler.later(self._delay(), write)
+        self._scheduler.later(delay, write)
 
-    def _tell_group(self, found: Registered, group: str) -> None:
+    def _tell_group(self, found: Registered, group: str, delay: float) -> None:
         def write() -> None:
-            if self._forgets(found):
+            if self.forgetting():
                 self.forgotten += 1
             else:
                 self._settle(group, found.producer, found.commit)
             found.groups.discard(group)
             self._finish(found)
 
-        self._scheduler.later(self._delay(), write)
-
-    def _forgets(self, found: Registered, partition: Partition | None = None) -> bool:
-        if found.commit:
-            slot = partition is not None and partition.topic == self.positions_topic
-            # A commit that lost another marker is beyond repair by a client: it is told, and left to a human.
-            return self.forgetting() and self.forgetting_commits and slot and not found.groups
-        return self.forgetting()
+        self._scheduler.later(delay, write)
 
     def _finish(self, found: Registered) -> None:
         if found.phase is Phase.ENDING and not found.partitions and not found.groups:

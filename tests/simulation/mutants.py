@@ -9,7 +9,7 @@ from tests.changes import test_changes_assembler as assembling
 from tests.delivery import test_delivery_hanging_transactions as hanging
 from tests.delivery import test_delivery_restore as restoring
 from tests.delivery import test_delivery_transaction as transacting
-from tests.simulation import scenarios
+from tests.simulation import outages, scenarios
 from tests.simulation.mutant_worlds import MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
@@ -177,6 +177,41 @@ DELIVERY = [
         "offsets = [TopicPartition(topic, slot, 0, metadata=name) for slot in sorted(named)]",
         "offsets = [TopicPartition(topic, slot, 0) for slot in sorted(named)]",
         again(hanging.test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for),
+    ),
+    Mutant(
+        "nothing is produced behind an outage",
+        TRANSACTION,
+        "            self._never_away(self._producer)\n            self._member_at_begin",
+        "            self._member_at_begin",
+        outages.nothing_is_produced_behind_an_outage,
+    ),
+    Mutant(
+        "nothing is committed behind an outage",
+        TRANSACTION,
+        "            self._never_away(producer)\n            if by is not None",
+        "            if by is not None",
+        outages.nothing_is_committed_behind_an_outage,
+    ),
+    Mutant(
+        "a commit that an outage interrupts is an unknown outcome",
+        TRANSACTION,
+        "            producer.commit()\n            self._never_away(producer)\n",
+        "            producer.commit()\n",
+        outages.a_commit_that_an_outage_interrupts_is_an_unknown_outcome,
+    ),
+    Mutant(
+        "what the client says of its connections is heard before it counts",
+        TRANSACTION,
+        "        producer.poll()\n        if self._clients.health",
+        "        if self._clients.health",
+        outages.nothing_is_produced_behind_an_outage,
+    ),
+    Mutant(
+        "offsets that stay pending alone are aborted again",
+        HANGING,
+        "        _end_pending_offsets(clients, where, producers, deadline)\n",
+        "",
+        outages.offsets_that_stay_pending_alone_hold_up_no_restore,
     ),
     Mutant(
         "a follower believes no prefix",

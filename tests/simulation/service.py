@@ -193,7 +193,6 @@ def service(
     """A service that can be started; at the end nothing of it is left."""
     scheduler = Scheduler(seed)
     broker = Broker(scheduler)
-    broker.transactions.positions_topic = OFFSETS
     cluster = Cluster(scheduler, world)
     settings = configuration(world, slots, connector or {}, worker or {})
     quiet = logging.getLogger("connector")

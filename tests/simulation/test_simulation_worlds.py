@@ -44,6 +44,12 @@ def test_a_last_commit_that_fails_does_not_keep_a_worker_from_ending(seed: int) 
     assert not outcome.faults
 
 
+@pytest.mark.parametrize("seed", [97, 107, 112, 116, 117])
+def test_a_broker_that_forgets_how_transactions_ended_loses_nothing(seed: int) -> None:
+    outcome = simulate(seed, Plan(roughness=Roughness(1.0, only=("broker crash", "slow markers", "kill", "pause"))))
+    assert not outcome.faults
+
+
 @pytest.mark.parametrize("shards", [64, 130])
 def test_groups_of_many_streams_are_read_in_several_queries(shards: int) -> None:
     plan = Plan(

@@ -40,7 +40,8 @@ from tests.soak.mishaps import (
     Workers,
 )
 from tests.soak.reassignment import Reassignment
-from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
+from tests.worker.harness import RowsMissing, Service, Workload, cql, create_table, exactly_once, until
+from tests.worker.lost_rows import story
 
 KINDS = ("workers", "brokers", "streams", "reads", "nodes", "clocks", "columns", "logs")
 CONFIDENCE_MS = 500
@@ -144,10 +145,12 @@ def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, ki
             exactly_once(service, session, logs.table, seconds=180, gone=logs.gone)
             print(f"seed {seed}: {sum(delivered)} rows, once each; complete after {time.monotonic() - began:.1f} s")
             assert service.stop(service.runs[-1]) == 0
-        except BaseException:
+        except BaseException as error:
             for pid in service.workers():
                 os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
             let_pass(1)
+            if isinstance(error, RowsMissing):
+                print(story(service, session, kafka, error), file=sys.stderr)
             print(f"seed {seed}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
             raise
         finally:

@@ -198,13 +198,13 @@ class Service:
     def topic(self, table: str) -> str:
         return f"{self.name}.{table}"
 
-    def delivered(self, topic: str) -> list[dict[str, Any]]:
-        """All records of a topic under read_committed: ``key``, ``value``, ``partition``, ``offset``."""
+    def delivered(self, topic: str, isolation: str = "read_committed") -> list[dict[str, Any]]:
+        """All records of a topic: ``key``, ``value``, ``partition``, ``offset``, ``timestamp``, ``headers``."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.kafka,
                 "group.id": "check",
-                "isolation.level": "read_committed",
+                "isolation.level": isolation,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,
             }
@@ -230,12 +230,21 @@ class Service:
                                 "value": None if message.value() is None else json.loads(message.value()),
                                 "partition": message.partition(),
                                 "offset": message.offset(),
+                                "timestamp": message.timestamp()[1],
                                 "headers": message.headers(),
                             }
                         )
         finally:
             consumer.close()
         return records
+
+
+class RowsMissing(AssertionError):
+    """Of a table's log, although there was time enough: `tests/worker/lost_rows.py` tells their story."""
+
+    def __init__(self, table: str, rows: Counter[tuple[str, str, int]], of: int) -> None:
+        super().__init__(f"{len(rows)} of {of} rows of {table} missing, e.g. {next(iter(rows))}")
+        self.table, self.rows = table, rows
 
 
 def logged(session: Session, table: str) -> Counter[tuple[str, str, int]]:
@@ -269,9 +278,7 @@ def exactly_once(
         until(complete, seconds, f"delivery of {table}", step=seldom)
     except AssertionError:
         missing = expected - found(service, table)
-        raise AssertionError(
-            f"{len(missing)} of {sum(expected.values())} rows missing, e.g. {next(iter(missing))}"
-        ) from None
+        raise RowsMissing(table, missing, sum(expected.values())) from None
     seen = found(service, table)
     doubled = seen - (expected | (gone or Counter()))
     assert not doubled, f"{len(doubled)} records too many, e.g. {next(iter(doubled))}"

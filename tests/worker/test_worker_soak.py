@@ -15,7 +15,8 @@ from tests.servers.double import Double
 from tests.servers.patience import let_pass
 from tests.servers.plugin import server
 from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers
-from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
+from tests.worker.harness import RowsMissing, Service, Workload, cql, create_table, exactly_once, until
+from tests.worker.lost_rows import story
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(900)]
 
@@ -65,11 +66,15 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
             assert sum(delivered) >= written
             assert service.stop(service.runs[-1]) == 0
-        except BaseException:
+        except BaseException as error:
             for pid in service.workers():
                 os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
             let_pass(1)
-            print(f"seed {seed}: {', '.join(chaos.happened)}\n{service.log[-20_000:]}")
+            print(service.log[-60_000:])
+            # Last, since of a long text its end is kept.
+            if isinstance(error, RowsMissing):
+                print(story(service, session, kafka, error))
+            print(f"seed {seed}: {', '.join(chaos.happened)}")
             raise
         finally:
             service.close()
