@@ -20,6 +20,7 @@ from connector.source.background import Background
 from connector.source.connection import Connection
 from connector.source.failures import ReadTimedOut
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest, SweepRequest
+from connector.source.places import Places
 from connector.source.retries import GivenUp, Retries
 from connector.source.settings import ReadingSettings
 from connector.source.sweeping import Sweeping
@@ -128,6 +129,7 @@ class Reading:
         self._widths: dict[GroupState, WindowWidth] = {}
         self._active: dict[Read, _Active] = {}
         self._delayed: list[tuple[float, int, Read]] = []
+        self._places = Places(alone=len(planner.tables) == 1)
         self._order = itertools.count()
         self._counted = (float("-inf"), 0)
 
@@ -142,15 +144,15 @@ class Reading:
             self.retries.forget_settled(self._planner.tables)
             self._widths = {state: width for state, width in self._widths.items() if not state.drained}
         self._try_again(now)
+        self._places.count(self._room, ((active.read.table, active.outstanding) for active in self._active.values()))
+        for read in self._places.waited():
+            self._begin(read, now)
         while self._delayed and self._delayed[0][0] <= now:
-            read = heapq.heappop(self._delayed)[2]
-            if self._planner.is_current(read):
-                self._begin(read, now)
+            self._begin(heapq.heappop(self._delayed)[2], now)
         # Sweeps first: what they take in is not read.
         self.sweeping.pump(now_ms)
-        room = self._settings.max_in_flight - self.log.in_flight - self.log.waiting
-        if room > 0:
-            for read in self._planner.plan(now_ms, room, self.pause_ms):
+        while self._room > 0 and (reads := self._planner.plan(now_ms, self._room, self.pause_ms)):
+            for read in reads:
                 self._begin(read, now)
         wait = self.log.pump()
         pauses = [self.pause_ms / 1000]
@@ -191,12 +193,18 @@ class Reading:
 
     def _begin(self, read: Read, now: float) -> None:
         retrying = self.retries.groups.get(read.state)
+        if not self._planner.is_current(read):
+            return
         if self._tables.stopped(read.table):
             heapq.heappush(self._delayed, (now + DESCRIBING_SECONDS, next(self._order), read))
         elif retrying is not None and retrying.not_before > now:
             heapq.heappush(self._delayed, (retrying.not_before, next(self._order), read))
-        else:
+        elif self._places.admits(read):
             self._start(read)
+
+    @property
+    def _room(self) -> int:
+        return self._settings.max_in_flight - self.log.in_flight - self.log.waiting
 
     def _start(self, read: Read) -> None:
         width = self._widths.get(read.state)
@@ -204,6 +212,7 @@ class Reading:
         width_of_query = LARGEST_IN_LIST if self._together(read) else 1
         parts = [read.streams[at : at + width_of_query] for at in range(0, len(read.streams), width_of_query)]
         self._active[read] = _Active(read, upper, len(parts), len(parts))
+        self._places.take(read.table, len(parts))
         for streams in parts:
             self.log.submit(
                 ReadRequest(
@@ -368,6 +377,7 @@ class Reading:
                 self._drop(active)
         self._delayed = [each for each in self._delayed if self._planner.is_current(each[2])]
         heapq.heapify(self._delayed)
+        self._places.keep(self._planner.is_current)
         self.retries.forget_settled(self._planner.tables)
 
     def postpone(self, read: Read, error: CdcError) -> None:

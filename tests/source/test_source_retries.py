@@ -59,7 +59,7 @@ class Reader:
             ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=1, retry_max_ms=1),
             lambda event: None,
             cast(Consumer, None),
-            cast(Tables, _NeverStopped(tables)),
+            cast(Tables, NeverStopped(tables)),
             self.background,
         )
 
@@ -74,7 +74,7 @@ class Reader:
         return [str(failing) for failing in self.background.failing()]
 
 
-class _NeverStopped(dict[Any, Any]):
+class NeverStopped(dict[Any, Any]):
     def stopped(self, table: Any) -> bool:
         return False
 
