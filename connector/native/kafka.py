@@ -30,6 +30,9 @@ _FUNCTIONS: Final = (
     "rd_kafka_topic_destroy",
     "rd_kafka_produce_batch",
     "rd_kafka_last_error",
+    "rd_kafka_produceva",
+    "rd_kafka_error_code",
+    "rd_kafka_error_destroy",
 )
 #: The interface's major version that the kernel was written for.
 _MAJOR: Final = 2
@@ -70,6 +73,12 @@ class _Producer(ctypes.Structure):
     ]
 
 
+class _Header(ctypes.Structure):
+    """The kernel's ``header``."""
+
+    _fields_ = [("name", c_char_p), ("value", c_char_p), ("size", c_int64)]
+
+
 class BlockProducer:
     """Beside one client of the binding, and of no use once that was closed."""
 
@@ -79,11 +88,13 @@ class BlockProducer:
         self._room = ctypes.create_string_buffer(0)
 
     def takes(self, records: object) -> bool:
-        """Blocks whose records have no headers: librdkafka takes those one by one."""
-        return isinstance(records, RecordBlock) and not records.headers
+        """Blocks, if they are not empty."""
+        return isinstance(records, RecordBlock) and len(records) > 0
 
     def produce(self, block: RecordBlock, begin: int) -> Taken:
         """The block's records from ``begin`` on, which are copied; never waits."""
+        if block.headers:
+            return self._produce_with_headers(block, begin)
         needed = (len(block) - begin) * self._client.message_size
         if len(self._room) < needed:
             self._room = ctypes.create_string_buffer(needed)
@@ -93,6 +104,17 @@ class BlockProducer:
             byref(error), byref(broken),
         )  # fmt: skip
         return Taken(count, error.value, bool(broken.value))
+
+    def _produce_with_headers(self, block: RecordBlock, begin: int) -> Taken:
+        headers = (_Header * len(block.headers))(
+            *((name.encode(), value, -1 if value is None else len(value)) for name, value in block.headers)
+        )
+        error = c_int32()
+        count = self._client.produce_with_headers(
+            self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), headers, len(headers),
+            byref(error),
+        )  # fmt: skip
+        return Taken(count, error.value, False)
 
     @property
     def delivered(self) -> int:
@@ -137,6 +159,12 @@ class BlockClient:
             "produce", c_int32,
             POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, c_char_p,
             POINTER(c_int32), POINTER(c_int32),
+        )  # fmt: skip
+
+        self.produce_with_headers: Callable[..., int] = declared(
+            "produce_with_headers", c_int32,
+            POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, POINTER(_Header),
+            c_int32, POINTER(c_int32),
         )  # fmt: skip
 
     @contextlib.contextmanager

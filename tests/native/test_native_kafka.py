@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer, TopicPartition
 
 from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.topics import TopicSpec, ensure_topics
@@ -33,8 +34,8 @@ def world(kafka: Any, unique: Callable[[str], str]) -> Iterator[World]:
     close(built)
 
 
-def block_of(kernel: Kernel, topic: str, *values: str) -> RecordBlock:
-    encoder = Encoder(output_options())
+def block_of(kernel: Kernel, topic: str, *values: str, **properties: str) -> RecordBlock:
+    encoder = Encoder(output_options(**properties))
     rows = [
         LOG.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at, v=value) for at, value in enumerate(values)
     ]
@@ -93,6 +94,39 @@ def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel
         found.append(_partitions(world))
     assert len(found[0]) == 40
     assert found[1] == {key: places * 2 for key, places in found[0].items()}
+
+
+def test_headers_of_a_block_arrive_but_for_tombstones(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    encoder = Encoder(output_options(**{"cdc.include.metadata": "true"}))
+    rows = [LOG.row(code, 0, True, uuid.UUID(int=TIME.int + (code << 64)), pk=code) for code in (2, 3)]
+    block = BlockEncoder(kernel, encoder).encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
+    assert block is not None and len(block) == 3
+    block.topic = world.data
+    producer = TransactionalProducer(world.clients, "with-headers", 15_000, blocks=block_client)
+    producer.start(_deadline())
+    producer.begin()
+    producer.produce_all(block)
+    producer.flush(_deadline())
+    producer.commit()
+    assert producer._blocks is not None and producer._blocks.delivered == 3  # type: ignore[attr-defined]
+    producer.close()
+    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world)]
+    expected = [(record.key, record.value, list(record.headers)) for record in block]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert {name for name, _ in expected[0][2]} == {"scylla.table.id", "scylla.schema.version"} and not expected[2][2]
+
+
+def test_a_block_with_headers_waits_for_a_full_queue(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    producer = TransactionalProducer(
+        world.clients, "small-queue", 15_000, blocks=block_client, queue_buffering_max_messages=50
+    )
+    producer.start(_deadline())
+    producer.begin()
+    producer.produce_all(block_of(kernel, world.data, *map(str, range(300)), **{"cdc.include.metadata": "true"}))
+    producer.flush(_deadline())
+    producer.commit()
+    producer.close()
+    until(lambda: len(world.read(world.data)) == 300)
 
 
 def test_an_aborted_block_leaves_no_trace_and_no_failure(
@@ -177,29 +211,31 @@ def test_a_client_that_was_made_by_others_has_no_blocks(block_client: BlockClien
 
 
 def _deadline() -> float:
-    import time
-
     return time.monotonic() + 60
 
 
 def _partitions(world: World) -> dict[bytes, list[int]]:
     """Of each key the partitions of its records."""
     found: dict[bytes, list[int]] = {}
-    consumer = world.clients.consumer("partitions", "read_committed", fetch_wait_max_ms=20)
-    try:
-        from confluent_kafka import TopicPartition
+    for message in _messages(world):
+        found.setdefault(message.key(), []).append(message.partition())
+    return found
 
+
+def _messages(world: World) -> list[Message]:
+    """Everything committed in the data topic."""
+    found: list[Message] = []
+    consumer = world.clients.consumer("messages", "read_committed", fetch_wait_max_ms=20)
+    try:
         consumer.assign([TopicPartition(world.data, number, 0) for number in range(2)])
         ended: set[int] = set()
 
         def poll() -> None:
             message = consumer.poll(0.1)
-            if message is None:
-                return
-            if message.error() is not None:
+            if message is not None and message.error() is not None:
                 ended.add(message.partition())
-            else:
-                found.setdefault(message.key(), []).append(message.partition())
+            elif message is not None:
+                found.append(message)
 
         until(lambda: len(ended) == 2, step=poll)
         return found

@@ -22,6 +22,27 @@ typedef struct {
     void *private_;
 } message;
 
+/* An argument of `rd_kafka_produceva`. */
+typedef struct {
+    int kind;
+    union {
+        void *pointer;
+        int32_t number;
+        struct {
+            void *at;
+            size_t size;
+        } bytes;
+        struct {
+            const char *name;
+            const void *value;
+            int64_t size;
+        } header;
+        char reserved[64];
+    } is;
+} argument;
+
+enum { OF_TOPIC = 2, OF_PARTITION = 3, OF_VALUE = 4, OF_KEY = 5, OF_FLAGS = 7, OF_HEADER = 9 };
+
 typedef int on_new(void *client, const void *conf, void *opaque, char *error, size_t size);
 typedef int on_acknowledgement(void *client, message *acknowledged, void *opaque);
 
@@ -33,6 +54,9 @@ static struct {
     void (*topic_destroy)(void *topic);
     int (*produce_batch)(void *topic, int32_t partition, int flags, message *messages, int count);
     int (*last_error)(void);
+    void *(*produceva)(void *client, const argument *arguments, size_t count);
+    int (*error_code)(const void *error);
+    void (*error_destroy)(void *error);
 } librdkafka;
 
 static const char NAME[] = "scylla-cdc";
@@ -146,6 +170,63 @@ int32_t produce(
     while (taken < count && !messages[taken].err) taken++;
     if (taken < count) *error = messages[taken].err;
     for (each = taken; each < count; each++) *broken |= !messages[each].err;
+    librdkafka.topic_destroy(handle);
+    return taken;
+}
+
+/* What every record with a value has. */
+typedef struct {
+    const char *name;
+    const char *value;
+    int64_t size;
+} header;
+
+enum { MOST_HEADERS = 8 };
+
+/* As `produce`, for records with headers: librdkafka takes them one by one, and so never a later one without those in
+ * front of it. */
+int32_t produce_with_headers(
+    producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
+    const header *headers, int32_t header_count, int32_t *error
+) {
+    argument arguments[5 + MOST_HEADERS];
+    int32_t taken;
+    void *handle = librdkafka.topic_new(p->client, topic, NULL);
+    *error = 0;
+    if (!handle) {
+        *error = librdkafka.last_error();
+        return 0;
+    }
+    memset(arguments, 0, sizeof arguments);
+    for (taken = 0; taken < to - from; taken++) {
+        const int32_t *record = records + 4 * (from + taken);
+        void *failed;
+        int each, count = 5;
+        arguments[0].kind = OF_TOPIC;
+        arguments[0].is.pointer = handle;
+        arguments[1].kind = OF_PARTITION;
+        arguments[1].is.number = ANY_PARTITION;
+        arguments[2].kind = OF_FLAGS;
+        arguments[2].is.number = COPY;
+        arguments[3].kind = OF_KEY;
+        arguments[3].is.bytes.at = record[1] < 0 ? NULL : (void *)(uintptr_t)(bytes + record[0]);
+        arguments[3].is.bytes.size = record[1] < 0 ? 0 : (size_t)record[1];
+        arguments[4].kind = OF_VALUE;
+        arguments[4].is.bytes.at = record[3] < 0 ? NULL : (void *)(uintptr_t)(bytes + record[2]);
+        arguments[4].is.bytes.size = record[3] < 0 ? 0 : (size_t)record[3];
+        for (each = 0; record[3] >= 0 && each < header_count; each++, count++) {
+            arguments[count].kind = OF_HEADER;
+            arguments[count].is.header.name = headers[each].name;
+            arguments[count].is.header.value = headers[each].value;
+            arguments[count].is.header.size = headers[each].size;
+        }
+        failed = librdkafka.produceva(p->client, arguments, (size_t)count);
+        if (failed) {
+            *error = librdkafka.error_code(failed);
+            librdkafka.error_destroy(failed);
+            break;
+        }
+    }
     librdkafka.topic_destroy(handle);
     return taken;
 }
