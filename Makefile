@@ -49,11 +49,17 @@ lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 .PHONY: soak
 soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
+	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
 
 .PHONY: bench
 bench: setup ## measure (ARGS=kafka for one of the benchmarks)
 	@.venv/bin/python -m bench $(ARGS)
+
+# The library in them runs wherever glibc 2.17 does; the compiler is the zig compiler's own wheel.
+.PHONY: wheels
+wheels: $(INSTALLED) ## wheels with the native path inside, for Linux on x86-64 and arm64, into dist
+	@.ci/wheels
 
 .PHONY: extras
 extras: setup ## fetch the optional jars too: Iceberg, schema registry

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench._processor import cpu_seconds
@@ -53,6 +53,8 @@ def service(
     compression: str = "none",
     tasks: int = 1,
     confidence_ms: int = 500,
+    connector: Mapping[str, str] = {},
+    native: str = "on",
 ) -> Iterator[Service]:
     converters = {
         f"{side}.converter{option}": value
@@ -69,12 +71,14 @@ def service(
         "scylla.query.time.window.size": "1000",
         "topic.creation.default.partitions": "3",
         "topic.creation.default.replication.factor": "1",
+        **connector,
     }
     worker = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": "bench",
         "offset.storage.topic": f"{name}-offsets",
         "session.timeout.ms": "3000",
+        "native": native,
         "producer.compression.type": compression,
         **converters,
     }

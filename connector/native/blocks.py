@@ -78,7 +78,11 @@ class RecordBlock(Sequence[Record]):
 class BlockEncoder:
     """One per worker, beside its ``Encoder``, which knows the tables and is right where the two differ."""
 
-    def __init__(self, kernel: Kernel, encoder: Encoder, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, kernel: Kernel, encoder: Encoder, clock: Callable[[], int] = time.time_ns, level: int = logging.INFO
+    ) -> None:
+        """``level``: at which it is logged that a table's records are made the plain way."""
+        self._level = level
         self._kernel = kernel
         self._encoder = encoder
         self._clock = clock
@@ -128,7 +132,7 @@ class BlockEncoder:
             if outline is not None:
                 loaded = self._kernel.load(kernel_plan(outline))
         except (Unsupported, PoisonRow) as why:
-            log.info("%s: its records are made the plain way: %s", layout.description.full_name, why)
+            log.log(self._level, "%s: its records are made the plain way: %s", layout.description.full_name, why)
         except CdcError:
             raise
         except Exception as error:

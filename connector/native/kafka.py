@@ -106,9 +106,8 @@ class BlockProducer:
         return Taken(count, error.value, bool(broken.value))
 
     def _produce_with_headers(self, block: RecordBlock, begin: int) -> Taken:
-        headers = (_Header * len(block.headers))(
-            *((name.encode(), value, -1 if value is None else len(value)) for name, value in block.headers)
-        )
+        several = [_Header(name.encode(), value, -1 if value is None else len(value)) for name, value in block.headers]
+        headers = (_Header * len(several))(*several)
         error = c_int32()
         count = self._client.produce_with_headers(
             self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), headers, len(headers),

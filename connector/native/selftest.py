@@ -6,6 +6,7 @@ differs.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 
@@ -43,7 +44,14 @@ def compare(kernel: Kernel, options: OutputConfig, seeds: Iterable[int], batches
     for seed in seeds:
         ids = _Ids()
         plain = Encoder(options, ids, ids, clock=lambda: _NOW)
-        _compare(plain, BlockEncoder(kernel, plain, clock=lambda: _NOW), kernel, Samples(seed, avro), batches, counted)
+        _compare(
+            plain,
+            BlockEncoder(kernel, plain, lambda: _NOW, logging.DEBUG),
+            kernel,
+            Samples(seed, avro),
+            batches,
+            counted,
+        )
     return counted
 
 
