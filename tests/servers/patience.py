@@ -24,8 +24,13 @@ def patience() -> float:
 
 
 def crowd() -> float:
-    """How many processes want each core: among so many, everything takes so much longer than alone."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How many processes want each core: among so many, everything takes so much longer than alone.
+
+    Of the last minute, or of this moment: the average still says nothing of those that have only just begun.
+    """
+    with open("/proc/loadavg") as file:
+        minute, _, _, now, *_ = file.read().split()
+    return max(1.0, max(float(minute), float(now.partition("/")[0])) / (os.cpu_count() or 1))
 
 
 def until(

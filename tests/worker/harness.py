@@ -25,6 +25,8 @@ from typing import Any
 from cassandra.cluster import Session
 from confluent_kafka import Consumer, TopicPartition
 
+from connector.config import load
+from connector.worker.reports import status_report
 from tests.servers.patience import patience, seldom, until
 from tests.servers.scylla import Scylla
 
@@ -111,6 +113,10 @@ class Service:
             check=False,
         )
 
+    def report(self) -> dict[str, Any]:
+        """What `scylla-cdc status --json` says, for those who look until something is so: without a process a look."""
+        return status_report(load(self.config_file, self.worker_file)).document()
+
     def start(self, *arguments: str, files: bool = True) -> subprocess.Popen[bytes]:
         """``files``: with the connector's file; else it is to be defined through the API."""
         with open(self.folder / f"{self.name}.log", "ab") as log:
@@ -141,9 +147,9 @@ class Service:
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        status = run.wait(seconds * patience())
+        until(lambda: run.poll() is not None, seconds, "the end of a run that was asked to stop")
         self.runs.remove(run)
-        return status
+        return run.wait()
 
     def stopped(self, run: subprocess.Popen[bytes]) -> None:
         """An orderly stop: again where a busy machine needs longer for it than containers are given."""
@@ -156,7 +162,7 @@ class Service:
             if self.log.count(late) == before:
                 return True
             run = self.start()
-            until(lambda: '"state":"RUNNING"' in self.command("status", "--json").stdout.replace(" ", ""), 180)
+            until(lambda: self.report()["state"] == "RUNNING", 180, step=seldom)
             return False
 
         until(in_time, 300, "a stop in time", step=lambda: None)

@@ -5,7 +5,6 @@ In: a session. Out: a table, a thread that changes it, how far a connector's sna
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 
@@ -102,8 +101,8 @@ class Changes(threading.Thread):
 
 
 def snapshot_ended(connector: Service) -> bool:
-    report = json.loads(connector.command("status", "--json").stdout)
-    return all((table["snapshot"] or {"ended": False})["ended"] for table in report["tables"].values())
+    tables = connector.report()["tables"].values()
+    return all((table["snapshot"] or {"ended": False})["ended"] for table in tables)
 
 
 def all_delivered(connector: Service, session: Session, table: str) -> bool:

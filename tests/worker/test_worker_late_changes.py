@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.kafka import EmbeddedKafka
-from tests.servers.patience import until
+from tests.servers.patience import seldom, until
 from tests.servers.stale_node import stale_node
 from tests.worker.harness import Service, create_table
 
@@ -37,17 +37,22 @@ def test_late_changes_are_delivered_or_kept_and_told(
         try:
             run = connector.start("--http-port", "0")
             nodes.write(table, 0, 0)
-            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change")
+            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change", step=seldom)
             nodes.change(table, tablets=True)
             for pk in range(6):
                 nodes.write(table, pk, 1, late=True)
             nodes.write(table, 5, 2)
-            until(lambda: len(connector.delivered(connector.topic(table))) >= 2, 90, "the change in its place")
+            until(
+                lambda: len(connector.delivered(connector.topic(table))) >= 2,
+                90,
+                "the change in its place",
+                step=seldom,
+            )
             # The worker that reads the old streams goes, before anybody has looked at them again.
             assert connector.stop(run) == 0
             connector.start("--http-port", "0")
-            until(lambda: len(connector.delivered(dead)) == 1, 90, "the dead letter")
-            until(lambda: len(connector.delivered(connector.topic(table))) == 7, 90, "the late changes")
+            until(lambda: len(connector.delivered(dead)) == 1, 90, "the dead letter", step=seldom)
+            until(lambda: len(connector.delivered(connector.topic(table))) == 7, 90, "the late changes", step=seldom)
             (letter,) = connector.delivered(dead)
             headers = {name: value.decode() for name, value in letter["headers"]}
             assert (
@@ -59,7 +64,7 @@ def test_late_changes_are_delivered_or_kept_and_told(
             labels = f'connector="{connector.name}",outcome="delivered",table="{table}",worker="0"'
             assert f"scylla_cdc_late_changes_total{{{labels}}} 5.0" in page
             text = "after the end of their streams: 1 dead_letter, 5 delivered"
-            until(lambda: text in connector.command("status").stdout, what="a status that says so")
+            until(lambda: text in connector.command("status").stdout, what="a status that says so", step=seldom)
             assert "into streams that had ended at" in connector.log
         finally:
             connector.close()
@@ -76,12 +81,12 @@ def test_late_changes_are_delivered_where_other_workers_read_what_their_stream_w
         try:
             connector.start("--http-port", "0")
             nodes.write(table, 0, 0)
-            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change")
+            until(lambda: len(connector.delivered(connector.topic(table))) == 1, 90, "the first change", step=seldom)
             nodes.change(table, tablets=True, split=4)
             for pk in range(12):
                 nodes.write(table, pk, 1, late=True)
             nodes.write(table, 12, 2)
-            until(lambda: len(connector.delivered(connector.topic(table))) == 14, 120, "all changes")
+            until(lambda: len(connector.delivered(connector.topic(table))) == 14, 120, "all changes", step=seldom)
             told = {table: {"delivered": 12}}
             until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, 90, "word of all of them")
         finally:

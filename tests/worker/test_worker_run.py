@@ -14,7 +14,8 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
-from tests.worker.harness import Service, exactly_once, found, until
+from tests.servers.patience import seldom, until
+from tests.worker.harness import Service, exactly_once, found
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 Make = Callable[..., Service]
@@ -49,8 +50,14 @@ def running(connector: Service) -> dict[str, Any] | None:
     return in_state(connector, "RUNNING")
 
 
-def in_state(connector: Service, state: str) -> dict[str, Any] | None:
+def said_running(connector: Service) -> dict[str, Any] | None:
+    """The same by the command."""
     report: dict[str, Any] = json.loads(connector.command("status", "--json").stdout)
+    return report if report["state"] == "RUNNING" and len(report["workers"]) == 2 else None
+
+
+def in_state(connector: Service, state: str) -> dict[str, Any] | None:
+    report = connector.report()
     return report if report["state"] == state else None
 
 
@@ -70,8 +77,7 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     until(lambda: f'table="{table}"' in lags(connector), 90, "a lag in the metrics")
     assert "scylla_cdc_transactions_total" in connector.get("/metrics")[1]
 
-    until(lambda: len((running(connector) or {"workers": ()})["workers"]) == 2, 90, "a status of both workers")
-    report = until(lambda: running(connector), 90, "a status that says so")
+    report = until(lambda: said_running(connector), 90, "a status of both workers", step=seldom)
     assert {worker["pid"] for worker in report["workers"]} == set(connector.workers(run))
     assert {worker["scylla_version"] for worker in report["workers"]} != {None}
     assert {worker["kafka_version"] for worker in report["workers"]} == {"4.0 or newer"}
@@ -97,7 +103,7 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     path = f"/connectors/{connector.name}"
     assert connector.post(f"{path}/pause", "PUT") == 202
     assert states(connector) == ["PAUSED"] * 3
-    report = until(lambda: in_state(connector, "STOPPED"), what="the end of the workers' reports")
+    report = until(lambda: in_state(connector, "STOPPED"), what="the end of the workers' reports", step=seldom)
     assert report["tables"][table]["committed_ms"]
     assert [connector.get(each)[0] for each in ("/health", "/ready")] == [503, 200]
     assert "keeps what is not delivered for" in connector.get("/health")[1]
@@ -119,7 +125,7 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(
     insert(session, table, range(10))
     run = connector.start()
     exactly_once(connector, session, table)
-    until(lambda: running(connector), 90, "claims of all slots")
+    until(lambda: running(connector), 90, "claims of all slots", step=seldom)
     assert connector.stop(run) == 0
     shown = json.loads(connector.command("offsets", "show", "--json").stdout)
     assert {row["slot"] for row in shown if row["stream"] == "mark"} == set(range(6))
@@ -133,10 +139,12 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(
     assert tried.returncode == 0 and "nothing was changed" in tried.stdout, tried.stderr
     assert json.loads(connector.command("offsets", "show", "--json").stdout) == shown
     # A member that ended in a hurry is one of the group until its session is over.
-    moved = until(lambda: done(connector, "offsets", "reset", "--to", "oldest"), what="positions that moved")
+    moved = until(
+        lambda: done(connector, "offsets", "reset", "--to", "oldest"), what="positions that moved", step=seldom
+    )
     assert "the oldest change in the log" in moved
     connector.start()
-    until(lambda: set(found(connector, table).values()) == {2}, 90, "everything a second time")
+    until(lambda: set(found(connector, table).values()) == {2}, 90, "everything a second time", step=seldom)
 
 
 def test_everything_wrong_is_said_at_once_and_ends_with_2(
@@ -238,9 +246,9 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     insert(session, table, range(30))
     _malform(session, table)
     connector.start("--http-port", "0")
-    until(lambda: len(found(connector, table)) >= 20, 90, "the other groups")
+    until(lambda: len(found(connector, table)) >= 20, 90, "the other groups", step=seldom)
     until(lambda: connector.get("/health")[0] == 503, 90, "a health that says so")
-    report = until(lambda: in_state(connector, "FAILED"), 90, "a status that says so")
+    report = until(lambda: in_state(connector, "FAILED"), 90, "a status that says so", step=seldom)
     assert report["tables"][table]["state"] == "FAILED"
     assert "77" in report["tables"][table]["error"]
     status = json.loads(connector.get(f"/connectors/{connector.name}/status")[1])
@@ -250,7 +258,7 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     assert connector.post(f"/connectors/{connector.name}/restart?includeTasks=true&onlyFailed=true") == 202
     until(lambda: "asked to try again what is FAILED" in connector.log, 90, "the task to be told")
     insert(session, table, range(30, 60))
-    until(lambda: len(found(connector, table)) >= 45, 90, "the other groups, later")
+    until(lambda: len(found(connector, table)) >= 45, 90, "the other groups, later", step=seldom)
 
 
 def test_a_tolerated_row_becomes_a_dead_letter(
@@ -271,8 +279,8 @@ def test_a_tolerated_row_becomes_a_dead_letter(
     stream, time = _malform(session, table)
     insert(session, table, range(10, 20))
     connector.start("--http-port", "0")
-    until(lambda: len(found(connector, table)) == 20, 90, "delivery")
-    until(lambda: connector.delivered(dead), what="the dead letter")
+    until(lambda: len(found(connector, table)) == 20, 90, "delivery", step=seldom)
+    until(lambda: connector.delivered(dead), what="the dead letter", step=seldom)
     (letter,) = connector.delivered(dead)
     headers = {name: value.decode() for name, value in letter["headers"]}
     assert headers["scylla.cdc.stream_id"] == stream
@@ -321,8 +329,8 @@ def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
     session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES (1, 1000, '{'x' * 30_000}')")
     insert(session, table, range(5, 10))
     connector.start()
-    until(lambda: len(found(connector, table)) == 10, 90, "delivery of the others")
-    until(lambda: len(connector.delivered(dead)) == 1, what="the dead letter")
+    until(lambda: len(found(connector, table)) == 10, 90, "delivery of the others", step=seldom)
+    until(lambda: len(connector.delivered(dead)) == 1, what="the dead letter", step=seldom)
 
 
 def test_at_least_once_on_request(service: Make, session: Session, make_table: MakeTable) -> None:
@@ -330,8 +338,8 @@ def test_at_least_once_on_request(service: Make, session: Session, make_table: M
     connector = service([table], connector={"exactly.once.support": "disabled"})
     run = connector.start()
     insert(session, table, range(40))
-    until(lambda: len(found(connector, table)) == 40, 90, "delivery")
-    until(lambda: running(connector), 90, "claims of all slots")
+    until(lambda: len(found(connector, table)) == 40, 90, "delivery", step=seldom)
+    until(lambda: running(connector), 90, "claims of all slots", step=seldom)
     assert connector.stop(run) == 0
     assert {row["slot"] for row in json.loads(connector.command("offsets", "show", "--json").stdout)} == set(range(6))
 
@@ -344,7 +352,7 @@ def test_columns_that_come_and_go_while_it_runs(service: Make, session: Session,
     exactly_once(connector, session, table)
     session.execute(f"ALTER TABLE {table} ADD extra int")
     session.execute(f"INSERT INTO {table} (pk, ck, v, extra) VALUES (1, 500, 'x', 7)")
-    until(lambda: len(found(connector, table)) == 11, 90, "delivery after the change")
+    until(lambda: len(found(connector, table)) == 11, 90, "delivery after the change", step=seldom)
     values = [record["value"]["after"] for record in connector.delivered(connector.topic(table))]
     assert [value["extra"] for value in values if value["ck"] == 500] == [{"value": 7}]
     # By version, as the topic is compacted: workers that start together may each publish the first one.

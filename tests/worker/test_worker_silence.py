@@ -16,7 +16,7 @@ from connector.source.background import TELL_SECONDS
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.registry_server import Registry, served
 from tests.servers.double import Double
-from tests.servers.patience import until
+from tests.servers.patience import seldom, until
 from tests.worker.harness import Service, exactly_once
 
 pytestmark = [
@@ -107,10 +107,10 @@ def test_a_worker_that_cannot_see_new_stream_sets_is_not_running(
         connector, f"{table}: new stream sets are not seen since 20", scylla.address, "ServerError", "may be waiting"
     )
     assert failing_seconds(connector, "stream_sets") > 2
-    until(lambda: "new stream sets" in connector.command("status").stdout, 120, "the status topic")
+    until(lambda: "new stream sets" in connector.command("status").stdout, 120, "the status topic", step=seldom)
 
     def reported() -> bool:
-        report = json.loads(connector.command("status", "--json").stdout)
+        report = connector.report()
         failing = [each for worker in report["workers"] for each in worker["background"]]
         return (
             (report["state"] == report["tables"][table]["state"] == "WAITING")
@@ -122,7 +122,7 @@ def test_a_worker_that_cannot_see_new_stream_sets_is_not_running(
             )
         )
 
-    until(reported, 120, lambda: connector.command("status", "--json").stdout)
+    until(reported, 120, lambda: str(connector.report()), step=seldom)
 
     scylla.admin.remove_fault(fault)
     insert(session, table, 1)
