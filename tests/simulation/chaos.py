@@ -58,7 +58,10 @@ class Chaos:
             "own clock steps": self._own_clock_steps,
             "try again": self._try_again,
         }
+        # Those that are drawn only where they are named.
+        named: dict[str, Callable[[], None]] = {"another group": self._another_group, "long stop": self._long_stop}
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
+        self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
         # Each run has its own favourites, so that every pair of mishaps gets runs in which it is likely.
         self._weights = [self._random.choice([0.0, 1.0, 1.0, 4.0]) for _ in self._kinds]
         if not any(self._weights):
@@ -84,6 +87,7 @@ class Chaos:
         for topic in broker.topics.values():
             topic.refuses = None
         self._scheduler.disturb = lambda process: None
+        self._service.end_strangers()
         broker.network.lost = broker.network.unanswered = 0.0
         broker.network.seconds = 0.004
         broker.transactions.marker_seconds = 0.02
@@ -214,6 +218,17 @@ class Chaos:
         worker = self._worker()
         if worker is not None:
             worker.instructions.put(Instruction.TRY_AGAIN)
+
+    def _long_stop(self) -> None:
+        """Longer than logs keep their rows; once all has begun, for what was never begun has no rows to miss."""
+        if self._service.troubles():
+            return
+        ttl = max(table.ttl for table in self._service.cluster.world.tables)
+        self._service.close(ttl + self._random.uniform(5.0, 15.0))
+
+    def _another_group(self) -> None:
+        """Somebody starts the connector once more, under another group; it stays if nobody else is there just then."""
+        self._service.start_stranger()
 
     def _own_clock_steps(self) -> None:
         worker = self._worker()

@@ -48,6 +48,22 @@ STOPS = replace(
 ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
 
 
+# The connector is started once more under another group, while its own workers come and go.
+TWO_GROUPS = Plan(
+    roughness=Roughness(
+        1.2,
+        only=(
+            *("another group", "kill", "orderly stop", "pause", "long pause", "coordinator moves", "broker away"),
+            *("slow markers", "lost answers"),
+        ),
+    )
+)
+
+
+# Nobody reads for longer than the log keeps its rows.
+EXPIRES = Plan(Kind(ttl=20, late=False, gone=False), Roughness(2.0, 0, only=("long stop",)))
+
+
 # Which seed notices changes with every change of the product: it is looked for.
 SEEDS = 300
 

@@ -6,7 +6,7 @@ In: nothing. Out: `PROCESS`.
 from __future__ import annotations
 
 from tests.simulation import test_simulation_refusals as refusing
-from tests.simulation.mutant_worlds import ALTERS, ROUGH, STOPS, world
+from tests.simulation.mutant_worlds import ALTERS, EXPIRES, ROUGH, STOPS, TWO_GROUPS, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.simulate import Plan
 from tests.topology import test_topology_offsets as offsets
@@ -20,6 +20,20 @@ RESTORING = "connector/worker/restoring.py"
 SCHEMAS = "connector/worker/schemas.py"
 
 PROCESS = [
+    Mutant(
+        "of two groups one delivers",
+        RESTORING,
+        "        self._one_group.take()\n",
+        "",
+        world(TWO_GROUPS, 0),
+    ),
+    Mutant(
+        "what may have expired unread is said",
+        RESTORING,
+        "                self._report_expired(gone)\n",
+        "                pass\n",
+        world(EXPIRES, 0),
+    ),
     Mutant(
         "a slot moves on with nothing of it open",
         WORKER,

@@ -87,37 +87,56 @@ class Worker:
 
 @dataclass
 class Service:
-    """``wanted`` workers; whoever ends or is killed is started again, as by the supervisor."""
+    """``wanted`` workers; whoever ends or is killed is started again, as by the supervisor.
+
+    ``elsewhere`` is the same connector under another consumer group, by mistake: its ``strangers`` are started once.
+    """
 
     scheduler: Scheduler
     broker: Broker
     cluster: Cluster
     configuration: Configuration
+    elsewhere: Configuration
     wanted: int
     workers: dict[int, Worker] = field(default_factory=dict)
     started: int = 0
     ends: list[int] = field(default_factory=list)
+    strangers: list[Worker] = field(default_factory=list)
+    #: Nobody is started before that time.
+    closed_until: float = 0.0
+    #: Tables of which some worker said that rows may have expired unread.
+    expired: set[str] = field(default_factory=set)
 
     def start(self) -> None:
         for index in range(self.wanted):
             self.start_worker(index)
 
     def start_worker(self, index: int) -> Worker:
+        worker = self.workers[index] = self._spawned(index, self.configuration)
+        return worker
+
+    def start_stranger(self) -> None:
+        self.strangers.append(self._spawned(0, self.elsewhere))
+
+    def end_strangers(self) -> None:
+        for stranger in self.strangers:
+            if stranger.ended is None:
+                self.scheduler.kill(stranger.process)
+
+    def _spawned(self, index: int, configuration: Configuration) -> Worker:
         self.started += 1
         worker = Worker(index, Process(f"worker {index}, {self.started}"), Event(self.scheduler))
-        self.workers[index] = worker
 
         def report(said: Message) -> None:
             worker.said_at = self.scheduler.now
             if isinstance(said, StatusMessage):
                 worker.status, worker.waiting = said.status, None
+                self.expired |= {name for name, table in said.status.tables.items() if table.expired}
             elif isinstance(said, WaitingMessage):
                 worker.waiting = said
 
         def run() -> None:
-            worker.ended = worker_process.run_worker(
-                self.configuration, index, worker.stop, report, worker.instructions
-            )
+            worker.ended = worker_process.run_worker(configuration, index, worker.stop, report, worker.instructions)
             self.ends.append(worker.ended)
             self.scheduler.kill_later(worker.process)
             self._restart_later(worker)
@@ -129,6 +148,12 @@ class Service:
         self._restart_later(worker)
         self.scheduler.kill(worker.process)
 
+    def close(self, seconds: float) -> None:
+        """Everybody ends at once, and is started again after so long."""
+        self.closed_until = max(self.closed_until, self.scheduler.now + seconds)
+        for worker in list(self.living):
+            self.kill(worker)
+
     def stop_worker(self, worker: Worker) -> None:
         """In good order."""
         worker.stop.set()
@@ -138,7 +163,7 @@ class Service:
             if self.workers.get(worker.index) is worker and worker.index < self.wanted:
                 self.start_worker(worker.index)
 
-        self.scheduler.later(RESTART_SECONDS, again)
+        self.scheduler.later(max(RESTART_SECONDS, self.closed_until - self.scheduler.now), again)
 
     @property
     def living(self) -> list[Worker]:
@@ -195,6 +220,7 @@ def service(
     broker = Broker(scheduler)
     cluster = Cluster(scheduler, world)
     settings = configuration(world, slots, connector or {}, worker or {})
+    elsewhere = configuration(world, slots, connector or {}, {**(worker or {}), "group.id": "another group"})
     quiet = logging.getLogger("connector")
     level = quiet.level
     quiet.setLevel(logging.CRITICAL + 1)
@@ -206,7 +232,7 @@ def service(
     try:
         with installed(scheduler, more):
             try:
-                yield Service(scheduler, broker, cluster, settings, workers)
+                yield Service(scheduler, broker, cluster, settings, elsewhere, workers)
             finally:
                 scheduler.close()
     finally:

@@ -178,6 +178,8 @@ class Kind:
     alters: int | None = None
     # Whether a table is dropped, and there again later.
     gone: bool | None = None
+    # How many seconds logs keep their rows.
+    ttl: int = 86_400
 
 
 def make_world(seed: int, kind: Kind) -> World:
@@ -262,7 +264,7 @@ def _table(
                     ended,
                 )
             )
-    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows, _columns(kind, rows))
+    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows, _columns(kind, rows), ttl=kind.ttl)
 
 
 def _columns(kind: Kind, rows: list[Row]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.chaos import Roughness
+from tests.simulation.mutant_worlds import EXPIRES, TWO_GROUPS
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -48,6 +49,20 @@ def test_a_last_commit_that_fails_does_not_keep_a_worker_from_ending(seed: int) 
 def test_a_broker_that_forgets_how_transactions_ended_loses_nothing(seed: int) -> None:
     outcome = simulate(seed, Plan(roughness=Roughness(1.0, only=("broker crash", "slow markers", "kill", "pause"))))
     assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(seed: int) -> None:
+    outcome = simulate(seed, TWO_GROUPS)
+    assert not outcome.faults
+    assert outcome.kinds["another group"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_expired_while_nobody_read_is_said_and_all_else_is_delivered(seed: int) -> None:
+    outcome = simulate(seed, EXPIRES)
+    assert not outcome.faults
+    assert outcome.kinds["long stop"]
 
 
 @pytest.mark.parametrize("shards", [64, 130])
