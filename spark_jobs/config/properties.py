@@ -59,7 +59,10 @@ PROPERTIES: tuple[Property, ...] = (
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
     Property("publish.interval.ms", _MS, "How often the published table (`<warehouse>/ks/t`) is brought up to what has "
-             "landed; `--once` does it at its end. 0 = never. Delta only.", 60_000),
+             "landed; `--once` does it at its end. 0 = never.", 60_000),
+    Property("publish.catalog", STRING, "A catalog of the Spark session in which the published Delta tables are "
+             "registered: `spark_catalog` with a Hive metastore, or one of `spark.sql.catalog.*`. Iceberg's are in "
+             "their own.", default_text="none"),
     Property("reader.grace.ms", _MS, "How long merged changes are kept for queries that started before (`maintain`).",
              3_600_000),
     Property("history", LIST, "Tables whose row versions are kept, as `ks.t__history`.", ()),
@@ -72,6 +75,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("schema.evolution.freeze", LIST, "Tables that do not follow, regardless of schema.evolution.", ()),
     Property("lease.timeout.ms", integer(1000, LONG_MAX), "A holder without a renewal for this long loses its lease.",
              60_000),
+    Property("lease.folder", STRING, "Where leases are, if not in the warehouse: a file system on which a file is "
+             "created at most once.", default_text="`_leases` in the warehouse"),
     Property("source.tasks", integer(0), "Concurrent tasks of `verify` and `backfill` that read the source; 0 means "
              "two per core.", 0),
     Property("retry.backoff.max.ms", integer(1, LONG_MAX), "Maximum backoff before a failed table is retried.",

@@ -31,6 +31,7 @@ from connector.config import (
 from connector.errors import ConfigurationError, Problem
 from connector.suggestions import did_you_mean, nearest
 from connector.table_name import TableName
+from spark_jobs.config.file_systems import place_problems
 from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
 from spark_jobs.sinks import DEFAULT
@@ -56,6 +57,7 @@ class Settings(Part):
     max_offsets_per_trigger: int = of("max.offsets.per.trigger")
     state_buckets: int = of("state.buckets")
     publish_interval_ms: int = of("publish.interval.ms")
+    publish_catalog: str | None = of("publish.catalog")
     reader_grace_ms: int = of("reader.grace.ms")
     history: tuple[str, ...] = of("history")
     history_retention_ms: int | None = of("history.retention.ms")
@@ -89,6 +91,10 @@ class Settings(Part):
         return folder(str(self.values["checkpoint"] or f"{self.warehouse}/_checkpoint"))
 
     @property
+    def lease_folder(self) -> str:
+        return folder(str(self.values["lease.folder"] or f"{self.warehouse}/_leases"))
+
+    @property
     def avro(self) -> bool:
         return "avro" in self.value_converter.lower()
 
@@ -116,6 +122,8 @@ class Settings(Part):
         """What ``open_session`` needs."""
         spark = {name: value for name, value in self.passed_on.items() if name.startswith("spark.")}
         parts = {"warehouse": self.warehouse, "sink": self.sink, "log.level": self.log_level}
+        if self.publish_catalog:
+            parts["publish.catalog"] = self.publish_catalog
         return {**spark, **parts, "tables": [str(table) for table in self.tables]}
 
 
@@ -145,10 +153,9 @@ def load_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Setting
         values["column.types"] = _column_types(content["column.types"], document, findings)
     passed_on = {name: text for name, text in document.texts.items() if name not in BY_NAME}
     _unknown(document, findings)
-    if values["sink"] != DEFAULT and values["publish.interval.ms"] and "publish.interval.ms" in document.texts:
-        findings.problem(document, "publish.interval.ms", f"Has no effect with sink={values['sink']}")
     if not findings.problems:
-        findings.problems += [*_contradictions(values, file), *source_problems(document, values)]
+        findings.problems += [*_contradictions(values, file), *place_problems(values, passed_on, file)]
+        findings.problems += source_problems(document, values)
     if findings.problems:
         raise ConfigurationError(findings.problems)
     return Settings.made_of(values, values=values, passed_on=passed_on, file=file)
@@ -218,6 +225,9 @@ def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
         for table in values[name]:
             if table not in known:
                 problems.append(Problem(name, "Is not one of the tables", table, did_you_mean(table, known), file))
+    if values["publish.catalog"] and values["sink"] != DEFAULT:
+        text = "Has no effect on Iceberg's tables: they are in the catalog scylla_cdc"
+        problems.append(Problem("publish.catalog", text, file=file))
     if values["history.retention.ms"] is not None and not values["history"]:
         problems.append(Problem("history.retention.ms", "Has no effect without history", file=file))
     for column in values["column.types"]:

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.config import RENAMES
 
 if TYPE_CHECKING:
     from spark_jobs.config import Settings
@@ -87,14 +88,22 @@ class LocalFolder:
 
 
 class HadoopFolder:
-    """A folder on any Hadoop file system."""
+    """A folder on a Hadoop file system: one that renames in one step, as HDFS, or that creates a file at most once, as
+    the stores of Google and Azure."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._jvm: Any = session._jvm
         self._path = path
         root = self._jvm.org.apache.hadoop.fs.Path(path)
-        self._files = root.getFileSystem(session._jsc.hadoopConfiguration())
+        configuration = session._jsc.hadoopConfiguration()
+        self._files = root.getFileSystem(configuration)
         self._files.mkdirs(root)
+        self._context: Any = None
+        if str(self._files.getUri().getScheme()) in RENAMES:
+            self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+                self._files.getUri(), configuration
+            )
+            self._options = session.sparkContext._gateway.new_array(self._rename_option, 1)
 
     def _at(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}")
@@ -102,14 +111,20 @@ class HadoopFolder:
     def names(self) -> list[str]:
         return [status.getPath().getName() for status in self._files.listStatus(self._at(""))]
 
+    @property
+    def _rename_option(self) -> Any:
+        return getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+
     def create(self, name: str, text: str) -> bool:
         try:
-            stream = self._files.create(self._at(name), False)
+            if self._context is None:
+                self._fill(self._files.create(self._at(name), False), text)
+            else:
+                self._renamed(name, text, self._rename_option.NONE)
         except Exception:
             if self._files.exists(self._at(name)):
                 return False
             raise
-        self._fill(stream, text)
         return True
 
     def read(self, name: str) -> str:
@@ -120,10 +135,24 @@ class HadoopFolder:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        self._fill(self._files.create(self._at(name), True), text)
+        if self._context is None:
+            self._fill(self._files.create(self._at(name), True), text)
+        else:
+            self._renamed(name, text, self._rename_option.OVERWRITE)
 
     def remove(self, name: str) -> None:
         self._files.delete(self._at(name), False)
+
+    def _renamed(self, name: str, text: str, how: Any) -> None:
+        """Name and content come in one step."""
+        fresh = self._at(f".{name}.{uuid.uuid4().hex}")
+        self._fill(self._files.create(fresh, True), text)
+        try:
+            options = self._options
+            options[0] = how
+            self._context.rename(fresh, self._at(name), options)
+        finally:
+            self._files.delete(fresh, False)
 
     def _fill(self, stream: Any, text: str) -> None:
         try:
@@ -280,7 +309,7 @@ def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> 
 
 
 def leases(session: SparkSession, settings: Settings) -> Folder:
-    return open_folder(session, f"{settings.warehouse}/_leases")
+    return open_folder(session, settings.lease_folder)
 
 
 def _who(holder: dict[str, Any]) -> str:

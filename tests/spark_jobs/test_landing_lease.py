@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
 from spark_jobs.tables import lease as leases
@@ -109,3 +110,20 @@ def test_a_later_job_with_the_same_number_is_another_holder(tmp_path: Path) -> N
             paused.release()
             later.check()
             assert folder.names() == ["job.1"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("renames", [True, False])
+def test_a_folder_of_hadoop_creates_a_file_once_and_whole(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: bool
+) -> None:
+    monkeypatch.setattr(leases, "RENAMES", ("file",) if renames else ())
+    folder = leases.HadoopFolder(spark, f"file://{tmp_path}/leases")
+    assert folder.create("job.1", "first") and not folder.create("job.1", "second")
+    assert folder.read("job.1") == "first"
+    folder.write("job.1", "renewed")
+    assert folder.read("job.1") == "renewed" and [name for name in folder.names() if "job" in name] == ["job.1"]
+    with Lease(folder, "other", 60_000), pytest.raises(LandingError, match="written by another job"):
+        Lease(folder, "other", 60_000).acquire()
+    folder.remove("job.1")
+    assert folder.names() == []

@@ -44,7 +44,7 @@ def test_defaults_and_texts() -> None:
     assert settings.kafka() == {"security.protocol": "SSL", "bootstrap.servers": "k:9092"}
     assert Path(settings.warehouse).is_absolute()
     assert settings.checkpoint == f"{settings.warehouse}/_checkpoint"
-    assert load_settings({**GOOD, "warehouse": "s3a://lake/x/"}).warehouse == "s3a://lake/x"
+    assert load_settings({**GOOD, "warehouse": "hdfs://lake/x/"}).warehouse == "hdfs://lake/x"
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -53,6 +53,18 @@ def test_all_problems_are_told_at_once() -> None:
     )
     assert set(found) == {"bootstrap.servers", "topic.prefix", "warehouse", "tables", "warehous", "merge.every.rows"}
     assert "did you mean warehouse?" in found["warehous"]
+
+
+def test_places_where_commits_or_leases_could_be_overwritten_are_refused_with_what_helps() -> None:
+    found = problems({**GOOD, "warehouse": "s3a://lake", "lease.folder": "s3a://lake/leases"})
+    assert "spark.delta.logStore.s3a.impl to io.delta.storage.S3DynamoDBLogStore" in found["warehouse"]
+    assert "Two jobs could hold one lease" in found["lease.folder"]
+    assert "HDFS" in problems({**GOOD, "warehouse": "oss://lake", "spark.delta.logStore.oss.impl": "x"})["warehouse"]
+    iceberg = {**GOOD, "sink": "iceberg", "warehouse": "gs://lake"}
+    assert '"spark.sql.catalog.scylla_cdc.type"' in problems(iceberg)["warehouse"]
+    assert load_settings({**iceberg, "spark.sql.catalog.scylla_cdc.type": "rest"}).lease_folder == "gs://lake/_leases"
+    safe = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore", "lease.folder": "hdfs://leases"}
+    assert load_settings({**GOOD, "warehouse": "s3a://lake", **safe}).lease_folder == "hdfs://leases"
 
 
 def test_contradictions_between_properties_are_told() -> None:
