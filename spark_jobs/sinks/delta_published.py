@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.sink import retried
+from spark_jobs.sinks.sink import note_text, noted_in, retried
 
-NOTE = "scylla-cdc"
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -44,6 +43,9 @@ class DeltaPublisher:
             return None
         return self.session.table(self.relation(table)).schema
 
+    def stored(self, schema: StructType) -> StructType:
+        return schema
+
     def note(self, table: str) -> Mapping[str, Any] | None:
         found = self.session.sql(f"DESCRIBE HISTORY {self.relation(table)} LIMIT {_COMMITS_LOOKED_AT}")
         rows = found.where("userMetadata IS NOT NULL").select("userMetadata").orderBy("version", ascending=False)
@@ -62,7 +64,7 @@ class DeltaPublisher:
             self.session.conf.set(name, value)
         try:
             writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer = writer.option("userMetadata", _noted(note)).option("maxRecordsPerFile", str(rows_per_file))
+            writer = writer.option("userMetadata", note_text(note)).option("maxRecordsPerFile", str(rows_per_file))
             writer.save(f"{self.warehouse}/{table}")
         finally:
             for name in defaults:
@@ -85,7 +87,7 @@ class DeltaPublisher:
     def merge(
         self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
     ) -> None:
-        self.session.conf.set("spark.databricks.delta.commitInfo.userMetadata", _noted(note))
+        self.session.conf.set("spark.databricks.delta.commitInfo.userMetadata", note_text(note))
         frame.createOrReplaceTempView("scylla_cdc_published")
         names = [quoted(name) for name in columns]
         pairs = ", ".join(f"t.{name} = s.{name}" for name in names)
@@ -102,6 +104,12 @@ class DeltaPublisher:
         finally:
             self.session.catalog.dropTempView("scylla_cdc_published")
             self.session.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+
+    def enroll(self, table: str, name: str) -> None:
+        schema = name.rpartition(".")[0]
+        self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        place = literal(f"{self.warehouse}/{table}")
+        self.session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {place}")
 
     def compact(self, table: str) -> None:
         """Files stay small enough that a change rewrites a small part of a large table."""
@@ -127,19 +135,6 @@ def _properties(names: Sequence[str]) -> dict[str, str]:
     if _NAMES_TO_MAP & {char for name in names for char in name}:
         found["delta.columnMapping.mode"] = "name"
     return found
-
-
-def _noted(note: Mapping[str, Any]) -> str:
-    return json.dumps({NOTE: dict(note)})
-
-
-def noted_in(text: str) -> Mapping[str, Any] | None:
-    """Our note in a commit; None for a commit of somebody else."""
-    try:
-        noted = json.loads(text)[NOTE]
-    except (LookupError, RecursionError, TypeError, ValueError):
-        return None
-    return noted if isinstance(noted, Mapping) else None
 
 
 def _names(schema: StructType) -> list[str]:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from connector.errors import ConfigurationError, Problem
-from spark_jobs.sinks import delta, iceberg
+from spark_jobs.sinks import delta, iceberg_published
 from spark_jobs.sinks.sink import TableFormat
 
 DEFAULT = delta.FORMAT.name
-FORMATS: Mapping[str, TableFormat] = {form.name: form for form in (delta.FORMAT, iceberg.FORMAT)}
+FORMATS: Mapping[str, TableFormat] = {form.name: form for form in (delta.FORMAT, iceberg_published.FORMAT)}
 
 
 def table_format(config: Mapping[str, Any]) -> TableFormat:

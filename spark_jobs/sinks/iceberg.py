@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from connector.errors import LandingError
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.sink import Result, TableFormat, retried
+from spark_jobs.sinks.sink import Result, retried
 
 CATALOG = "scylla_cdc"
 
@@ -74,7 +74,7 @@ class IcebergSink:
             described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
             properties = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in _PROPERTIES.items())
             with self._alone(table):
-                self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, _names(table)[0])}")
+                self._create_namespace(table)
                 self.session.sql(
                     f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING iceberg "
                     f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
@@ -145,6 +145,18 @@ class IcebergSink:
     def _sql(self, table: str, text: str) -> None:
         self._retried(table, lambda: self.session.sql(text))
 
+    def in_namespace(self, table: str) -> None:
+        """Makes the namespace of a table, if there is none."""
+        with self._alone(table):
+            self._create_namespace(table)
+
+    def changed(self, table: str, work: Callable[[], Result]) -> Result:
+        """A commit of somebody else's making: again while other writers are first."""
+        return self._retried(table, work)
+
+    def _create_namespace(self, table: str) -> None:
+        self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, _names(table)[0])}")
+
     def _loaded(self, table: str) -> Any:
         jvm: Any = self.session._jvm
         return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
@@ -212,13 +224,3 @@ def _is_conflict(error: Exception) -> bool:
     return "CommitStateUnknown" not in text and any(
         mark in text for mark in ("CommitFailedException", "ValidationException", "Found conflicting files")
     )
-
-
-FORMAT = TableFormat(
-    name="iceberg",
-    jar_sets=("spark", "iceberg"),
-    settings={},
-    needs_class="org.apache.iceberg.spark.SparkCatalog",
-    coordinate="org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-    open=IcebergSink,
-)

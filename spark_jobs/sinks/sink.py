@@ -7,6 +7,7 @@ atomic commit; if they raise, nothing of them is visible, and the caller may do 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -16,6 +17,8 @@ from pyspark.sql.types import StructType
 
 Result = TypeVar("Result")
 
+NOTE = "scylla-cdc"
+"""The name of the note in a published table's commit."""
 _ATTEMPTS = 8
 
 
@@ -70,6 +73,9 @@ class Publisher(Protocol):
     def schema(self, table: str) -> StructType | None:
         """Its columns; None if there is no such table."""
 
+    def stored(self, schema: StructType) -> StructType:
+        """These columns as a table of the format has them."""
+
     def note(self, table: str) -> Mapping[str, Any] | None:
         """What the last commit with a note says."""
 
@@ -84,6 +90,9 @@ class Publisher(Protocol):
     ) -> None:
         """Takes over rows ``s`` of the frame that belong to the table's rows ``t`` by the condition ``on``, in one
         commit; rows with a true ``gone`` are removed."""
+
+    def enroll(self, table: str, name: str) -> None:
+        """Makes the table known by a name in a catalog of the session, unless it is."""
 
     def compact(self, table: str) -> None:
         """Makes larger files of small ones; changes no row."""
@@ -106,6 +115,20 @@ class TableFormat:
     coordinate: str
     open: Callable[[SparkSession, str], Sink]
     publisher: Callable[[SparkSession, str], Publisher] | None = None
+
+
+def note_text(note: Mapping[str, Any]) -> str:
+    """A note as a commit carries it."""
+    return json.dumps({NOTE: dict(note)})
+
+
+def noted_in(text: str) -> Mapping[str, Any] | None:
+    """Our note in a commit; None for a commit of somebody else."""
+    try:
+        noted = json.loads(text)[NOTE]
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None
+    return noted if isinstance(noted, Mapping) else None
 
 
 def retried(work: Callable[[], Result], lost_race: Callable[[Exception], bool]) -> Result:

@@ -18,7 +18,7 @@ from connector.errors import CdcError, LandingError
 from connector.source.read_changes import _parse
 from connector.worker.java_offsets import java_offsets
 from connector.worker.java_positions_file import read_positions_file
-from spark_jobs.sinks.delta_published import noted_in
+from spark_jobs.sinks.sink import noted_in
 from spark_jobs.tables.lease import Lease, _machine
 from spark_jobs.tables.notes import Known, known_in, positions_in
 from tests.fuzz.spoilt import bytes_of, spoilt, text_of

@@ -9,6 +9,7 @@ from typing import Any
 import polars
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.jobs.rebuilding import rebuild
@@ -135,12 +136,68 @@ def test_a_publication_that_was_cut_off_is_made_up_for(
         PublishedTable(publisher, LandedTable(spark, sink, "ks", "t")),
         LandedTable(spark, sink, "ks", "t").known(),
     )
-    assert known is not None and published.differences(known) == 0
+    stand = published.stand()
+    assert known is not None and stand is not None and published.differences(known, stand) == 0
     publisher.session.sql(f"DELETE FROM {publisher.relation('ks/t')}")
-    assert published.differences(known) == 1
+    assert published.differences(known, stand) == 1
     assert not Path(readers.path, "changelog").exists(), "nothing is below it that a vacuum would remove"
     warehouse = Path(way.config["warehouse"])
     for name in ("changelog", "state"):
         # As versions without published tables left it.
         (warehouse / "_landing/ks/t" / name).rename(warehouse / "ks/t" / name)
     assert way.rows(spark) == [(1, 1, None, None, "b")]
+
+
+def _iceberg_rows(path: str) -> list[tuple[Any, ...]]:
+    """By PyIceberg, from the newest metadata alone."""
+    folder = Path(path, "metadata")
+    newest = max(folder.glob("v*.metadata.json"), key=lambda file: int(file.name[1:].partition(".")[0]))
+    read = StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist(maps_as_pydicts="strict")
+    return sorted((tuple(row.values()) for row in read), key=repr)
+
+
+def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = "iceberg"
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint", version="2"))
+    path = f"{way.config['warehouse']}/ks/t"
+    delta = {"mode": "modify", "elements": [{"key": "k", "value": 1}]}
+    cells = {"v": cell("a"), "m": cell(delta), "n": cell(5)}
+    rows = [change("c", 1000, {"pk": pk, "ck": 1, **cells}) for pk in range(4)]
+    produce(way.servers, [(way.data, value) for value in rows])
+    way.land(spark)
+    assert _iceberg_rows(path) == way.rows(spark) and len(way.rows(spark)) == 4
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular tinyint; w regular frozen<list<smallint>>", version="3"))
+    changes = [
+        merged(2000, 1, 1, v="new", w=[1, 2]),
+        change("d", 2000, {"pk": 3, "ck": 1}),
+        merged(2000, 9, None, s="x"),
+    ]
+    produce(way.servers, [(way.data, value) for value in changes])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert _iceberg_rows(path) == way.rows(spark)
+    sink, publisher = open_sink(spark, way.config), open_publisher(spark, way.config)
+    assert publisher is not None
+    published = PublishedTable(publisher, LandedTable(spark, sink, "ks", "t"))
+    known, stand = published.landed.known(), published.stand()
+    assert known is not None and stand is not None and published.differences(known, stand) == 0
+    first = spark.sql(f"SELECT snapshot_id FROM {publisher.relation('ks/t')}.snapshots ORDER BY committed_at").first()
+    assert first is not None
+    past = spark.sql(f"SELECT * FROM {publisher.relation('ks/t')} VERSION AS OF {first['snapshot_id']}")
+    assert past.count() == 4, "yesterday's rows are still there"
+    maintain(spark, way.settings(**{"reader.grace.ms": 0}))
+    assert _iceberg_rows(path) == way.rows(spark)
+
+
+def test_a_published_table_has_its_name_in_a_catalog(spark: SparkSession, way: Way) -> None:
+    way.config["publish.catalog"] = "spark_catalog"
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    way.land(spark)
+    try:
+        assert spark.catalog.getTable("spark_catalog.ks.t").tableType == "EXTERNAL"
+        produce(way.servers, [(way.data, merged(2000, 2, 2, v="b"))])
+        way.land(spark, **{"publish.interval.ms": 0})
+        assert len(way.rows(spark)) == 1, "what others see is a publication behind"
+        assert spark.table("ks.t__live").count() == 2
+    finally:
+        spark.sql("DROP TABLE IF EXISTS spark_catalog.ks.t")
+        spark.sql("DROP VIEW IF EXISTS ks.t__live")
