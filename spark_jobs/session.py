@@ -107,6 +107,20 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
+def with_submitted(config: Mapping[str, Any], submitted: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration with what spark-submit was told: where to run is its business, the rest the file's.
+
+    >>> with_submitted({"spark.master": "local[*]", "spark.app.name": "a"}, {"spark.master": "yarn"})
+    {'spark.master': 'yarn', 'spark.app.name': 'a'}
+    >>> with_submitted({"spark.master": "yarn"}, {"spark.master": "local[*]", "spark.app.name": "a"})
+    {'spark.master': 'yarn', 'spark.app.name': 'a'}
+    """
+    # Without --master it says so.
+    untold = {"spark.master": "local[*]", "spark.submit.deployMode": "client"}
+    told = {name: submitted[name] for name in untold if submitted.get(name, untold[name]) != untold[name]}
+    return {**submitted, **config, **told}
+
+
 def _local_cores(master: str) -> int:
     """How many tasks a local master runs at once.
 
@@ -148,7 +162,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         raise ConfigurationError(
             [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
         )
-    settings = session_settings({**_submitted(), **config})
+    settings = session_settings(with_submitted(config, _submitted()))
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder

@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -26,6 +26,8 @@ Offsets = dict[tuple[str, int], int]
 
 _POLL_MS = 200
 _SILENCE_S = 60.0
+_LISTED_S = 2.0
+"""For so long a listing of topics serves all tables."""
 
 
 class Topics:
@@ -50,6 +52,7 @@ class Topics:
         }.items():
             settings.put(name, value)
         self._lock = threading.RLock()
+        self._listed: tuple[float, Any] | None = None
         self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
 
     def close(self) -> None:
@@ -59,16 +62,23 @@ class Topics:
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """The partitions of those topics that exist."""
         with self._lock:
-            try:
-                known = self._consumer.listTopics()
-            except Py4JJavaError as error:
-                raise LandingError(f"Kafka at {self._servers} does not answer: {_cause(error)}") from error
+            known = self._topics()
             found: dict[str, list[int]] = {}
             for topic in topics:
                 listed = known.get(topic)
                 if listed is not None:
                     found[topic] = sorted(info.partition() for info in listed)
             return found
+
+    def _topics(self) -> Any:
+        """All topics: the listing costs as much as there are topics, not as much as is asked for."""
+        if self._listed is None or time.monotonic() - self._listed[0] > _LISTED_S:
+            try:
+                listed = self._consumer.listTopics()
+            except Py4JJavaError as error:
+                raise LandingError(f"Kafka at {self._servers} does not answer: {_cause(error)}") from error
+            self._listed = time.monotonic(), listed
+        return self._listed[1]
 
     def offsets(self, topics: Iterable[str], beginning: bool = False) -> Offsets:
         """The end (or the beginning) of every partition."""
@@ -77,7 +87,11 @@ class Topics:
             wanted = self._jvm.java.util.ArrayList()
             for topic, number in places:
                 wanted.add(self._place(topic, number))
-            answer = self._consumer.beginningOffsets(wanted) if beginning else self._consumer.endOffsets(wanted)
+            try:
+                answer = self._consumer.beginningOffsets(wanted) if beginning else self._consumer.endOffsets(wanted)
+            except Py4JJavaError as error:
+                self._listed = None
+                raise LandingError(f"Kafka at {self._servers} tells no offsets: {_cause(error)}") from error
             return {(topic, number): answer.get(self._place(topic, number)) for topic, number in places}
 
     def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
@@ -115,6 +129,7 @@ class SchemaTopic:
         self._topics = topics
         self._topic = topic
         self._at = 0
+        self._began = 0.0
         self._lock = threading.Lock()
         self._versions: dict[str, list[TableDefinition]] = {}
         #: Tables whose newest record cannot be read, and what is said of it.
@@ -134,18 +149,26 @@ class SchemaTopic:
         """
         if not self._topic:
             return self._versions
+        asked = time.monotonic()
         with self._lock:
-            end = self._topics.offsets([self._topic]).get((self._topic, 0), 0)
-            if end < self._at:
-                # It was created again.
-                self._at = 0
-            for offset, value in self._topics.read_from(self._topic, self._at, end):
-                self._at = offset + 1
-                if value is not None:
-                    self._take(offset, value)
-            self._at = max(self._at, end)
+            if self._began <= asked:
+                # Else another table's reading began after this one asked, and has everything that it could find.
+                began = time.monotonic()
+                self._read_on()
+                self._began = began
             known = self._versions.items()
             return {name: list(versions) for name, versions in known if name not in self._damaged}
+
+    def _read_on(self) -> None:
+        end = self._topics.offsets([self._topic]).get((self._topic, 0), 0)
+        if end < self._at:
+            # It was created again.
+            self._at = 0
+        for offset, value in self._topics.read_from(self._topic, self._at, end):
+            self._at = offset + 1
+            if value is not None:
+                self._take(offset, value)
+        self._at = max(self._at, end)
 
     def _take(self, offset: int, value: str) -> None:
         try:
@@ -172,6 +195,26 @@ def starting_offsets(partitions: Mapping[str, list[int]], positions: Offsets) ->
             for topic, numbers in partitions.items()
         }
     )
+
+
+def subscribed(there: Collection[str], topics: Sequence[str]) -> tuple[str, str]:
+    """Spark's option for these topics. By a pattern it lists all topics each time it looks, but finds those that are
+    not there yet.
+
+    >>> subscribed(["p.ks.t", "p.ks.u"], ["p.ks.t", "p.ks.u"])
+    ('subscribe', 'p.ks.t,p.ks.u')
+    """
+    missing = [topic for topic in topics if topic not in there]
+    return ("subscribePattern", topics_pattern(topics)) if missing else ("subscribe", ",".join(topics))
+
+
+def topics_pattern(topics: Sequence[str]) -> str:
+    """A pattern of exactly these topics: Spark looks for it anywhere in a name, so ends must be said.
+
+    >>> topics_pattern(["p.ks.t", "p.ks.u"])
+    '^\\\\Qp.ks.t\\\\E$|^\\\\Qp.ks.u\\\\E$'
+    """
+    return "|".join(f"^\\Q{topic}\\E$" for topic in topics)
 
 
 def _cause(error: Py4JJavaError) -> str:

@@ -1,0 +1,95 @@
+"""Landing with executors as processes of their own: one that is killed, and then the driver, cost nothing.
+
+The warehouse is on a Hadoop file system that knows it by another path than the machine does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from deltalake import DeltaTable
+
+from tests.servers.patience import until
+from tests.spark_jobs.landing_feed import cell, change, produce
+from tests.spark_jobs.landing_way import Way
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def _started(config: Path, *options: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
+    command = [sys.executable, "-m", "connector", "land", str(config), *options]
+    with config.with_suffix(".log").open("ab") as log:
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+def _executors(group: int) -> list[int]:
+    """The processes of executors that this job has started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            mine = entry.name.isdecimal() and os.getpgid(int(entry.name)) == group
+            if mine and EXECUTOR in (entry / "cmdline").read_text(errors="replace"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    config = tmp_path / "landing.json"
+    settings: dict[str, Any] = {
+        **way.config,
+        "warehouse": "viewfs://lake/warehouse",
+        "spark.hadoop.fs.viewfs.mounttable.lake.link./warehouse": f"file://{lake}",
+        "spark.master": "local-cluster[2,1,1024]",
+        "spark.executor.memory": "600m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "publish.interval.ms": 1,
+    }
+    config.write_text(json.dumps(settings))
+
+    def rows() -> list[int]:
+        try:
+            return sorted(DeltaTable(str(lake / "ks" / "t")).to_pyarrow_table()["ck"].to_pylist())
+        except Exception:
+            return []
+
+    def feed(at: int) -> None:
+        produce(way.servers, [(way.data, change("c", 1000 + at, {"pk": at, "ck": at, "v": cell("x")}))])
+
+    feed(0)
+    job = _started(config)
+    try:
+        until(lambda: rows() == [0] or job.poll() is not None, 900, "the first row")
+        assert job.poll() is None, config.with_suffix(".log").read_text()
+        first = _executors(job.pid)
+        assert len(first) == 2, first
+        os.kill(first[0], signal.SIGKILL)
+        feed(1)
+        until(lambda: rows() == [0, 1], 900, "a row after an executor was killed")
+        until(lambda: len(set(_executors(job.pid)) - {first[0]}) == 2, 300, "another executor")
+    finally:
+        # The driver, its JVM and the executors.
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    feed(2)
+    config.write_text(json.dumps({**settings, "spark.master": "local[1]"}))
+    again = _started(config, "--once")
+    assert again.wait(900) == 0, config.with_suffix(".log").read_text()
+    assert rows() == [0, 1, 2]
