@@ -73,6 +73,17 @@ ODD_NAMES = [
     *("a,b", "a;b", "(a)", "{a}", "a\\b", "$x", "a:b", "<a>", "%", "A", "a"),
 ]
 PLAIN_NAMES = [name for name in ODD_NAMES if name.isascii() and name.isidentifier()]
+BECOME = {
+    "ascii": ["text", "blob"],
+    "bigint": ["varint", "blob"],
+    "date": ["blob"],
+    "int": ["varint", "blob"],
+    "smallint": ["varint"],
+    "text": ["blob"],
+    "timeuuid": ["uuid"],
+    "timestamp": ["blob"],
+}
+"""What columns of a type can be altered to."""
 KEYABLE = [name for name in LITERALS if name != "duration"]
 STEP_US = 20
 
@@ -252,8 +263,29 @@ class RandomTable:
             self.regulars.remove(gone)
             self.dropped.append(gone)
             return [f"ALTER TABLE {self.full} DROP {quote_identifier(gone[0])}"]
-        if what == "again" and self.dropped:
+        if what == "retype" and (found := [at for at, (_, text) in enumerate(self.regulars) if text in BECOME]):
+            at = rnd.choice(found)
+            name, text = self.regulars[at]
+            self.regulars[at] = (name, rnd.choice(BECOME[text]))
+            return [f"ALTER TABLE {self.full} ALTER {quote_identifier(name)} TYPE {self.regulars[at][1]}"]
+        if what == "rename field":
+            udt = rnd.choice(list(self.types))
+            at = rnd.randrange(len(self.types[udt]))
+            part, text = self.types[udt][at]
+            new = f"f{rnd.randrange(1000)}"
+            self.types[udt][at] = (new, text)
+            full = f"{quote_identifier(self.keyspace)}.{quote_identifier(udt)}"
+            return [f"ALTER TYPE {full} RENAME {quote_identifier(part)} TO {new}"]
+        if what == "swap" and len(self.clustering) > 1:
+            (one, *first), (other, *second) = self.clustering[:2]
+            self.clustering[:2] = [(other, first[0], first[1]), (one, second[0], second[1])]
+            self.keys[one], self.keys[other] = self.keys[other], self.keys[one]
+            names = [(one, "between"), (other, one), ("between", other)]
+            spelled = [(quote_identifier(was), quote_identifier(becomes)) for was, becomes in names]
+            return [f"ALTER TABLE {self.full} RENAME {was} TO {becomes}" for was, becomes in spelled]
+        if what in ("again", "again as another") and self.dropped:
             name, text = self.dropped.pop()
+            text = text if what == "again" else top_type(rnd, self.user_types())
             self.regulars.append((name, text))
             return [f"ALTER TABLE {self.full} ADD {quote_identifier(name)} {text}"]
         if what == "field":

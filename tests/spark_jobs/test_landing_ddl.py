@@ -5,25 +5,13 @@ The connector reads between the alterations; landing comes after all of them, or
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-
 import pytest
-from cassandra import InvalidRequest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
-from connector.formats.record import Record
-from connector.table_name import TableName
-from spark_jobs.decode.record_versions import MADE_BY
-from spark_jobs.decode.records import decoded_json
-from spark_jobs.functions.serialised_columns import register_functions
-from spark_jobs.model.definitions import TableDefinition, parse_definition
-from spark_jobs.tables.landed_table import LandedTable
-from spark_jobs.tables.landing_plan import plan_table
-from tests.servers.patience import until
 from tests.servers.scylla import Scylla
-from tests.spark_jobs.source_tables import RECORD, WITH_SOURCE, SourceTables, equal
+from tests.spark_jobs.altered_tables import Altered
+from tests.spark_jobs.source_tables import WITH_SOURCE, equal
 
 pytestmark = WITH_SOURCE
 
@@ -98,6 +86,18 @@ HISTORIES: dict[str, list[list[str]]] = {
             "DELETE FROM {t} WHERE p = 1 AND c = {{a: 2}}",
         ],
     ],
+    "moving": [
+        ["CREATE TABLE {t} (p ascii, c text, d int, v int, PRIMARY KEY (p, c, d)) WITH cdc = {{'enabled': true}}"],
+        [
+            "INSERT INTO {t} (p, c, d, v) VALUES ('a', 'b', 1, 1)",
+            "INSERT INTO {t} (p, c, d, v) VALUES ('a', 'b', 9, 9)",
+            "DELETE FROM {t} WHERE p = 'a' AND c = 'b' AND d > 3",
+        ],
+        ["INSERT INTO {t} (p, c, d, v) VALUES ('b', 'b', 1, 1)"],
+        ["ALTER TABLE {t} ALTER p TYPE blob", "ALTER TABLE {t} ALTER c TYPE blob"],
+        ["UPDATE {t} SET v = 7 WHERE p = 0x61 AND c = 0x62 AND d = 1", "DELETE FROM {t} WHERE p = 0x62 AND c = 0x62"],
+        ["INSERT INTO {t} (p, c, d, v) VALUES (0x63, 0x62, 1, 1)"],
+    ],
     "again": [
         ["CREATE TABLE {t} (p int, c int, v text, PRIMARY KEY (p, c)) WITH cdc = {{'enabled': true}}"],
         ["INSERT INTO {t} (p, c, v) VALUES (1, 1, 'gone')", "DELETE FROM {t} WHERE p = 2"],
@@ -108,75 +108,6 @@ HISTORIES: dict[str, list[list[str]]] = {
 }
 
 
-class Altered(SourceTables):
-    """Tables with everything that the connector has written of them: ``step`` alters, ``catch_up`` lands."""
-
-    def __init__(self, spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str) -> None:
-        super().__init__(spark, scylla, warehouse, [f"{keyspace}.{name}" for name in HISTORIES])
-        self.cql = cql
-        self.keyspace = keyspace
-        self.versions: dict[str, list[TableDefinition]] = defaultdict(list)
-        self.written: dict[str, list[Record]] = defaultdict(list)
-        self._seen: set[tuple[object, ...]] = set()
-
-    def step(self, at: int) -> None:
-        """One step of every history, and what the connector writes of it."""
-        for name, steps in HISTORIES.items():
-            for statement in steps[at] if at < len(steps) else ():
-                until(lambda: self._taken(statement.format(t=name)), 60, statement)  # noqa: B023  (called at once)
-        asked = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
-        there = {f"{self.keyspace}.{row.table_name}" for row in self.cql.execute(asked, [self.keyspace])}
-        names = [name for name in self.names if name in there]
-        definitions, written = self.read(names, **{"cdc.include.metadata": "true"})
-        for name in names:
-            version = parse_definition(definitions[name])
-            if version not in self.versions[name]:
-                self.versions[name].append(version)
-        for change, record in written:
-            place = (change.table.full_name, change.stream_id, change.time, change.batch_seq_no)
-            # A log has lost what the columns held that are altered since: the connector has read it before.
-            if place not in self._seen:
-                self.written[change.table.full_name].append(record)
-        self._seen.update((c.table.full_name, c.stream_id, c.time, c.batch_seq_no) for c, _ in written)
-
-    def _taken(self, statement: str) -> bool:
-        try:
-            self.cql.execute(statement)
-        except InvalidRequest as error:
-            # A column may come back some seconds after it went.
-            assert "dropped too recently" in str(error), error
-            return False
-        return True
-
-    def catch_up(self, names: Iterable[str] = (), merge: bool = True) -> None:
-        """Lands what was written since the last time."""
-        for name in names or self.names:
-            landed = self.landed(name)
-            versions = self.versions[name]
-            if versions:
-                self._land(landed, versions, self.written[name], merge)
-                self.written[name] = []
-
-    def _land(self, landed: LandedTable, versions: list[TableDefinition], records: list[Record], merge: bool) -> None:
-        restored = landed.restore()
-        plan = plan_table(self.settings, TableName(landed.keyspace, landed.table), versions, restored.known)
-        segment = restored.segment
-        if plan.recreated:
-            landed.clear(segment)
-            segment += 1
-        layout = landed.prepare(plan.known)
-        register_functions(self.spark, layout)
-        rows = [
-            (None, bytearray(each.value or b""), each.topic, 0, at, [(n, bytearray(t or b"")) for n, t in each.headers])
-            for at, each in enumerate(records)
-        ]
-        batch = self.spark.createDataFrame(rows, f"{RECORD}, headers array<struct<key:string,value:binary>>")
-        batch = batch.selectExpr("*", "current_timestamp() AS timestamp", MADE_BY)
-        landed.append(decoded_json(batch, layout, segment, f"p.{landed.name}.range-deletes"))
-        if merge:
-            landed.merge(layout, segment)
-
-
 STEPS = max(map(len, HISTORIES.values()))
 
 
@@ -184,9 +115,11 @@ STEPS = max(map(len, HISTORIES.values()))
 def test_altered_tables_equal_their_source(
     spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, lands_after: tuple[int, ...]
 ) -> None:
-    altered = Altered(spark, scylla, cql, keyspace, warehouse)
+    altered = Altered(spark, scylla, cql, keyspace, warehouse, HISTORIES)
     for at in range(STEPS):
-        altered.step(at)
+        altered.step(
+            text.format(t=name) for name, steps in HISTORIES.items() for texts in steps[at : at + 1] for text in texts
+        )
         if at in lands_after:
             altered.catch_up(merge=at == lands_after[0])
     altered.catch_up(merge=bool(lands_after))

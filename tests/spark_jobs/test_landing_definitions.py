@@ -202,10 +202,14 @@ def test_keys_whose_values_are_stored_in_another_way_are_found_or_refused() -> N
     assert "`k_c0$v2`" in key.order_key() or key.order_key() == "`i_c0$v2`"
     noted = plan_table(SETTINGS, TABLE, [small], None).known
     check_landed(TABLE, noted, plan_table(SETTINGS, TABLE, [small, grown], noted).known)
-    for was, became in (("int", "varint"), ("text", "blob")):
+    for was, became, moves in (("int", "varint", True), ("text", "blob", True), ("decimal", "blob", False)):
         noted = plan_table(SETTINGS, TABLE, [version(was)], None).known
+        new = plan_table(SETTINGS, TABLE, [version(was), version(became)], noted).known
+        if moves:
+            assert check_landed(TABLE, noted, new)
+            noted = replace(noted, history=True)
         with pytest.raises(LandingError, match=f"ck was changed from {was} to {became}.*land --rebuild ks.t"):
-            check_landed(TABLE, noted, plan_table(SETTINGS, TABLE, [version(was), version(became)], noted).known)
+            check_landed(TABLE, noted, new)
     assert shape([version("timeuuid"), version("uuid")]).keys[1].place == "c0"
 
 
