@@ -55,7 +55,12 @@ def rebuild(
             filling.check(table, versions)
         not_before = known.not_before if truncated_at_ms is None else truncated_at_ms * 1000
         emptied = replace(
-            known, not_before=not_before, sequence=known.sequence + 1, form=FORM, lineage=known.lineage + 1
+            known,
+            not_before=not_before,
+            sequence=known.sequence + 1,
+            form=FORM,
+            filled_to=None,
+            lineage=known.lineage + 1,
         )
         # Noted before anything goes: a rebuild that ends before the source is read must not pass for a whole table.
         layout = landed.prepare(replace(emptied, incomplete=lacking, rebuilding=lacking is not None))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cassandra.cluster import Session
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import LandingError
 from connector.table_name import TableName
+from spark_jobs.jobs import backfilling
 from spark_jobs.jobs.backfilling import Filled, backfill, refuse_lists
 from spark_jobs.tables.lease import Lease, open_folder
 from tests.servers.scylla import Scylla
@@ -73,7 +75,12 @@ def filled(source: SourceTables, *names: str, lists: bool = True) -> list[Filled
 
 
 def test_history_before_the_log_then_changes(
-    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession,
+    scylla: Scylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows of a table without a log; then changes of every kind, some landed before the backfill, some after it."""
     cql.execute(f"CREATE TYPE {keyspace}.addr (street text, no int)")
@@ -118,10 +125,32 @@ def test_history_before_the_log_then_changes(
         cql.execute(statement)
     source.land(merge=False)
     equal(source.verify())
+    _interrupted(source, name, monkeypatch)
     again = filled(source, name)
     equal(source.verify())
+    assert 0 < again[0].rows < first.rows, "what was read before the interruption is not read again"
     assert again[0].changes > 0
     assert source.landed(name).restore().unmerged == 0
+
+
+def _interrupted(source: SourceTables, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backfill that ends after the first of its parts."""
+    read, spans = backfilling.read_source, []
+
+    def reading(*arguments: Any) -> DataFrame:
+        spans.append(arguments[3])
+        if len(spans) > 1:
+            raise LandingError("it was killed")
+        return read(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backfilling, "read_source", reading)
+        # In two parts each has rows of the few partitions.
+        patch.setattr(backfilling, "_SPANS", 2)
+        with pytest.raises(LandingError, match="it was killed"):
+            filled(source, name)
+    known = source.landed(name).known()
+    assert known is not None and known.filled_to == spans[0][-1][1]
 
 
 def test_a_table_that_was_never_landed_gets_the_sources_definition(
