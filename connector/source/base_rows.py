@@ -34,7 +34,8 @@ TokenRange = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class BaseQuery:
     """What is selected, in order: ``columns`` (partition key, ``clustering`` columns, others), then the write times of
-    ``timed``. ``regular`` are the places of regular values and their times."""
+    ``timed`` and, if ``ending``, the seconds that are left of them. ``regular`` are the places of regular values and
+    their times."""
 
     keyspace: str
     table: str
@@ -44,6 +45,7 @@ class BaseQuery:
     clustering: int
     regular: tuple[int, ...]
     has_statics: bool
+    ending: bool = False
 
     @property
     def deceivable(self) -> bool:
@@ -59,12 +61,13 @@ class BaseQuery:
 
     def _select(self) -> str:
         names = [quote_identifier(name) for name in self.columns]
-        names += [f"WRITETIME({quote_identifier(name)})" for name in self.timed]
+        asked = ("WRITETIME", "TTL") if self.ending else ("WRITETIME",)
+        names += [f"{function}({quote_identifier(name)})" for function in asked for name in self.timed]
         return f"SELECT {', '.join(names)} FROM {qualified(self.keyspace, self.table)}"
 
 
-def base_query(description: TableDescription, wanted: Iterable[str]) -> BaseQuery:
-    """The key columns and the wanted ones; write times of those that are one cell."""
+def base_query(description: TableDescription, wanted: Iterable[str], ending: bool = False) -> BaseQuery:
+    """The key columns and the wanted ones; write times, and perhaps TTLs, of those that are one cell."""
     partition = sorted((c for c in description.columns if c.kind == "partition_key"), key=lambda c: c.position)
     clustering = sorted((c for c in description.columns if c.kind == "clustering"), key=lambda c: c.position)
     chosen = set(wanted)
@@ -80,6 +83,7 @@ def base_query(description: TableDescription, wanted: Iterable[str]) -> BaseQuer
         clustering=len(clustering),
         regular=tuple(at for at, column in enumerate(selected) if column.kind == "regular"),
         has_statics=any(column.kind == "static" for column in description.columns),
+        ending=ending,
     )
 
 

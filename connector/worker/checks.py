@@ -134,6 +134,7 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
     try:
         connection.open()
         described = [_check_table(connection, name, found) for name in configuration.connector.reading.tables]
+        found.warnings += _untold_ends(configuration, described)
         tables = [table for table in described if table is not None]
         _check_streams(connection, tables, found)
         return tables
@@ -167,12 +168,19 @@ def _check_table(connection: Connection, name: TableName, found: Findings) -> De
             )
         )
         return None
-    if table.default_ttl:
-        found.warnings.append(
-            f"{name} has default_time_to_live={table.default_ttl}: records of the legacy format carry no TTL, so "
-            "landed cells do not expire"
-        )
     return table
+
+
+def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable | None]) -> list[str]:
+    """Records tell TTLs in their metadata only."""
+    if configuration.connector.output.metadata:
+        return []
+    return [
+        f"{table.table} has default_time_to_live={table.default_ttl}, which records do not tell without "
+        "cdc.include.metadata=true: landed cells do not expire"
+        for table in tables
+        if table is not None and table.default_ttl
+    ]
 
 
 def _check_streams(connection: Connection, tables: Iterable[DescribedTable], found: Findings) -> None:

@@ -15,7 +15,7 @@ def record_type(layout: Layout, with_schemas: bool) -> str:
     keys = _key_fields(layout.keys)
     after = [*keys, *(f"{quoted(column.name)}:{_cell_type(layout, stored)}" for column, stored in layout.recorded)]
     fields = [
-        "source:struct<ts_us:bigint>",
+        "source:struct<ts_us:bigint,ttl:int>",
         f"before:struct<{','.join(keys)}>",
         f"after:struct<{','.join(after)}>",
         "op:string",
@@ -51,7 +51,7 @@ def known_fields(layout: Layout) -> list[str]:
 
 
 def _key_fields(keys: tuple[Key, ...]) -> list[str]:
-    return [f"{quoted(name)}:{recorded_type(key.type)}" for key in keys for name in key.names]
+    return [f"{quoted(name)}:{recorded_type(key.recorded or key.type)}" for key in keys for name in key.names]
 
 
 def _cell_type(layout: Layout, stored: Stored) -> str:

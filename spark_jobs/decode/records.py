@@ -19,6 +19,7 @@ from spark_jobs.model import (
     DEAD,
     PARTITION,
     ROW,
+    TTL,
     DeadReason,
     Key,
     Layout,
@@ -179,7 +180,11 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
     if layout.clustering:
         by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
         operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE {operation} END"
-    fields = ["e.source.ts_us AS ts", f"{operation} AS op"]
+    # An image says of no cell whether the change wrote it.
+    ttl = (
+        "CAST(NULL AS bigint)" if layout.images else "CASE WHEN e.source.ttl > 0 THEN CAST(e.source.ttl AS bigint) END"
+    )
+    fields = ["e.source.ts_us AS ts", f"{ttl} AS {TTL}", f"{operation} AS op"]
     has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
     if layout.images:
         has_row = f"({has_row} OR k IS NOT NULL)"
@@ -316,17 +321,25 @@ def _identities(layout: Layout) -> str:
     """Identity columns that differ from the key's own value, and a range's bounds; each ends with a comma."""
     made = ""
     for key in layout.keys:
-        value = quoted(key.value)
-        if key.identity_kind == "text":
-            made += f"CAST({value} AS string) AS {quoted(key.identity)}, "
-        elif key.identity_kind == "tie":
-            made += f"{tie_sql(key.type, value)} AS {quoted(key.identity)}, "
-        elif key.identity_kind == "order":
-            made += f"{order_sql(key.type, value)} AS {quoted(key.identity)}, "
+        if key.identity != key.value:
+            made += f"{made_identity(key, quoted(key.value))} AS {quoted(key.identity)}, "
     if layout.clustering:
         bounds = struct_of([("s", "start_bound"), ("e", "end_bound")])
         made += f"CASE WHEN start_bound IS NOT NULL THEN {bounds} END AS {quoted(layout.bounds)}, "
     return made
+
+
+def made_identity(key: Key, value: str) -> str:
+    """What a key's value is found by."""
+    match key.identity_kind:
+        case "text":
+            return f"CAST({value} AS string)"
+        case "tie":
+            return tie_sql(key.type, value)
+        case "order":
+            return order_sql(key.type, value)
+        case _:
+            return value
 
 
 def _reason(layout: Layout) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_jobs.model import (
+    MARKER_TTL,
     SAME_TIME,
     Layout,
     greatest,
@@ -18,10 +19,20 @@ from spark_jobs.model import (
     key_columns,
     quoted,
     struct_of,
+    ttl_of,
 )
 
 NEVER = SAME_TIME
 """Smaller than every write time."""
+NOW = "unix_seconds(current_timestamp())"
+"""When a reader looks: what ends by then is not there."""
+_CERTAIN_S = 3600
+"""After so long no clock of any reader is behind an end, and what ended can be forgotten."""
+
+
+def has_not_ended(layout: Layout, what: str, now: str | None) -> str:
+    """Of a marker, cell or element: whether its TTL leaves it alive; as the last part of a condition."""
+    return f" AND coalesce({what}.e > {now}, true)" if layout.expiring and now is not None else ""
 
 
 def folded(layout: Layout, patches: Sequence[str], distribute_by: Sequence[str] = ()) -> str:
@@ -92,7 +103,8 @@ def _normal(layout: Layout, grouped: str) -> str:
             columns.append(quoted(key.value))
             if key.identity != key.value:
                 columns.append(quoted(key.identity))
-    columns += [f"{_newer('marker', ['deleted'])} AS marker", "deleted"]
+    inserted = f"{layout.marker_time} > coalesce(deleted, {NEVER})"
+    columns += [f"CASE WHEN {inserted} THEN marker END AS marker", "deleted"]
     if layout.clustering:
         newest = newest_of("ranges", f"r.t > coalesce(deleted, {NEVER})", "r")
         columns.append(f"CASE WHEN size(ranges) > 0 THEN {newest} END AS ranges")
@@ -120,24 +132,43 @@ def _newer(time: str, covers: list[str]) -> str:
     return f"CASE WHEN {time} > coalesce({greatest(covers)}, {NEVER}) THEN {time} END"
 
 
-def compacted(layout: Layout, patch: str) -> str:
-    """State rows of folded patches: the row's greatest time once, and a time of its own only where a cell differs."""
-    times = ["marker", *(f"{quoted(cell.name)}.t" for cell in layout.cells)]
+def compacted(layout: Layout, patch: str, keeps_ended: bool = False) -> str:
+    """State rows of folded patches: the row's greatest time once, and a time of its own only where a cell differs.
+
+    What ended long ago is kept as a delete with its end, unless its value is still asked for.
+    """
+    times = [layout.marker_time, *(f"{quoted(cell.name)}.t" for cell in layout.cells)]
     based = f"SELECT *, {greatest(times)} AS base FROM ({patch}) AS patch"
+    past = None if keeps_ended else f"{NOW} - {_CERTAIN_S}"
+
+    def unless_ended(what: str, value: str) -> str:
+        alive = has_not_ended(layout, what, past)
+        return f"CASE WHEN true{alive} THEN {value} END" if alive else value
+
     columns = ["bucket", "kind", *map(quoted, key_columns(layout))]
     columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
-    columns += ["base", "marker", "deleted"]
+    columns += ["base", f"{layout.marker_time} AS marker", "deleted"]
+    if layout.expiring:
+        columns.append(f"{ttl_of('marker.t', 'marker.e')} AS {MARKER_TTL}")
     if layout.clustering:
         columns.append(f"ranges AS {quoted(layout.ranges)}")
     for cell in layout.cells:
         name = quoted(cell.name)
         time = f"CASE WHEN {name} IS NULL THEN NULL WHEN {name}.t = base THEN {SAME_TIME} ELSE {name}.t END"
-        columns += [f"{name}.v AS {quoted(cell.stored.value)}", f"{time} AS {quoted(cell.stored.time)}"]
+        value = unless_ended(name, f"{name}.v")
+        columns += [f"{value} AS {quoted(cell.stored.value)}", f"{time} AS {quoted(cell.stored.time)}"]
         if cell.stored.tie:
-            columns.append(f"{name}.x AS {quoted(cell.stored.tie)}")
+            columns.append(f"{unless_ended(name, f'{name}.x')} AS {quoted(cell.stored.tie)}")
+        if layout.expiring:
+            columns.append(f"{ttl_of(f'{name}.t', f'{name}.e')} AS {quoted(cell.stored.ttl)}")
     columns += [quoted(name) for name in _tombstones(layout)]
     for part in layout.elements:
         name = quoted(part.stored.elements)
-        kept = struct_of(kept_element_fields(part, "e"))
+        kept = struct_of(
+            (field, unless_ended("e", text) if field in ("v", "x") else text)
+            for field, text in kept_element_fields(part, "e")
+        )
         columns.append(f"transform({name}, e -> {kept}) AS {name}")
+        if layout.expiring:
+            columns.append(f"transform({name}, e -> {ttl_of('e.t', 'e.e')}) AS {quoted(part.stored.ttl)}")
     return f"SELECT {', '.join(columns)} FROM ({based}) AS based"

@@ -57,7 +57,8 @@ def versions(layout: Layout, changes: str, kept: str, horizon: str) -> str:
     if layout.clustering:
         patch = _at_partition_times(layout, patch)
     patch = folded_so_far(layout, patch, f"({_key(layout)} ORDER BY bucket.at {_SO_FAR})")
-    rows = living_rows(layout, patch, f"({_partition(layout)} ORDER BY bucket.at {_SO_FAR})")
+    over = f"({_partition(layout)} ORDER BY bucket.at {_SO_FAR})"
+    rows = living_rows(layout, patch, None, over)
     if layout.has_statics:
         rows = _with_lonely_statics(layout, rows)
     elif layout.clustering:

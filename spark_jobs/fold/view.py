@@ -7,7 +7,7 @@ delete and its ranges cover its clustering rows, a partition's statics show in e
 from __future__ import annotations
 
 from connector.values import MapType, SetType
-from spark_jobs.fold.fold import NEVER
+from spark_jobs.fold.fold import NEVER, NOW, has_not_ended
 from spark_jobs.model import (
     PARTITION,
     ROW,
@@ -26,9 +26,9 @@ from spark_jobs.model import (
 )
 
 
-def visible_rows(layout: Layout, patch: str) -> str:
-    """The view's text over folded patches."""
-    rows = living_rows(layout, patch)
+def visible_rows(layout: Layout, patch: str, now: str | None = NOW) -> str:
+    """The view's text over folded patches, as it is ``now``: at that second what has a TTL is alive or not."""
+    rows = living_rows(layout, patch, now)
     if not layout.clustering:
         return _shown(layout, f"SELECT * FROM ({rows}) AS rows WHERE visible")
     if layout.has_statics:
@@ -41,14 +41,14 @@ def visible_rows(layout: Layout, patch: str) -> str:
     return _shown(layout, f"SELECT * FROM ({rows}) AS rows WHERE {where}")
 
 
-def living_rows(layout: Layout, patch: str, so_far: str | None = None) -> str:
+def living_rows(layout: Layout, patch: str, now: str | None = NOW, so_far: str | None = None) -> str:
     """Rows and partitions with what lives of each cell as ``w_…``: statics in the partitions' rows, and in ``p``.
 
     With patches of many times, ``so_far`` is the window of what a partition's rows have before them.
     """
     if not layout.clustering:
-        return _with_values(layout, patch, static=False, cover="deleted")
-    statics = _with_values(layout, patch, static=True, cover=f"CASE WHEN kind = {PARTITION} THEN deleted END")
+        return _with_values(layout, patch, now, static=False, cover="deleted")
+    statics = _with_values(layout, patch, now, static=True, cover=f"CASE WHEN kind = {PARTITION} THEN deleted END")
     over = f"OVER (PARTITION BY {', '.join(map(quoted, partition_columns(layout)))})"
     carried = struct_of(
         [("d", "deleted"), ("r", "ranges"), *((name, quoted(name)) for name in value_names(layout, True))]
@@ -57,9 +57,8 @@ def living_rows(layout: Layout, patch: str, so_far: str | None = None) -> str:
     newest = f"max({own}) {over}" if so_far is None else f"last({own}, true) OVER {so_far}"
     spread = f"SELECT *, {newest} AS p FROM ({statics}) AS statics"
     cover = f"greatest(deleted, p.d, {range_cover(layout)})"
-    return _with_values(
-        layout, f"SELECT *, {cover} AS covered FROM ({spread}) AS spread", static=False, cover="covered"
-    )
+    covered = f"SELECT *, {cover} AS covered FROM ({spread}) AS spread"
+    return _with_values(layout, covered, now, static=False, cover="covered")
 
 
 def any_value(layout: Layout, static: bool, prefix: str = "") -> str:
@@ -100,34 +99,37 @@ def value_names(layout: Layout, static: bool) -> list[str]:
     return names + [f"w_{part.stored.physical}" for part in layout.elements if part.static == static]
 
 
-def _with_values(layout: Layout, patch: str, static: bool, cover: str) -> str:
+def _with_values(layout: Layout, patch: str, now: str | None, static: bool, cover: str) -> str:
     """Adds the living value of each cell and collection as ``w_…``, and for rows whether the row is visible."""
     added: list[str] = []
     for cell in layout.cells:
         if cell.static == static:
-            added.append(f"{living_value(cell, cover)} AS {quoted('w_' + cell.stored.physical)}")
+            added.append(f"{_living_value(layout, cell, cover, now)} AS {quoted('w_' + cell.stored.physical)}")
     for part in layout.elements:
         if part.static == static:
-            added.append(f"{living_elements(part, cover)} AS {quoted('w_' + part.stored.physical)}")
+            added.append(f"{_living_elements(layout, part, cover, now)} AS {quoted('w_' + part.stored.physical)}")
     inner = f"SELECT {', '.join(['*', *added])} FROM ({patch}) AS patch"
     if static:
         return inner
     alive = [f"{quoted(name)} IS NOT NULL" for name in value_names(layout, False)]
-    visible = " OR ".join([f"coalesce(marker > coalesce({cover}, {NEVER}), false)", *alive])
+    inserted = f"{layout.marker_time} > coalesce({cover}, {NEVER}){has_not_ended(layout, 'marker', now)}"
+    visible = " OR ".join([f"coalesce({inserted}, false)", *alive])
     return f"SELECT *, ({visible}) AS visible FROM ({inner}) AS valued"
 
 
-def living_value(cell: Cell, cover: str) -> str:
-    """The cell's value if it is newer than everything that covers it, else null."""
+def _living_value(layout: Layout, cell: Cell, cover: str, now: str | None) -> str:
+    """The cell's value if it is newer than everything that covers it and has not ended, else null."""
     covers = [cover, *([quoted(cell.tombstone)] if cell.tombstone else [])]
     name = quoted(cell.name)
-    return f"CASE WHEN {name}.t > coalesce({greatest(covers)}, {NEVER}) THEN {name}.v END"
+    alive = f"{name}.t > coalesce({greatest(covers)}, {NEVER}){has_not_ended(layout, name, now)}"
+    return f"CASE WHEN {alive} THEN {name}.v END"
 
 
-def living_elements(part: Elements, cover: str) -> str:
+def _living_elements(layout: Layout, part: Elements, cover: str, now: str | None) -> str:
     """The collection's living elements as stored structs, in order; null if there is none."""
     name, tomb = quoted(part.stored.elements), quoted(part.stored.tombstone)
-    alive = f"filter({name}, e -> e.t > coalesce(greatest({cover}, {tomb}), {NEVER}) AND NOT e.d)"
+    newer = f"e.t > coalesce(greatest({cover}, {tomb}), {NEVER})"
+    alive = f"filter({name}, e -> {newer} AND NOT e.d{has_not_ended(layout, 'e', now)})"
     return f"nullif({alive}, array())"
 
 

@@ -13,6 +13,7 @@ from spark_jobs.functions.serialised_columns import (
     is_blob,
     order_sql,
     register_functions,
+    register_tie,
     tie_sql,
 )
 from spark_jobs.functions.unknown_fields import unknown_inside
@@ -25,6 +26,7 @@ __all__ = [
     "order_bytes",
     "order_sql",
     "register_functions",
+    "register_tie",
     "tie_bytes",
     "tie_sql",
     "unknown_inside",

@@ -62,7 +62,7 @@ def register_functions(session: SparkSession, layout: Layout) -> None:
     if any(kind != "bigint" for kind in layout.declared.values()):
         orders.append(DECIMAL)
     for type_ in dict.fromkeys(ties):
-        session.udf.register(_name("tie", type_), _OnWorker(tie_bytes, type_), "binary")
+        register_tie(session, type_)
     for type_ in dict.fromkeys(orders):
         session.udf.register(_name("order", type_), _OnWorker(order_bytes, type_), "binary")
     for stored in layout.physical:
@@ -71,6 +71,11 @@ def register_functions(session: SparkSession, layout: Layout) -> None:
             session.udf.register(_name("elements", stored.type), _OnWorker(element_rows, stored), kind)
     if columns := looked_at(layout):
         session.udf.register(function_name(columns), _OnWorker(has_unknown, columns), "boolean")
+
+
+def register_tie(session: SparkSession, type_: CqlType) -> None:
+    """Makes ``tie_sql`` of one type known to the session."""
+    session.udf.register(_name("tie", type_), _OnWorker(tie_bytes, type_), "binary")
 
 
 class _OnWorker:

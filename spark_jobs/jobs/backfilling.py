@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -36,6 +37,8 @@ from spark_jobs.source import (
 )
 from spark_jobs.stream import SchemaTopic, Topics, told
 from spark_jobs.tables import LandedTable, Plan, Restored, check_landed, job_lease, open_sink, plan_table
+
+_SPANS, _SPAN_S = 8, 60.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,11 @@ class Filling:
         plan = self._plan(table, versions, source, restored)
         left_out = self._left_out(table, plan.known.layout())
         if restored.has_rows and not plan.recreated:
-            check_landed(table, restored.known, plan.known)
+            moving = check_landed(table, restored.known, plan.known)
+            if moving:
+                raise LandingError(
+                    f"{table}: the type of a key column was changed; run land first, which adapts the rows"
+                )
         mark, segment = restored.mark, restored.segment
         if plan.recreated:
             # Before the new table is noted: a crash between the two finds it new again.
@@ -94,25 +101,44 @@ class Filling:
         sequence = plan.known.sequence if plan.changed else plan.known.sequence + 1
         # Whoever reads the published table gets what is read here as a whole.
         begun = replace(plan.known, backfilled=noted, sequence=sequence, lineage=plan.known.lineage + 1)
+        if plan.changed or restored.known is None or restored.known.backfilled != noted:
+            begun = replace(begun, filled_to=None)
         layout = landed.prepare(begun)
-        tasks = reading_tasks(self.session, self.settings)
-        plan_of_reading = read_plan(layout, source, left_out)
-        counts = new_counts(self.session)
-        rows = read_source(self.session, self.access, plan_of_reading, ranges_of(self.access, tasks), tasks, counts)
         register_functions(self.session, layout)
-        changes = change_rows(rows, layout, plan_of_reading, segment)
-        # Counted on their way: three questions about a changelog cost more than the rows of a small table.
-        seen, column = Observation(), F.col("segment")
-        made, dead = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
-        landed.append(changes.observe(seen, made, dead))
+        counts = new_counts(self.session)
+        plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images)
+        made = dead = 0
+        for span in self._spans(begun.filled_to):
+            tasks = reading_tasks(self.session, self.settings)
+            rows = read_source(self.session, self.access, plan_of_reading, span, tasks, counts)
+            changes = change_rows(rows, layout, plan_of_reading, segment)
+            begun = replace(begun, filled_to=span[-1][1], sequence=begun.sequence + 1)
+            # Counted on their way: questions about a changelog cost more than the rows of a small table.
+            seen, column = Observation(), F.col("segment")
+            kinds = (F.count_if(column == of).alias(name) for name, of in (("made", segment), ("dead", DEAD)))
+            landed.append(changes.observe(seen, *kinds).unionByName(landed.note_row(begun), allowMissingColumns=True))
+            counted = told(self.session, seen)
+            made, dead = made + counted["made"], dead + counted["dead"]
         landed.merge(layout, segment, mark, restored.positions)
-        if plan.known.incomplete is not None:
-            layout = landed.prepare(replace(begun, incomplete=None, rebuilding=False, sequence=sequence + 1))
-        landed.register(layout)
-        counted = told(self.session, seen)
-        return Filled(
-            str(table), counts.rows.value, counted["made"], counted["dead"], tuple(left_out), counts.twice.value
-        )
+        landed.prepare(replace(begun, filled_to=None, incomplete=None, rebuilding=False, sequence=begun.sequence + 1))
+        # Some of it may end by itself, which the layout did not know before.
+        done = landed.known() or begun
+        landed.register(done.layout())
+        return Filled(str(table), counts.rows.value, made, dead, tuple(left_out), counts.twice.value)
+
+    def _spans(self, filled_to: int | None) -> Iterator[list[tuple[int, int]]]:
+        """Token ranges to read in one commit each, which says how far it goes: the first is small, and the next ones
+        are as large as fits into a minute."""
+        least = reading_tasks(self.session, self.settings)
+        ranges = sorted(ranges_of(self.access, least * _SPANS))
+        if filled_to is not None:
+            ranges = [(max(low, filled_to), high) for low, high in ranges if high > filled_to]
+        size = max(len(ranges) // _SPANS, 1)
+        while ranges:
+            began = time.monotonic()
+            yield ranges[:size]
+            ranges = ranges[size:]
+            size = max(int(size * min(_SPAN_S / max(time.monotonic() - began, 0.1), _SPANS)), 1)
 
     def _landed(self, table: TableName) -> LandedTable:
         return LandedTable(self.session, self.sink, table.keyspace, table.name)

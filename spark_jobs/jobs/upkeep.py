@@ -21,7 +21,16 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.model import POSITIONS, literal
 from spark_jobs.stream import Limit, Topics, purge, purge_limit, tombstones, unread
-from spark_jobs.tables import LandedTable, PublishedTable, Restored, leases, open_publisher, open_sink, wait_free
+from spark_jobs.tables import (
+    LandedTable,
+    PublishedTable,
+    Restored,
+    Stand,
+    leases,
+    open_publisher,
+    open_sink,
+    wait_free,
+)
 
 _CATCH_UP_S, _LOOK_S = 30.0, 0.5
 VACUUM_FLOOR_MS = 3_600_000
@@ -60,14 +69,13 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
     for table in settings.tables:
         landed = LandedTable(session, sink, table.keyspace, table.name)
         if landed.exists():
-            restored, limit = _limit(landed, settings, table)
-            forgotten = _forget(landed, restored, limit, dry_run)
             published = _published(session, settings, landed)
-            if published is not None and restored.known is not None:
-                stand = published.stand()
-                if stand is not None and stand.lineage == restored.known.lineage:
-                    # What is merged is still to be published.
-                    restored = replace(restored, mark=min(restored.mark, stand.segment))
+            stand = None if published is None else published.stand()
+            restored, limit = _limit(landed, settings, table, stand)
+            forgotten = _forget(landed, restored, limit, dry_run)
+            if stand is not None and restored.known is not None and stand.lineage == restored.known.lineage:
+                # What is merged is still to be published.
+                restored = replace(restored, mark=min(restored.mark, stand.segment))
             kept = settings.history_retention_ms
             upkeep = _upkeep(landed, restored, settings.reader_grace_ms, kept, dry_run)
             if published is not None and not dry_run:
@@ -86,10 +94,11 @@ def _published(session: SparkSession, settings: Settings, landed: LandedTable) -
     return PublishedTable(publisher, landed)
 
 
-def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[Restored, Limit]:
+def _limit(landed: LandedTable, settings: Settings, table: TableName, stand: Stand | None) -> tuple[Restored, Limit]:
     """Where the table stands, and how far its tombstones may go. A job that lands is given time to reach what the
     topics hold now: where changes never stop, it never stands at their ends."""
     oldest = int(time.time() * 1000) - settings.tombstone_retention_ms
+    ended_s = oldest // 1000 if stand is None else min(oldest // 1000, stand.at_s)
     names = settings.topics_of(table)
     try:
         with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
@@ -100,7 +109,7 @@ def _limit(landed: LandedTable, settings: Settings, table: TableName) -> tuple[R
     deadline = time.monotonic() + _CATCH_UP_S
     while True:
         restored = landed.restore()
-        limit = purge_limit(landed, restored, ends, begins, oldest * 1000)
+        limit = purge_limit(landed, restored, ends, begins, oldest * 1000, ended_s)
         behind = unread(restored, ends, begins) is not None
         if not behind or wait_free(lease, settings.name) or time.monotonic() > deadline:
             return restored, limit
@@ -113,8 +122,8 @@ def _forget(landed: LandedTable, restored: Restored, limit: Limit, dry_run: bool
         return 0
     layout = restored.known.layout()
     if dry_run:
-        return sum(tombstones(landed, layout, limit.time_us).values())
-    return purge(landed, layout, limit.time_us)
+        return sum(tombstones(landed, layout, limit.time_us, limit.ended_s).values())
+    return purge(landed, layout, limit.time_us, limit.ended_s)
 
 
 def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms: int | None, dry_run: bool) -> Upkeep:

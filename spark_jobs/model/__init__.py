@@ -5,7 +5,7 @@ In: schema records or CQL files. Out: values and SQL text that every other room 
 
 from __future__ import annotations
 
-from spark_jobs.model.changelog import MARKED_POSITIONS, changelog_columns, state_columns
+from spark_jobs.model.changelog import MARKED_POSITIONS, MARKER_TTL, TTL, changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.dead_reason import RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
@@ -25,6 +25,7 @@ from spark_jobs.model.landed_types import (
     tie_is_stored,
 )
 from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored
+from spark_jobs.model.moved_keys import TEXTS, WHOLE_NUMBERS, immovable, moved, same_order
 from spark_jobs.model.names import greatest, literal, physical, quoted, struct_of
 from spark_jobs.model.patches import (
     PARTITION,
@@ -32,10 +33,15 @@ from spark_jobs.model.patches import (
     SAME_TIME,
     changes_patch,
     element_key,
+    end_of,
+    ended_change,
+    ended_rows,
     identities,
     kept_element_fields,
     key_columns,
+    partition_keys,
     state_patch,
+    ttl_of,
 )
 from spark_jobs.model.shape import shape
 
@@ -43,12 +49,16 @@ __all__ = [
     "DEAD",
     "DEFINITIONS",
     "MARKED_POSITIONS",
+    "MARKER_TTL",
     "PARTITION",
     "POSITIONS",
     "RETRIED",
     "ROW",
     "SAME_TIME",
+    "TEXTS",
+    "TTL",
     "WAITING",
+    "WHOLE_NUMBERS",
     "Cell",
     "Column",
     "DeadReason",
@@ -63,17 +73,23 @@ __all__ = [
     "changelog_columns",
     "changes_patch",
     "element_key",
+    "end_of",
+    "ended_change",
+    "ended_rows",
     "fields_of",
     "greatest",
     "has_fields",
     "identities",
+    "immovable",
     "kept_element_fields",
     "key_columns",
     "literal",
+    "moved",
     "order_is_stored",
     "order_key",
     "out_of_range",
     "parse_definition",
+    "partition_keys",
     "physical",
     "present",
     "present_entries",
@@ -82,6 +98,7 @@ __all__ = [
     "reason_sql",
     "reasons_sql",
     "recorded_type",
+    "same_order",
     "shape",
     "state_columns",
     "state_patch",
@@ -90,4 +107,5 @@ __all__ = [
     "table_named",
     "text_value",
     "tie_is_stored",
+    "ttl_of",
 ]

@@ -9,6 +9,10 @@ from __future__ import annotations
 from spark_jobs.model.landed_types import stored_type
 from spark_jobs.model.layout import Key, Layout, Stored
 
+TTL = "ttl"
+"""The changelog's column of the seconds after which what was written ends; null where it stays."""
+MARKER_TTL = "marker_ttl"
+"""The same of a state row's insert. A state has it, and one for each cell, once anything was written with a TTL."""
 MARKED_POSITIONS = "positions"
 """The state's column that says, beside the mark, how far the topics are folded into it."""
 
@@ -21,6 +25,7 @@ def changelog_columns(layout: Layout) -> dict[str, str]:
         "kind": "int",
         "op": "string",
         "ts": "bigint",
+        TTL: "bigint",
         "kafka_ms": "bigint",
         "topic": "string",
         "partition": "int",
@@ -53,10 +58,14 @@ def state_columns(layout: Layout) -> dict[str, str]:
         if key.many_spellings:
             columns[f"s_{key.place}"] = "bigint"
     columns.update({"base": "bigint", "marker": "bigint", "deleted": "bigint"})
+    if layout.expiring:
+        columns[MARKER_TTL] = "bigint"
     if layout.clustering:
         columns[layout.ranges] = f"array<struct<i:{layout.range_type},t:bigint>>"
     for stored in layout.physical:
         columns.update(_state_columns(stored))
+        if layout.expiring and stored.role != "fields":
+            columns[stored.ttl] = "bigint" if stored.role == "cell" else "array<bigint>"
     return columns
 
 

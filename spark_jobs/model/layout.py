@@ -7,7 +7,7 @@ the table's DDL are all written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.values import CqlType, ListType, MapType, NativeType, SetType
 from spark_jobs.model.definitions import Column, TableDefinition
@@ -113,6 +113,11 @@ class Stored:
     def tie(self) -> str | None:
         """The state's column with the stored tie key, for types that need one."""
         return f"x_{self.physical}" if tie_is_stored(self.type) else None
+
+    @property
+    def ttl(self) -> str:
+        """The state's column with the seconds after its write at which a value ends; one for each element."""
+        return f"l_{self.physical}"
 
     @property
     def elements(self) -> str:
@@ -223,6 +228,8 @@ class Layout:
     """Whether the topics may hold records of an older table of this name, with another id."""
     history: bool = False
     """Whether its readers may ask for the versions that its rows have had."""
+    expiring: bool = False
+    """Whether anything in it was ever written with a TTL."""
     parts: Mapping[str, tuple[tuple[str, Stored], ...]] = field(default_factory=dict)
     readings: Mapping[str, Layout] = field(default_factory=dict)
     """By version: how to read the records of those versions that this layout would misunderstand."""
@@ -250,6 +257,16 @@ class Layout:
     def images(self) -> bool:
         """Whether the records are full row images, so that collections arrive whole."""
         return self.definition.output.images
+
+    @property
+    def marker_time(self) -> str:
+        """Of a patch: when its row was inserted."""
+        return "marker.t" if self.expiring else "marker"
+
+    def with_ends(self) -> Layout:
+        """The same table, of which parts end by themselves."""
+        merging = None if self.merging is None else self.merging.with_ends()
+        return replace(self, expiring=not self.images, merging=merging)
 
     @property
     def bounds(self) -> str:

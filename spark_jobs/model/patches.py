@@ -7,6 +7,7 @@ Cells that cannot exist (older than their column, or than the table's truncation
 
 from __future__ import annotations
 
+from spark_jobs.model.changelog import MARKER_TTL, TTL
 from spark_jobs.model.landed_types import adapted, order_is_stored, order_is_value, order_key
 from spark_jobs.model.landed_types import tie_fields as tie_of
 from spark_jobs.model.layout import Cell, Elements, Layout, Stored
@@ -26,6 +27,33 @@ def key_columns(layout: Layout) -> list[str]:
         if key.identity != key.value:
             found.append(key.identity)
     return found
+
+
+def partition_keys(layout: Layout) -> list[str]:
+    """The physical columns of the partition's key."""
+    return [name for key in layout.partition for name in (key.value, key.identity)]
+
+
+def ended_change(after_s: int, by_s: int) -> str:
+    """Whether what a changelog row has written ended between two seconds."""
+    return f"{TTL} IS NOT NULL AND {_END} > {after_s}L AND {_END} <= {by_s}L"
+
+
+def ended_rows(layout: Layout, source: str, after_s: int, by_s: int) -> str:
+    """State rows of which something ended between two seconds."""
+    kept = [stored for cell in layout.cells for stored in (cell.stored, *cell.older)]
+    kept += [stored for part in layout.elements for stored in (part.stored, *part.older)]
+    parts = [MARKER_TTL, *(quoted(stored.ttl) for stored in kept)]
+    found = ["marker.e", *(f"{quoted(cell.name)}.e" for cell in layout.cells)]
+    ends = f"array({', '.join(found)})"
+    for part in layout.elements:
+        ends = f"concat({ends}, coalesce(transform({quoted(part.stored.elements)}, e -> e.e), array()))"
+    # Most rows of most tables need not be looked at more closely.
+    some = f"SELECT * FROM ({source}) AS source WHERE {' OR '.join(f'{name} IS NOT NULL' for name in parts)}"
+    return (
+        f"SELECT * FROM ({state_patch(layout, some)}) AS patch "
+        f"WHERE exists({ends}, x -> x > {after_s}L AND x <= {by_s}L)"
+    )
 
 
 def _keys(layout: Layout) -> list[str]:
@@ -55,13 +83,14 @@ def changes_patch(layout: Layout, source: str) -> str:
     """Patches of changelog rows: one time per row, tombstones of collections one microsecond before it."""
     columns = ["bucket", "kind", *_keys(layout)]
     columns += [f"ts AS {quoted('s_' + key.place)}" for key in layout.keys if key.many_spellings]
-    columns.append("CASE WHEN op = 'c' THEN ts END AS marker")
+    inserted = struct_of([("t", "ts"), ("e", _END)]) if layout.expiring else "ts"
+    columns.append(f"CASE WHEN op = 'c' THEN {inserted} END AS marker")
     columns.append("CASE WHEN op = 'd' THEN ts END AS deleted")
     if layout.clustering:
         bound = struct_of([("i", quoted(layout.bounds)), ("t", "ts")])
         columns.append(f"CASE WHEN op = 'r' THEN array({bound}) END AS ranges")
     for cell in layout.cells:
-        terms = [_changed_cell(cell, stored) for stored in (cell.stored, *cell.older)]
+        terms = [_changed_cell(layout, cell, stored) for stored in (cell.stored, *cell.older)]
         columns.append(f"{greatest([term for term in terms if term])} AS {quoted(cell.name)}")
     for _, stored in layout.user_types:
         columns.append(f"CASE WHEN {quoted(stored.tombstone)} THEN ts - 1 END AS {quoted(stored.tombstone)}")
@@ -70,7 +99,7 @@ def changes_patch(layout: Layout, source: str) -> str:
             f"coalesce({quoted(stored.elements)}.o, false)" for stored in (part.stored, *part.older)
         )
         columns.append(f"CASE WHEN {overwrites} THEN ts - 1 END AS {quoted(part.stored.tombstone)}")
-        columns.append(f"{_elements(part, timed=False)} AS {quoted(part.stored.elements)}")
+        columns.append(f"{_elements(layout, part, timed=False)} AS {quoted(part.stored.elements)}")
     return f"SELECT {', '.join(columns)} FROM ({source}) AS changes WHERE {_exists(layout)}"
 
 
@@ -81,17 +110,17 @@ def state_patch(layout: Layout, source: str) -> str:
         if key.many_spellings:
             spelled = [quoted("s_" + place.place) for place in (key, *key.follows)]
             columns.append(_first(spelled))
-    columns += ["marker", "deleted"]
+    columns += [_kept_marker(layout), "deleted"]
     if layout.clustering:
         columns.append(f"{quoted(layout.ranges)} AS ranges")
     for cell in layout.cells:
-        terms = [_kept_cell(cell, stored) for stored in (cell.stored, *cell.older)]
+        terms = [_kept_cell(layout, cell, stored) for stored in (cell.stored, *cell.older)]
         columns.append(f"{greatest([term for term in terms if term])} AS {quoted(cell.name)}")
     columns += [quoted(stored.tombstone) for _, stored in layout.user_types]
     for part in layout.elements:
         tombs = [quoted(stored.tombstone) for stored in (part.stored, *part.older)]
         columns.append(f"{greatest(tombs)} AS {quoted(part.stored.tombstone)}")
-        columns.append(f"{_elements(part, timed=True)} AS {quoted(part.stored.elements)}")
+        columns.append(f"{_elements(layout, part, timed=True)} AS {quoted(part.stored.elements)}")
     return f"SELECT {', '.join(columns)} FROM ({source}) AS kept WHERE kind IN ({PARTITION}, {ROW})"
 
 
@@ -104,30 +133,59 @@ def _exists(layout: Layout) -> str:
     return " AND ".join(found)
 
 
-def cell_struct(stored: Stored, time: str, value: str, tie: str | None, adapt: str) -> str:
-    """A cell as the one comparator sees it: later wins, then the delete, then the greater tie key."""
-    fields = [("t", time), ("d", f"{value} IS NULL"), *tie_of(stored.type, adapt, tie), ("v", adapt)]
+def end_of(time: str, ttl: str) -> str:
+    """The second in which what was written ends. A write tells its TTL, and by its time when that began."""
+    return f"({time} div 1000000 + {ttl})"
+
+
+def ttl_of(time: str, end: str) -> str:
+    """What `end_of` is made of, to be kept: of most rows of a table it is the same number."""
+    return f"({end} - {time} div 1000000)"
+
+
+_END = end_of("ts", TTL)
+
+
+def _kept_marker(layout: Layout) -> str:
+    if not layout.expiring:
+        return "marker"
+    kept = struct_of([("t", "marker"), ("e", end_of("marker", MARKER_TTL))])
+    return f"CASE WHEN marker IS NOT NULL THEN {kept} END AS marker"
+
+
+def _cell_struct(stored: Stored, time: str, value: str, tie: str | None, adapt: str, end: str | None) -> str:
+    """A cell as the one comparator sees it: later wins, then the delete, then what ends, and of that what ends later,
+    then the greater tie key."""
+    ending = [("e", end)] if end is not None else []
+    fields = [("t", time), ("d", _is_delete(value, end)), *ending, *tie_of(stored.type, adapt, tie), ("v", adapt)]
     return struct_of(fields)
 
 
-def _changed_cell(cell: Cell, stored: Stored) -> str | None:
+def _is_delete(value: str, end: str | None) -> str:
+    """What ended may have lost its value, but it goes on being what was written."""
+    return f"{value} IS NULL" if end is None else f"({value} IS NULL AND {end} IS NULL)"
+
+
+def _changed_cell(layout: Layout, cell: Cell, stored: Stored) -> str | None:
     source = quoted(stored.value)
     tie = f"{source}.x" if stored.tie else None
     value = adapted(stored.type, cell.stored.type, f"{source}.v", tie=tie)
     if value is None:
         return None
-    made = cell_struct(cell.stored, "ts", f"{source}.v", _tie_for(cell, stored, tie), value)
+    end = f"CASE WHEN {source}.v IS NOT NULL THEN {_END} END" if layout.expiring else None
+    made = _cell_struct(cell.stored, "ts", f"{source}.v", _tie_for(cell, stored, tie), value, end)
     return f"CASE WHEN {source} IS NOT NULL{_after(cell.not_before, 'ts')} THEN {made} END"
 
 
-def _kept_cell(cell: Cell, stored: Stored) -> str | None:
+def _kept_cell(layout: Layout, cell: Cell, stored: Stored) -> str | None:
     source, own = quoted(stored.value), quoted(stored.time)
     tie = quoted(stored.tie) if stored.tie else None
     value = adapted(stored.type, cell.stored.type, source, tie=tie)
     if value is None:
         return None
     time = f"CASE WHEN {own} = {SAME_TIME} THEN base ELSE {own} END"
-    made = cell_struct(cell.stored, time, source, _tie_for(cell, stored, tie), value)
+    end = end_of(f"({time})", quoted(stored.ttl)) if layout.expiring else None
+    made = _cell_struct(cell.stored, time, source, _tie_for(cell, stored, tie), value, end)
     return f"CASE WHEN {own} IS NOT NULL{_after(cell.not_before, f'({time})')} THEN {made} END"
 
 
@@ -142,15 +200,15 @@ def _after(not_before: int | None, time: str) -> str:
     return "" if not_before is None else f" AND {time} > {not_before}L"
 
 
-def _elements(part: Elements, timed: bool) -> str:
-    """All elements of a row as comparable structs: identity, time, removed, tie, value, key as spelled."""
-    arrays = [text for stored in (part.stored, *part.older) if (text := _element_array(part, stored, timed))]
+def _elements(layout: Layout, part: Elements, timed: bool) -> str:
+    """All elements of a row as comparable structs: identity, time, removed, end, tie, value, key as spelled."""
+    arrays = [text for stored in (part.stored, *part.older) if (text := _element_array(layout, part, stored, timed))]
     if len(arrays) == 1:
         return arrays[0]
     return f"concat({', '.join(f'coalesce({text}, array())' for text in arrays)})"
 
 
-def _element_array(part: Elements, stored: Stored, timed: bool) -> str | None:
+def _element_array(layout: Layout, part: Elements, stored: Stored, timed: bool) -> str | None:
     if type(stored.type) is not type(part.type):
         return None
     key = adapted(stored.element_key, part.key_type, "e.k")
@@ -164,16 +222,23 @@ def _element_array(part: Elements, stored: Stored, timed: bool) -> str | None:
     if key is None or value is None:
         return None
     time = "e.t" if timed else "ts"
-    fields = [("i", order_key(part.key_type, key, "e.b")), ("t", time), ("d", "e.v IS NULL"), *ties, ("v", value)]
+    end: str | None = None
+    if layout.expiring:
+        # Without an element's own TTL the row's would be one of removed elements, too.
+        end = end_of("e.t", f"get({quoted(stored.ttl)}, n)") if timed else f"CASE WHEN e.v IS NOT NULL THEN {_END} END"
+    ending = [("e", end)] if end is not None else []
+    identity = order_key(part.key_type, key, "e.b")
+    fields = [("i", identity), ("t", time), ("d", _is_delete("e.v", end)), *ending, *ties, ("v", value)]
     if not order_is_value(part.key_type):
         fields.append(("k", key))
-    source = quoted(stored.elements) if timed else f"{quoted(stored.elements)}.e"
+    made = struct_of(fields)
+    if timed:
+        found = f"transform({quoted(stored.elements)}, {'(e, n)' if ending else 'e'} -> {made})"
+        return found if part.not_before is None else f"filter({found}, e -> e.t > {part.not_before}L)"
+    source = f"{quoted(stored.elements)}.e"
     if part.not_before is not None:
-        if timed:
-            source = f"filter({source}, e -> e.t > {part.not_before}L)"
-        else:
-            source = f"CASE WHEN ts > {part.not_before}L THEN {source} END"
-    return f"transform({source}, e -> {struct_of(fields)})"
+        source = f"CASE WHEN ts > {part.not_before}L THEN {source} END"
+    return f"transform({source}, e -> {made})"
 
 
 def element_key(part: Elements, element: str) -> str:

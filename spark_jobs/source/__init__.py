@@ -5,10 +5,18 @@ In: ``SourceAccess``. Out: frames of the source's rows.
 
 from __future__ import annotations
 
-from spark_jobs.source.access import SourceAccess, SourceTable, described, ranges_of, source_access, time_to_live
+from spark_jobs.source.access import (
+    SourceAccess,
+    SourceTable,
+    described,
+    ranges_of,
+    source_access,
+    time_to_live,
+)
 from spark_jobs.source.reader import (
     Counts,
     ReadPlan,
+    end_name,
     new_counts,
     read_partitions,
     read_plan,
@@ -23,6 +31,7 @@ __all__ = [
     "SourceAccess",
     "SourceTable",
     "described",
+    "end_name",
     "new_counts",
     "ranges_of",
     "read_partitions",

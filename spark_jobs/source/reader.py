@@ -7,6 +7,7 @@ through the driver but the ranges.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,8 +81,11 @@ def new_counts(session: SparkSession) -> Counts:
     return Counts(context.accumulator(0), context.accumulator(0))
 
 
-def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[str] = ()) -> ReadPlan:
-    """What to read: the columns that both the landed table and the source have, with the same type."""
+def read_plan(
+    layout: Layout, description: TableDescription, skipped: Sequence[str] = (), ending: bool = False
+) -> ReadPlan:
+    """What to read: the columns that both the landed table and the source have, with the same type. With ``ending``
+    also when cells will end that have a TTL."""
     sourced = {column.name: column for column in description.columns if not column.is_key}
     landed = {column.name: column for column in layout.definition.columns if column.kind in ("static", "regular")}
     common = [
@@ -94,7 +98,7 @@ def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[s
         raise LandingError(
             f"{layout.definition.name}: the primary key differs from the source's; was the table re-created?"
         )
-    query = base_query(description, common)
+    query = base_query(description, common, ending)
     place = {name: at for at, name in enumerate(query.columns)}
     times = {name: len(query.columns) + at for at, name in enumerate(query.timed)}
     cells = tuple(cell for cell in layout.cells if cell.column in common)
@@ -118,6 +122,9 @@ def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[s
             parts.append(Part(cell.stored.tie, "binary", at, type_, "tie", of, field))
         if cell.column in times:
             parts.append(Part(cell.stored.time, "bigint", times[cell.column], type_, "time", of))
+            if ending:
+                left = times[cell.column] + len(query.timed)
+                parts.append(Part(end_name(cell.stored), "bigint", left, type_, "end", of))
     for part in elements:
         of = PARTITION if part.static else ROW
         kind = f"array<{part.stored.element_type(timed=False)}>"
@@ -126,6 +133,11 @@ def read_plan(layout: Layout, description: TableDescription, skipped: Sequence[s
         )
     statics = tuple(place[name] for name in common if landed[name].kind == "static")
     return ReadPlan(query, tuple(parts), len(layout.clustering), statics, cells, elements)
+
+
+def end_name(stored: Stored) -> str:
+    """The reader's column of the second in which a cell ends."""
+    return f"end_{stored.physical}"
 
 
 def read_source(
@@ -245,6 +257,8 @@ def _column(part: Part) -> Column:
 def _cell(part: Part) -> Callable[[bytes | None], Any]:
     if part.what == "time":
         return lambda raw: None if raw is None else int.from_bytes(raw, "big", signed=True)
+    if part.what == "end":
+        return lambda raw: None if raw is None else int(time.time()) + int.from_bytes(raw, "big", signed=True)
     if part.what == "elements":
         assert part.stored is not None
         return _elements(part.stored)

@@ -33,6 +33,7 @@ class Publishing:
     ) -> None:
         self.lock = threading.Lock()
         self._interval_s = settings.publish_interval_ms / 1000
+        self._catalog = settings.publish_catalog
         publisher = open_publisher(session, settings.session_config()) if settings.publish_interval_ms else None
         landed = LandedTable(session, sink, table.keyspace, table.name)
         self._table = None if publisher is None else PublishedTable(publisher, landed)
@@ -71,17 +72,30 @@ class Publishing:
         self._behind, self._empty = True, False
 
     def is_due(self, now: bool) -> bool:
-        """Whether something is unpublished for long enough."""
-        if self._table is None or self._known is None or self._impossible is not None or not self._behind:
+        """Whether something is unpublished for long enough, or may have ended since."""
+        if self._table is None or self._known is None or self._impossible is not None:
+            return False
+        if not self._behind and not self._known.expiring:
             return False
         # The first that others see of a table is not that it has no rows, unless landing ends with that.
         return now or (not self._empty and time.monotonic() >= self._next)
 
     def publish(self, segment: int) -> int:
         """Publishes everything up to the segment; returns the next one."""
+        following = self._publish(segment)
+        if self._table is not None and self._known is not None and self._catalog is not None:
+            self._table.enroll(self._catalog, self._known)
+            self._catalog = None
+        return following
+
+    def _publish(self, segment: int) -> int:
         assert self._table is not None and self._known is not None
         self._lease.check()
         self._next = time.monotonic() + self._interval_s
+        if not self._behind and self._stand is not None:
+            # Nothing has landed, so that the segment that is being filled stays open.
+            self._stand = self._table.publish(self._known, self._stand, self._stand.segment, self._positions)
+            return segment
         self._stand = self._table.publish(self._known, self._stand, segment, self._positions)
         self._behind = False
         return segment + 1

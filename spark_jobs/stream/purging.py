@@ -28,13 +28,17 @@ from spark_jobs.tables import LandedTable, Restored
 
 @dataclass(frozen=True)
 class Limit:
-    """Tombstones up to ``time_us`` may go; None if none may, then ``why``."""
+    """Tombstones up to ``time_us`` may go; None if none may, then ``why``. What was written up to then and has ended
+    by itself is one as well, from the second ``ended_s`` on: whoever still has to hear of its end has heard of it."""
 
     time_us: int | None
     why: str = ""
+    ended_s: int = 0
 
 
-def purge_limit(landed: LandedTable, restored: Restored, ends: Offsets, begins: Offsets, oldest_us: int) -> Limit:
+def purge_limit(
+    landed: LandedTable, restored: Restored, ends: Offsets, begins: Offsets, oldest_us: int, ended_s: int = 0
+) -> Limit:
     """How far tombstones may go: nothing unmerged, waiting or unread may be older than one that goes."""
     if (place := unread(restored, ends, begins)) is not None:
         return Limit(None, f"{place[0]}, partition {place[1]} is not landed to its end")
@@ -47,7 +51,7 @@ def purge_limit(landed: LandedTable, restored: Restored, ends: Offsets, begins: 
     assert row is not None
     if row["timeless"]:
         return Limit(None, "dead letters of unknown time wait for a definition")
-    return Limit(oldest_us if row["first"] is None else min(oldest_us, row["first"] - 1))
+    return Limit(oldest_us if row["first"] is None else min(oldest_us, row["first"] - 1), ended_s=ended_s)
 
 
 def unread(restored: Restored, ends: Offsets, begins: Offsets) -> tuple[str, int] | None:
@@ -56,24 +60,24 @@ def unread(restored: Restored, ends: Offsets, begins: Offsets) -> tuple[str, int
     return min(behind, default=None)
 
 
-def tombstones(landed: LandedTable, layout: Layout, limit_us: int) -> dict[int, int]:
+def tombstones(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) -> dict[int, int]:
     """How many tombstones would go, by bucket."""
     patch = state_patch(layout, f"SELECT * FROM {landed.sink.relation(landed.state)}")
     rows = landed.session.sql(
-        f"SELECT bucket, sum({_counted(layout, limit_us)}) AS found FROM ({patch}) AS patch GROUP BY bucket"
+        f"SELECT bucket, sum({_counted(layout, limit_us, ended_s)}) AS found FROM ({patch}) AS patch GROUP BY bucket"
     ).collect()
     return {row["bucket"]: row["found"] for row in rows if row["found"]}
 
 
-def purge(landed: LandedTable, layout: Layout, limit_us: int) -> int:
+def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) -> int:
     """Rewrites the buckets that hold such tombstones; returns how many went."""
     layout = layout.merging or layout
-    found = tombstones(landed, layout, limit_us)
+    found = tombstones(landed, layout, limit_us, ended_s)
     if found:
         chosen = ", ".join(map(str, sorted(found)))
         kept = f"SELECT * FROM {landed.sink.relation(landed.state)} WHERE bucket IN ({chosen})"
         whole = folded(layout, [state_patch(layout, kept)], partition_columns(layout))
-        text = compacted(layout, purged(layout, whole, limit_us))
+        text = compacted(layout, purged(layout, whole, limit_us, ended_s))
         # A bucket that nothing is left of must still be among those that are replaced.
         blanks = f"SELECT explode(array({chosen})) AS bucket, 0 AS kind"
         landed.replace_state(
@@ -82,7 +86,7 @@ def purge(landed: LandedTable, layout: Layout, limit_us: int) -> int:
     return sum(found.values())
 
 
-def purged(layout: Layout, patch: str, limit_us: int) -> str:
+def purged(layout: Layout, patch: str, limit_us: int, ended_s: int = 0) -> str:
     """Patches without what is covered, and without the tombstones up to the limit; rows that then say nothing go."""
     cover, source = "deleted", patch
     if layout.clustering:
@@ -93,20 +97,23 @@ def purged(layout: Layout, patch: str, limit_us: int) -> str:
         cover, source = "covered", f"SELECT *, {covers} AS covered FROM ({spread}) AS spread"
     columns = ["bucket", "kind", *map(quoted, key_columns(layout))]
     columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]
-    columns.append(f"CASE WHEN marker > coalesce({cover}, {NEVER}) THEN marker END AS marker")
+    inserted = f"{layout.marker_time} > coalesce({cover}, {NEVER})"
+    if layout.expiring:
+        inserted += f" AND NOT {_marker_goes(limit_us, ended_s)}"
+    columns.append(f"CASE WHEN {inserted} THEN marker END AS marker")
     columns.append(f"CASE WHEN deleted > {limit_us}L THEN deleted END AS deleted")
     if layout.clustering:
         columns.append(f"nullif(filter(ranges, r -> r.t > {limit_us}L), array()) AS ranges")
     for cell in layout.cells:
         name = quoted(cell.name)
         covers = greatest([cover, *([quoted(cell.tombstone)] if cell.tombstone else [])])
-        kept = f"{name}.t > coalesce({covers}, {NEVER}) AND NOT ({name}.d AND {name}.t <= {limit_us}L)"
+        kept = f"{name}.t > coalesce({covers}, {NEVER}) AND NOT {_goes(layout, name, limit_us, ended_s)}"
         columns.append(f"CASE WHEN {kept} THEN {name} END AS {name}")
     for _, stored in layout.user_types:
         columns.append(_tombstone(stored.tombstone, cover, limit_us))
     for part in layout.elements:
         name, tomb = quoted(part.stored.elements), quoted(part.stored.tombstone)
-        kept = f"e.t > coalesce(greatest({cover}, {tomb}), {NEVER}) AND NOT (e.d AND e.t <= {limit_us}L)"
+        kept = f"e.t > coalesce(greatest({cover}, {tomb}), {NEVER}) AND NOT {_goes(layout, 'e', limit_us, ended_s)}"
         columns += [_tombstone(part.stored.tombstone, cover, limit_us)]
         columns.append(f"nullif(filter({name}, e -> {kept}), array()) AS {name}")
     said = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in parts(layout))
@@ -118,17 +125,28 @@ def _tombstone(name: str, cover: str, limit_us: int) -> str:
     return f"CASE WHEN {column} > greatest({limit_us}L, {cover}) THEN {column} END AS {column}"
 
 
-def _counted(layout: Layout, limit_us: int) -> str:
+def _goes(layout: Layout, what: str, limit_us: int, ended_s: int) -> str:
+    """Whether a cell or element is a tombstone that may go."""
+    dead = f"coalesce({what}.e <= {ended_s}L, {what}.d)" if layout.expiring else f"{what}.d"
+    return f"({dead} AND {what}.t <= {limit_us}L)"
+
+
+def _marker_goes(limit_us: int, ended_s: int) -> str:
+    return f"coalesce(marker.e <= {ended_s}L AND marker.t <= {limit_us}L, false)"
+
+
+def _counted(layout: Layout, limit_us: int, ended_s: int) -> str:
     """The number of tombstones up to the limit in one patch."""
     single = ["deleted", *(stored.tombstone for _, stored in layout.user_types)]
     single += [part.stored.tombstone for part in layout.elements]
     terms = [f"int(coalesce({quoted(name)} <= {limit_us}L, false))" for name in single]
     for cell in layout.cells:
-        name = quoted(cell.name)
-        terms.append(f"int(coalesce({name}.d AND {name}.t <= {limit_us}L, false))")
+        terms.append(f"int(coalesce({_goes(layout, quoted(cell.name), limit_us, ended_s)}, false))")
+    if layout.expiring:
+        terms.append(f"int({_marker_goes(limit_us, ended_s)})")
     if layout.clustering:
         terms.append(f"coalesce(size(filter(ranges, r -> r.t <= {limit_us}L)), 0)")
     for part in layout.elements:
         name = quoted(part.stored.elements)
-        terms.append(f"coalesce(size(filter({name}, e -> e.d AND e.t <= {limit_us}L)), 0)")
+        terms.append(f"coalesce(size(filter({name}, e -> {_goes(layout, 'e', limit_us, ended_s)})), 0)")
     return " + ".join(terms)

@@ -16,7 +16,8 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -29,9 +30,10 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.decode import MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
-from spark_jobs.model import RETRIED, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
-from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets
+from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
+from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables import (
@@ -119,7 +121,11 @@ class TableStream:
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         self._lacking = lacking(restored, self._begins())
         self._segment = self._publishing.begin(restored)
+        landed.widen()
         self._adopt(landed)
+        if restored.ending:
+            # The job may have ended between the two.
+            self._expect_ends(landed)
         if self.data_topic not in partitions:
             raise LandingError(
                 f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
@@ -133,7 +139,7 @@ class TableStream:
             reader = reader.option(f"kafka.{name}", value)
         stream = (
             reader.option("kafka.isolation.level", "read_committed")
-            .option("subscribePattern", topics_pattern((self.data_topic, self.range_topic)))
+            .option(*subscribed(partitions, (self.data_topic, self.range_topic)))
             .option("startingOffsets", starting_offsets(partitions, positions))
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
@@ -193,8 +199,8 @@ class TableStream:
         versions = self._versions()
         check_rebuilt(self.table, self._known)
         plan = plan_table(self.settings, self.table, versions, self._known, self._lacking)
-        if self._has_rows and not plan.recreated:
-            check_landed(self.table, self._known, plan.known)
+        if self._has_rows and not plan.recreated and check_landed(self.table, self._known, plan.known):
+            plan = replace(plan, known=self._move_keys(landed, plan.known))
         if (incomplete := plan.known.incomplete) is not None:
             self._say(f"{self.table} is incomplete: {incomplete}; scylla-cdc backfill completes it")
         self.progress.of(self.name).incomplete = incomplete
@@ -235,6 +241,25 @@ class TableStream:
                 self._say(f"{self.table}: these columns are not in the records, so not landed: {', '.join(left_out)}")
         return [described]
 
+    def _move_keys(self, landed: LandedTable, known: Known) -> Known:
+        """The landed rows get the keys that the new definitions find them by; what is published is made anew."""
+        assert self._known is not None
+        before = self._known.layout()
+        landed.merge(before, self._segment, self._mark, self._positions)
+        self._mark, self._unmerged, self._since_ms = self._segment, 0, None
+        self._segment += 1
+        move_keys(landed, before, known.layout())
+        return replace(known, lineage=known.lineage + 1)
+
+    def _expect_ends(self, landed: LandedTable) -> None:
+        """Something landed that will end by itself: whoever reads the table from now on looks at the time."""
+        if self._known is None or self._known.expiring or self._known.layout().images:
+            return
+        self._layout = landed.expect_ends(self._known.layout())
+        self._known = replace(self._known, expiring=True)
+        self._publishing.adopt(self._known)
+        landed.register(self._layout)
+
     def _say(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
@@ -265,13 +290,15 @@ class TableStream:
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
         landed_count = F.count_if(F.col("reason").isNull()).alias("landed")
-        frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), *counts)
+        frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), F.count(TTL).alias(TTL), *counts)
         ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
         self._has_rows = True
         self._positions.update(ends)
         self._publishing.landed(ends)
         counted = told(session, seen)
+        if counted[TTL]:
+            self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]
         self._unmerged += landed_rows
@@ -324,15 +351,6 @@ class TableStream:
             stream.close()
         ends = json.loads(text.splitlines()[-1])
         return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}
-
-
-def topics_pattern(topics: Sequence[str]) -> str:
-    """A pattern of exactly these topics: Spark looks for it anywhere in a name, so ends must be said.
-
-    >>> topics_pattern(["p.ks.t", "p.ks.u"])
-    '^\\\\Qp.ks.t\\\\E$|^\\\\Qp.ks.u\\\\E$'
-    """
-    return "|".join(f"^\\Q{topic}\\E$" for topic in topics)
 
 
 def told(session: SparkSession, seen: Observation) -> dict[str, Any]:

@@ -5,6 +5,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 
 from __future__ import annotations
 
+from spark_jobs.tables.history_table import MARK_BUCKET
 from spark_jobs.tables.landed_table import LandedTable, Restored
 from spark_jobs.tables.landing_plan import (
     Plan,
@@ -22,6 +23,7 @@ from spark_jobs.tables.registration import open_publisher, open_sink, register_l
 
 __all__ = [
     "FORM",
+    "MARK_BUCKET",
     "Known",
     "LandedTable",
     "Lease",

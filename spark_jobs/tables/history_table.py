@@ -43,8 +43,7 @@ class History:
 
     def prepare(self, layout: Layout, mark: int) -> None:
         """Makes the table fit. A history that begins when changes are gone already begins with the state as it is."""
-        columns = {**state_columns(layout), "horizon": "bigint", "noted_at": "timestamp"}
-        self.sink.prepare(self.table, columns, "bucket")
+        self.widen(layout)
         if self._noted() is not None:
             return
         there = self.session.sql(
@@ -57,6 +56,11 @@ class History:
         rows = self.session.sql(f"SELECT * FROM {self.state} WHERE bucket <> {MARK_BUCKET}")
         marked = self._mark_row(mark, int(time.time() * 1_000_000))
         self.sink.replace_buckets(self.table, rows.unionByName(marked, allowMissingColumns=True))
+
+    def widen(self, layout: Layout) -> None:
+        """Gives the table the columns of the layout."""
+        columns = {**state_columns(layout), "horizon": "bigint", "noted_at": "timestamp"}
+        self.sink.prepare(self.table, columns, "bucket")
 
     def restart(self) -> None:
         """Forgets what removed changes came to: they were another table's, or are landed anew."""
@@ -100,7 +104,7 @@ class History:
         ]
 
         def made() -> DataFrame:
-            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
+            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"]), keeps_ended=True))
             return rows.unionByName(self._mark_row(mark, horizon), allowMissingColumns=True)
 
         replace_made(self.sink, self.table, made)

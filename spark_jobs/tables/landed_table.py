@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.fold import compacted, folded, partition_columns, visible_rows
+from spark_jobs.fold import NOW, compacted, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
     DEFINITIONS,
     MARKED_POSITIONS,
+    MARKER_TTL,
     POSITIONS,
+    TTL,
     DeadReason,
     Layout,
     TableDefinition,
@@ -40,6 +42,9 @@ from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.history_table import MARK_BUCKET, History
 from spark_jobs.tables.notes import Known, Offsets, known_in, positions_in
 
+SESSION_CATALOG = "spark_catalog"
+LIVE = "__live"
+"""Behind the name of the live view where the name itself is the published table's."""
 _SEGMENTS_PASSED = 1000
 
 
@@ -53,6 +58,8 @@ class Restored:
     segment: int
     unmerged: int
     since_ms: int | None
+    ending: bool = False
+    """Whether unmerged rows have a TTL."""
 
     @property
     def has_rows(self) -> bool:
@@ -91,11 +98,11 @@ class LandedTable:
         mark = _mark(self._rows)
         marked = self._marked_positions()
         what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
-        placed = f"segment = {POSITIONS}"
+        placed, ttl = f"segment = {POSITIONS}", self._column(self._log, TTL)
         rows = self.session.sql(
             f"SELECT {what} AS what, CASE WHEN {placed} THEN topic END AS topic, "
             f"CASE WHEN {placed} THEN partition END AS partition, max(offset) AS offset, "
-            "max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, "
+            f"max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, count({ttl}) AS ttls, "
             f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark, any_value({marked}) AS marked "
             f"FROM {self._log} WHERE segment = {DEFINITIONS} OR segment > {mark} OR segment = {POSITIONS} "
             f"AND ({marked} IS NULL OR note IS NULL OR try_cast(note AS int) > {mark}) GROUP BY 1, 2, 3"
@@ -108,30 +115,59 @@ class LandedTable:
             if row["what"] == POSITIONS:
                 place = (row["topic"], row["partition"])
                 positions[place] = max(row["offset"], positions.get(place, 0))
+        known = known_in(noted[0]["note"], noted[0]["offset"]) if noted else None
         return Restored(
-            known=known_in(noted[0]["note"], noted[0]["offset"]) if noted else None,
+            known=known and replace(known, expiring=self._expires()),
             positions=positions,
             mark=merged,
             segment=max([merged, *(row["segment"] for row in tail)]) + 1,
             unmerged=sum(row["rows"] for row in tail),
             since_ms=min((row["since"] for row in tail), default=None),
+            ending=any(row["ttls"] for row in tail),
         )
+
+    def widen(self) -> None:
+        """Gives a changelog that an earlier version has made the columns that every table has now."""
+        if self.exists():
+            self.sink.prepare(self.changelog, {TTL: "bigint"}, "segment")
+
+    def widen_for(self, layout: Layout) -> None:
+        """Gives the tables the columns of a layout that is not noted yet."""
+        self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
+        self.sink.prepare(self.state, state_columns(layout), "bucket")
+
+    def expect_ends(self, layout: Layout) -> Layout:
+        """From now on parts of the table may end by themselves, and state and history say when."""
+        layout = layout.with_ends()
+        if self.history.exists():
+            self.history.widen(layout)
+        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        return layout
+
+    def _expires(self) -> bool:
+        return self._column(self._rows, MARKER_TTL) == MARKER_TTL
+
+    def _column(self, relation: str, name: str) -> str:
+        """A column that what an earlier version has made does not have."""
+        return name if name in self.session.table(relation).columns else "CAST(NULL AS bigint)"
 
     def prepare(self, known: Known) -> Layout:
         """Makes the tables fit the definitions and notes these, so that every later reader sees both."""
         layout = known.layout()
-        self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
-        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        self.widen_for(layout)
         if known.history:
             self.history.prepare(layout, self.mark())
         elif self.history.exists():
             self.history.end()
-        noted = (
+        self.sink.append(self.changelog, self.note_row(known))
+        return layout
+
+    def note_row(self, known: Known) -> DataFrame:
+        """The row that says what is known; it counts from the commit on that has it."""
+        return self.session.sql(
             f"SELECT {DEFINITIONS} AS segment, 0 AS kind, CAST({known.sequence} AS bigint) AS offset, "
             f"current_timestamp() AS landed_at, {literal(known.note())} AS note"
         )
-        self.sink.append(self.changelog, self.session.sql(noted))
-        return layout
 
     def position_rows(self, ends: Offsets, segment: int) -> DataFrame:
         """Rows that say how far a batch of this segment went; appended together with the batch."""
@@ -193,10 +229,13 @@ class LandedTable:
         if through <= mark:
             return 0
         window = f"segment > {mark} AND segment <= {through}"
+        ttls = f"count({self._column(self._log, TTL)}) AS ttls"
         touched = self.session.sql(
-            f"SELECT DISTINCT bucket FROM {self._log} WHERE {window} AND bucket IS NOT NULL ORDER BY bucket"
+            f"SELECT bucket, {ttls} FROM {self._log} WHERE {window} AND bucket IS NOT NULL GROUP BY bucket ORDER BY 1"
         ).collect()
         buckets = [row["bucket"] for row in touched]
+        if not layout.expiring and (self._expires() or any(row["ttls"] for row in touched)):
+            layout = self.expect_ends(layout)
 
         def merged() -> DataFrame:
             marked = self._mark_row(through, positions)
@@ -266,7 +305,7 @@ class LandedTable:
         """
         chosen = f"bucket IN ({', '.join(map(str, buckets))})" if buckets else "true"
         kept = f"SELECT * FROM {self._rows} WHERE {chosen}"
-        tail = f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)} AND {chosen}"
+        tail = f"{self.tail_text()} AND {chosen}"
         if among is not None:
             same = " AND ".join(
                 f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True))
@@ -277,13 +316,17 @@ class LandedTable:
         patches = [state_patch(layout, kept), changes_patch(layout, tail)]
         return folded(layout, patches, partition_columns(layout))
 
-    def view_text(self, layout: Layout) -> str:
-        return visible_rows(layout, self.folded_text(layout))
+    def tail_text(self) -> str:
+        """The changes that the state has not."""
+        return f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
+
+    def view_text(self, layout: Layout, now: str = NOW) -> str:
+        return visible_rows(layout, self.folded_text(layout), now)
 
     def register(self, layout: Layout) -> None:
         """Makes ``ks.t`` and its companions known to the session's catalog."""
         self.session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self.keyspace)}")
-        self._view("", self.view_text(layout))
+        self._view(LIVE if self._has_way_made() else "", self.view_text(layout))
         self._view("__changelog", f"SELECT * FROM {self._log} WHERE segment > 0")
         self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
         letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
@@ -292,6 +335,17 @@ class LandedTable:
             self._view("__history", self.history.text(layout))
         else:
             self.session.sql(f"DROP VIEW IF EXISTS {quoted(self.keyspace, self.table + '__history')}")
+
+    def make_way(self) -> None:
+        """Leaves the table's name in the session's catalog to the published table."""
+        if not self._has_way_made():
+            self.session.sql(f"DROP VIEW IF EXISTS {quoted(SESSION_CATALOG, self.keyspace, self.table)}")
+
+    def _has_way_made(self) -> bool:
+        """Whether the name is a table's, not a view's."""
+        name = quoted(SESSION_CATALOG, self.keyspace, self.table)
+        catalog = self.session.catalog
+        return bool(catalog.tableExists(name)) and catalog.getTable(name).tableType != "VIEW"
 
     def _view(self, suffix: str, text: str) -> None:
         self.session.sql(f"CREATE OR REPLACE VIEW {quoted(self.keyspace, self.table + suffix)} AS {text}")

@@ -14,7 +14,7 @@ from connector.table_name import TableName
 from connector.values import CqlType, NativeType
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition, has_fields
+from spark_jobs.model import TableDefinition, has_fields, immovable, moved
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import FORM, Known, Offsets
 
@@ -77,8 +77,10 @@ def plan_table(
         history=history,
         incomplete=lacking or (noted.incomplete if noted and not recreated else None),
         rebuilding=noted.rebuilding if noted and not recreated else False,
+        filled_to=noted.filled_to if noted and not recreated else None,
         form=noted.form if noted and not recreated else FORM,
         lineage=noted.lineage + recreated if noted else 0,
+        expiring=noted.expiring if noted else False,
     )
     if (
         noted is not None
@@ -126,23 +128,26 @@ def check_rebuilt(table: TableName, noted: Known | None) -> None:
         )
 
 
-def check_landed(table: TableName, noted: Known | None, known: Known) -> None:
-    """Refuses to go on with rows that the new definitions could not be told of."""
+def check_landed(table: TableName, noted: Known | None, known: Known) -> bool:
+    """Refuses to go on with rows that the new definitions could not be told of. Returns whether their keys move."""
     if noted is None:
-        return
+        return False
     remedy = f"scylla-cdc land --rebuild {table} lands the table anew"
     before, after = noted.layout(), known.layout()
-    for old, new in zip(before.keys, after.keys):
-        if old.place not in [place.place for place in (new, *new.follows)]:
-            raise LandingError(
-                f"{table}: the key column {new.name} was changed from {old.type.cql()} to {new.type.cql()}, and landed "
-                f"rows cannot be found by that; {remedy}"
-            )
+    moving = moved(before, after)
+    stuck = (moving[0] if noted.history else immovable(before, after)) if moving else None
+    if stuck is not None:
+        old, new = stuck
+        raise LandingError(
+            f"{table}: the key column {new.name} was changed from {old.type.cql()} to {new.type.cql()}, and landed "
+            f"rows{' of a table with a history' if noted.history else ''} cannot be found by that; {remedy}"
+        )
     parts = [key.type for key in after.clustering] + [part.key_type for part in after.elements]
     if noted.form < 1 and any(has_fields(type_) for type_ in parts):
         raise LandingError(
             f"{table}: it was landed by an earlier version, which compared tuples in another way; {remedy}"
         )
+    return bool(moving)
 
 
 def check_output(definition: TableDefinition) -> None:

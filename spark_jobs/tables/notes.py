@@ -36,11 +36,17 @@ class Known:
     rebuilding: bool = False
     """It was emptied, and what its topics lack is not yet read from the source."""
     form: int = FORM
+    filled_to: int | None = None
+    """The token up to which an unfinished backfill has read the source."""
     lineage: int = 0
     """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
+    expiring: bool = False
+    """Whether anything in it has a TTL. Not noted: the columns of the state say it."""
 
     def layout(self) -> Layout:
-        return replace(shape(self.definitions, self.declared, self.buckets, self.not_before), history=self.history)
+        made = shape(self.definitions, self.declared, self.buckets, self.not_before)
+        made = replace(made, history=self.history)
+        return made.with_ends() if self.expiring else made
 
     def note(self) -> str:
         return json.dumps(
@@ -53,6 +59,7 @@ class Known:
                 "history": self.history,
                 "incomplete": self.incomplete,
                 "rebuilding": self.rebuilding,
+                "filled_to": self.filled_to,
                 "form": self.form,
                 "lineage": self.lineage,
             }
@@ -82,10 +89,11 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "history": lambda value: isinstance(value, bool),
     "incomplete": lambda value: value is None or _is_text(value),
     "rebuilding": lambda value: isinstance(value, bool),
+    "filled_to": lambda value: value is None or type(value) is int,
     "form": _is_number,
     "lineage": _is_number,
 }
-_OPTIONAL = ("history", "incomplete", "rebuilding", "form", "lineage")
+_OPTIONAL = ("history", "incomplete", "rebuilding", "filled_to", "form", "lineage")
 
 
 def known_in(note: str, sequence: int) -> Known:

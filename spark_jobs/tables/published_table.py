@@ -2,11 +2,13 @@
 
 In: a landed table and a ``Publisher``. Out: commits to the published table, each with the positions of the source's
 topics that it stands for. What to do follows from the table itself: its last commit names the segment of the changelog
-up to which it holds everything. Only partitions that changes speak of are looked at, only rows that differ are written.
+up to which it holds everything, and when that was. Only partitions that changes speak of, or of which something has
+ended since, are looked at; only rows that differ are written.
 """
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +20,18 @@ from pyspark.sql.types import StructType
 
 from connector.values import CqlType, NativeType
 from spark_jobs.fold import visible_rows
-from spark_jobs.model import Layout, TableDefinition, identities, present, quoted
+from spark_jobs.model import (
+    Layout,
+    TableDefinition,
+    ended_change,
+    ended_rows,
+    identities,
+    partition_keys,
+    present,
+    quoted,
+)
 from spark_jobs.sinks import Publisher
-from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
 from spark_jobs.tables.notes import Known, Offsets
 
 _PARTS = 1000
@@ -31,11 +42,13 @@ _INDEXED = frozenset(("ascii", "bigint", "int", "smallint", "text", "tinyint", "
 
 @dataclass(frozen=True)
 class Stand:
-    """How far a published table goes: all of a lineage's segments up to this one. Another lineage is another state."""
+    """How far a published table goes: all of a lineage's segments up to this one, as they were at a second. Another
+    lineage is another state."""
 
     lineage: int
     segment: int
     dropped: tuple[tuple[str, int], ...]
+    at_s: int = 0
 
 
 class PublishedTable:
@@ -55,17 +68,18 @@ class PublishedTable:
             return None
         try:
             dropped = tuple((str(name), int(time)) for name, time in noted["dropped"])
-            return Stand(int(noted["lineage"]), int(noted["segment"]), dropped)
+            return Stand(int(noted["lineage"]), int(noted["segment"]), dropped, int(noted.get("at", 0)))
         except (ArithmeticError, LookupError, TypeError, ValueError):
             return None
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``."""
         layout = known.layout()
-        now = Stand(known.lineage, through, tuple(sorted(layout.definition.dropped)))
-        note = {"lineage": now.lineage, "segment": through, "dropped": now.dropped, "positions": _by_topic(positions)}
-        rows = self.landed.view_text(layout)
-        wanted = self.landed.session.sql(rows).schema
+        now = Stand(known.lineage, through, tuple(sorted(layout.definition.dropped)), int(time.time()))
+        note = {"lineage": now.lineage, "segment": through, "dropped": now.dropped, "at": now.at_s}
+        note["positions"] = _by_topic(positions)
+        rows = self.landed.view_text(layout, f"{now.at_s}L")
+        wanted = self.publisher.stored(self.landed.session.sql(rows).schema)
         present_schema = self.publisher.schema(self.name)
         new = None if present_schema is None else _new_columns(present_schema, wanted)
         if stand is None or new is None or (stand.lineage, stand.dropped) != (now.lineage, now.dropped):
@@ -73,13 +87,22 @@ class PublishedTable:
             return now
         if new.fields:
             self.publisher.widen(self.name, new)
-        self._merge(layout, wanted, f"segment > {stand.segment} AND segment <= {through}", note)
+        self._merge(layout, wanted, stand, now, note)
         return now
 
-    def differences(self, known: Known) -> int:
-        """In how many rows the table is not what the landed state shows."""
+    def enroll(self, catalog: str, known: Known) -> None:
+        """Registers the table in a catalog, for those who look for it there. In the session's own catalog it takes the
+        name that the live view had."""
+        if catalog == SESSION_CATALOG:
+            self.landed.make_way()
+        self.publisher.enroll(self.name, quoted(catalog, self.landed.keyspace, self.landed.table))
+        if catalog == SESSION_CATALOG:
+            self.landed.register(known.layout())
+
+    def differences(self, known: Known, stand: Stand) -> int:
+        """In how many rows the table is not what the landed state shows, or showed when it was published."""
         layout = known.layout()
-        shown = self.landed.session.sql(self.landed.view_text(layout))
+        shown = self.landed.session.sql(self.landed.view_text(layout, f"{stand.at_s}L"))
         types = {column.name: column.type for column in layout.definition.columns}
         columns = [f"{_comparable(types[name], quoted(name))} AS c{at}" for at, name in enumerate(shown.columns)]
         sides = [frame.selectExpr(*columns) for frame in (shown, self._rows().select(*map(quoted, shown.columns)))]
@@ -101,16 +124,16 @@ class PublishedTable:
         indexed = [*plain, False].index(False)
         self.publisher.replace(self.name, self.landed.session.sql(rows), note, indexed, size)
 
-    def _merge(self, layout: Layout, wanted: StructType, window: str, note: Mapping[str, Any]) -> None:
+    def _merge(self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]) -> None:
         session = self.landed.session
-        affected = self._affected(layout, window).localCheckpoint()
+        affected = self._affected(layout, before, now).localCheckpoint()
         buckets = [row["bucket"] for row in affected.select("bucket").distinct().collect()]
         if not buckets:
             return
         name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
         affected.createOrReplaceTempView(name)
         try:
-            fresh = visible_rows(layout, self.landed.folded_text(layout, name, buckets))
+            fresh = visible_rows(layout, self.landed.folded_text(layout, name, buckets), f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
             gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in columns)
             marked = quoted(gone)
@@ -143,13 +166,21 @@ class PublishedTable:
         finally:
             session.catalog.dropTempView(name)
 
-    def _affected(self, layout: Layout, window: str) -> DataFrame:
-        """The partitions that changes speak of: their identities, and their keys as they are shown."""
+    def _affected(self, layout: Layout, before: Stand, now: Stand) -> DataFrame:
+        """The partitions that changes speak of, or of which something has ended: their identities, and their keys as
+        they are shown."""
         names = [quoted(name) for name in identities(layout, partition_only=True)]
         values = [present(key.type, quoted(key.value), layout.declared.get(key.name)) for key in layout.partition]
         shown = [F.expr(f"any_value({value})").alias(f"shown_{at}") for at, value in enumerate(values)]
-        log = self.landed.sink.relation(self.landed.changelog)
-        found = self.landed.session.sql(f"SELECT * FROM {log} WHERE {window} AND bucket IS NOT NULL")
+        log, state = (self.landed.sink.relation(table) for table in (self.landed.changelog, self.landed.state))
+        changed = f"segment > {before.segment} AND segment <= {now.segment}"
+        columns = ", ".join(["bucket", *map(quoted, dict.fromkeys(partition_keys(layout)))])
+        texts = [f"SELECT {columns} FROM {log} WHERE {changed} AND bucket IS NOT NULL"]
+        if layout.expiring:
+            span = before.at_s, now.at_s
+            texts.append(f"SELECT {columns} FROM ({self.landed.tail_text()}) AS tail WHERE {ended_change(*span)}")
+            texts.append(f"SELECT {columns} FROM ({ended_rows(layout, f'SELECT * FROM {state}', *span)}) AS ended")
+        found = self.landed.session.sql(" UNION ALL ".join(texts))
         return found.groupBy("bucket", *names).agg(*shown)
 
 

@@ -135,8 +135,12 @@ class _Comparison:
         known = self._landed.known()
         if known is not None and known.incomplete is not None:
             result.notes.append(f"it is incomplete: {known.incomplete}; backfill completes it")
-        if result.differences and time_to_live(self._rounds.access, self._table):
-            result.notes.append("it has default_time_to_live: what ended in the source is landed for ever")
+        unaware = result.differences and known is not None and not known.expiring
+        if unaware and time_to_live(self._rounds.access, self._table):
+            result.notes.append(
+                "it has default_time_to_live, which its records do not tell: what ended in the source is landed for "
+                "ever; set cdc.include.metadata=true"
+            )
 
     def _compare_published(self) -> None:
         """What others read, against what has landed; said where it is behind, which is no difference."""
@@ -149,7 +153,7 @@ class _Comparison:
         if not current or stand is None or known is None or stand.segment < restored.segment - 1:
             self._result.notes.append("the published table is behind what has landed, so it was not compared")
             return
-        differing = published.differences(known)
+        differing = published.differences(known, stand)
         if differing and published.stand() == stand and self._landed.restore() == restored:
             self._result.differences += differing
             self._result.notes.append(f"the published table differs from what has landed in {differing:,} rows")

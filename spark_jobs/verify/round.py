@@ -172,10 +172,10 @@ def _compared(layout: Layout, differing: DataFrame, before: DataFrame | None) ->
     """With ``stable``: whether the row is as it was before, on both sides."""
     names = ["kind", *_quoted(key_columns(layout)), *_KEPT]
     if before is None:
-        return differing.selectExpr("*", "true AS stable").selectExpr(*names)
+        return differing.selectExpr("*", "NOT ending AS stable").selectExpr(*names)
     was = ["kind", *_quoted(identities(layout)), "s_sig AS s_before", "l_sig AS l_before"]
     again = differing.alias("j").join(before.selectExpr(*was).alias("b"), F.expr(join_condition(layout, "j", "b")))
-    stable = "s_sig <=> s_before AND l_sig <=> l_before AS stable"
+    stable = "s_sig <=> s_before AND l_sig <=> l_before AND NOT ending AS stable"
     return again.selectExpr("j.*", stable).selectExpr(*names)
 
 

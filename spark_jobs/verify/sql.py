@@ -7,7 +7,7 @@ side does), of the condition that joins them, and of the differences in a joined
 from __future__ import annotations
 
 from connector.values import CqlType, ListType, MapType, NativeType
-from spark_jobs.fold import living_rows
+from spark_jobs.fold import NOW, living_rows
 from spark_jobs.model import (
     PARTITION,
     ROW,
@@ -28,6 +28,8 @@ from spark_jobs.source import ReadPlan, source_keys
 CELL, MISSING, EXTRA = "cell", "missing row", "extra row"
 
 _FLOATING = ("float", "double")
+_CLOCKS_S = 60
+"""So far the clocks of the source's servers and of this machine may be apart."""
 _AS_JSON = "map('ignoreNullFields', 'false')"
 
 
@@ -55,8 +57,8 @@ def landed_side(layout: Layout, plan: ReadPlan, patch: str) -> str:
     Those that are not there are among them as well (``there``), with what is known of their end: a row that is written
     and deleted over and over must not look as if nothing had happened to it.
     """
-    columns = ["kind", *map(quoted, key_columns(layout)), "marker", "visible AS there"]
-    columns.append(f"{_ends(layout, plan)} AS ends")
+    columns = ["kind", *map(quoted, key_columns(layout)), f"{layout.marker_time} AS marker", "visible AS there"]
+    columns += [f"{_ends(layout, plan)} AS ends", f"{_ending(layout, plan)} AS ending"]
     for cell in plan.cells:
         columns.append(f"{quoted('w_' + cell.stored.physical)} AS {_value(cell)}")
         columns.append(f"{quoted(cell.name)}.t AS {_time(cell)}")
@@ -79,6 +81,16 @@ def _ends(layout: Layout, plan: ReadPlan) -> str:
     return f"xxhash64({', '.join(times)})"
 
 
+def _ending(layout: Layout, plan: ReadPlan) -> str:
+    """Whether something of the row ends at about this time, so that two clocks may see it differently."""
+    if not layout.expiring:
+        return "false"
+    ends = f"array({', '.join(['marker.e', *(f'{quoted(cell.name)}.e' for cell in plan.cells)])})"
+    for part in plan.elements:
+        ends = f"concat({ends}, coalesce(transform({quoted(part.stored.elements)}, e -> e.e), array()))"
+    return f"coalesce(exists({ends}, e -> abs(e - {NOW}) <= {_CLOCKS_S}), false)"
+
+
 def signed(plan: ReadPlan, extra: tuple[str, ...] = ()) -> str:
     """A column that changes when anything does that the side says about a row."""
     parts = [text for each in _compared(plan) for text in (_value(each), _time(each))]
@@ -95,7 +107,8 @@ def joined_columns(layout: Layout, plan: ReadPlan) -> list[str]:
     columns = ["coalesce(s.kind, l.kind) AS kind"]
     for name in key_columns(layout):
         columns.append(f"coalesce(s.{quoted(name)}, l.{quoted(name)}) AS {quoted(name)}")
-    return [*columns, "s.sig AS s_sig", "l.sig AS l_sig", f"{_differences(layout, plan)} AS found"]
+    columns += ["s.sig AS s_sig", "l.sig AS l_sig", "coalesce(l.ending, false) AS ending"]
+    return [*columns, f"{_differences(layout, plan)} AS found"]
 
 
 def shown_key(layout: Layout) -> str:

@@ -1,7 +1,7 @@
 """A small model of ScyllaDB's merge rules, written from the rules and sharing no code with the landing jobs.
 
-In: operations of a history, in any order. Out: the rows that `SELECT *` would give. Cells are (time, deleted, bytes)
-and the greatest wins; everything is kept in dictionaries and looked at only at the end.
+In: operations of a history, in any order. Out: the rows that `SELECT *` would give. Cells are (time, deleted, end,
+bytes) and the greatest wins; everything is kept in dictionaries and looked at only at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from connector.values.binary import encode
 from connector.values.ordering import order_key
 from connector.values.types import CqlType, ListType, MapType, NativeType, SetType, UserType, is_multi_cell
 
-Cell = tuple[int, bool, bytes, Any]
+Cell = tuple[int, bool, int, bytes, Any]
+
+STAYS = -1
+"""The end of what has no TTL."""
+NOW_S = 1_800_000_000
+"""What ends earlier has ended."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class ModelColumn:
 
 @dataclass
 class ModelRow:
-    marker: int = -1
+    marker: tuple[int, int] = (-1, STAYS)
     deleted: int = -1
     cells: dict[Any, Cell] = field(default_factory=dict)
     tombs: dict[str, int] = field(default_factory=dict)
@@ -40,11 +45,15 @@ class ModelPartition:
     ranges: list[tuple[int, Any, Any]] = field(default_factory=list)
 
 
-def _put(row: ModelRow, place: Any, time: int, raw: bytes | None, shown: Any) -> None:
-    cell = (time, raw is None, raw or b"", shown)
+def _put(row: ModelRow, place: Any, time: int, end: int, raw: bytes | None, shown: Any) -> None:
+    cell = (time, raw is None, STAYS if raw is None else end, raw or b"", shown)
     before = row.cells.get(place)
-    if before is None or cell[:3] > before[:3]:
+    if before is None or cell[:4] > before[:4]:
         row.cells[place] = cell
+
+
+def lives(end: int) -> bool:
+    return end == STAYS or end > NOW_S
 
 
 class TableModel:
@@ -61,24 +70,33 @@ class TableModel:
     def partition(self, key: Any) -> ModelPartition:
         return self.partitions.setdefault(key, ModelPartition())
 
-    def write(self, key: Any, row_key: tuple[Any, ...] | None, time: int, insert: bool, cells: dict[str, Any]) -> None:
+    def write(
+        self,
+        key: Any,
+        row_key: tuple[Any, ...] | None,
+        time: int,
+        insert: bool,
+        cells: dict[str, Any],
+        ttl: int | None = None,
+    ) -> None:
+        end = STAYS if ttl is None else time // 1_000_000 + ttl
         partition = self.partition(key)
         row = partition.static
         if row_key is not None:
             row = partition.rows.setdefault(self.order(row_key), ModelRow())
             if insert:
-                row.marker = max(row.marker, time)
+                row.marker = max(row.marker, (time, end))
         for name, value in cells.items():
             column = self.columns[name]
             if not is_multi_cell(column.type):
-                _put(row, (name, None), time, None if value is None else encode(column.type, value), value)
+                _put(row, (name, None), time, end, None if value is None else encode(column.type, value), value)
                 continue
             overwrite, elements = value
             if overwrite:
                 row.tombs[name] = max(row.tombs.get(name, -1), time - 1)
             for element, content in elements:
                 place = (name, self.element(column.type, element))
-                _put(row, place, time, *self.content(column.type, element, content))
+                _put(row, place, time, end, *self.content(column.type, element, content))
 
     def element(self, type_: CqlType, element: Any) -> Any:
         if isinstance(type_, UserType):
@@ -143,7 +161,8 @@ class TableModel:
             for place, row in partition.rows.items():
                 cover = max(row.deleted, self.covered(partition, place))
                 values = self._values(row, cover, static=False)
-                if row.marker > cover or any(value is not None for value in values.values()):
+                inserted = row.marker[0] > cover and lives(row.marker[1])
+                if inserted or any(value is not None for value in values.values()):
                     shown += 1
                     yield key, place, {**statics, **values}
             if not shown and any(value is not None for value in statics.values()):
@@ -157,9 +176,9 @@ class TableModel:
     def _value(self, row: ModelRow, column: ModelColumn, cover: int) -> Any:
         limit = max(cover, row.tombs.get(column.name, -1))
         alive = {
-            element: cell[3]
+            element: cell[4]
             for (name, element), cell in row.cells.items()
-            if name == column.name and cell[0] > limit and not cell[1]
+            if name == column.name and cell[0] > limit and not cell[1] and lives(cell[2])
         }
         if not is_multi_cell(column.type):
             return alive.get(None)

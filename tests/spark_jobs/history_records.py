@@ -163,10 +163,15 @@ def definition() -> str:
     return json.dumps(described)
 
 
+TTLS = (1, 3, 2_100_000_000, 2_140_000_000)
+"""All times are in the first hours of 1970: the short ones are over, the others are not."""
+
+
 class Histories:
     """Writes to the model and collects the records at the same time."""
 
-    def __init__(self, seed: int, count: int, length: int) -> None:
+    def __init__(self, seed: int, count: int, length: int, ttls: bool = False) -> None:
+        self.ttls = ttls
         self.rnd = random.Random(seed)
         self.model = TableModel([(kind, desc) for _, kind, desc in CLUSTERING], COLUMNS)
         self.records: list[tuple[str, bytes]] = []
@@ -194,8 +199,9 @@ class Histories:
             static = roll < 0.4
             cells, shown = self._cells(static)
             insert = not static and roll < 0.6
-            self.model.write(key, None if static else row, time, insert, cells)
-            self._record("c" if insert else "u", time, key, None if static else row, shown)
+            ttl = {"ttl": rnd.choice(TTLS)} if self.ttls and rnd.random() < 0.5 else {}
+            self.model.write(key, None if static else row, time, insert, cells, **ttl)
+            self._record("c" if insert else "u", time, key, None if static else row, shown, **ttl)
 
     def _bounds(self) -> tuple[tuple[Any, bool], tuple[Any, bool]]:
         rnd = self.rnd
@@ -260,14 +266,14 @@ class Histories:
         assert isinstance(type_, MapType | ListType)
         return as_json(type_.value if isinstance(type_, MapType) else type_.element, content)
 
-    def _record(self, op: str, time: int, key: Any, row: Any, cells: dict[str, Any]) -> None:
+    def _record(self, op: str, time: int, key: Any, row: Any, cells: dict[str, Any], **source: Any) -> None:
         image: dict[str, Any] = self._partition(key)
         for (name, kind, _), value in zip(CLUSTERING, row or (None,) * len(CLUSTERING)):
             image[name] = as_json(kind, value)
         for column in COLUMNS:
             image[column.name] = cells.get(column.name)
         value = {
-            "source": {"ts_us": time, "ts_ms": time // 1000, "keyspace_name": "ks", "table_name": "t"},
+            "source": {"ts_us": time, "ts_ms": time // 1000, "keyspace_name": "ks", "table_name": "t", **source},
             "before": image if op == "d" else None,
             "after": None if op == "d" else image,
             "op": op,

@@ -80,6 +80,7 @@ class SourceTables:
         self.names = list(names)
         self.settings = self.configured(warehouse)
         self.access = source_access(scylla)
+        self.reading: dict[str, str] = {}
         self._segment = 0
 
     def configured(self, warehouse: str, **more: Any) -> Settings:
@@ -107,7 +108,7 @@ class SourceTables:
     def land(self, *names: str, merge: bool = True) -> None:
         """Everything that the tables' logs hold."""
         chosen = list(names) or self.names
-        definitions, written = self.read(chosen)
+        definitions, written = self.read(chosen, **self.reading)
         records: dict[str, list[tuple[str, bytearray]]] = defaultdict(list)
         for change, record in written:
             assert record.value is not None
@@ -123,6 +124,8 @@ class SourceTables:
             segment = landed.restore().segment
             ranges = self.settings.names.range_deletes_topic(landed.keyspace, landed.table)
             landed.append(decoded_json(batch, layout, segment, ranges))
+            if landed.restore().ending:
+                layout = landed.expect_ends(layout)
             if merge:
                 landed.merge(layout, segment)
 
