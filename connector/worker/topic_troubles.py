@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 # What a person has to mend is not over in a moment, and each try takes a transaction of all tables back.
 REFUSED_PAUSE = 5.0
+# A look at a topic whose brokers are away takes a minute, in a thread that others need as well: there may be many such
+# topics.
+LOOKS_AT_ONCE = 2
 # A topic that has worked for so long begins with the shortest pause again.
 FORGIVEN_SECONDS = 600.0
 
@@ -77,6 +80,7 @@ class TopicTroubles:
         self._unseen = unseen
         self._chores = chores
         self._troubles: dict[str, _Trouble] = {}
+        self._looks = 0
 
     def take_unseen(self) -> None:
         """Before anything is produced after a look for open transactions."""
@@ -116,16 +120,19 @@ class TopicTroubles:
             if topic not in self._troubles:
                 # Nothing was sent to it yet: it was not there, or may not be created.
                 self._troubles[topic] = _Trouble(now + FIRST_PAUSE, failed_at=now)
-        for topic, trouble in self._troubles.items():
-            if trouble.due is not None and trouble.due <= now:
-                trouble.due = None
+        due = sorted((each.due, topic) for topic, each in self._troubles.items() if each.due is not None)
+        for at, topic in due:
+            if at <= now and self._looks < LOOKS_AT_ONCE:
+                self._troubles[topic].due = None
                 self._begin(topic)
 
     def _begin(self, topic: str) -> None:
+        self._looks += 1
         owners = self._troubles[topic].owners
         self._chores.submit(lambda: self._look(topic, owners), lambda found, error: self._done(topic, found, error))
 
     def _done(self, topic: str, found: TopicFacts | str | None, error: BaseException | None) -> None:
+        self._looks -= 1
         trouble = self._troubles[topic]
         if topic not in self._pipeline.suspended_topics:
             return

@@ -1,0 +1,47 @@
+"""Topics that take no records are looked at a few at a time: others need the threads that wait for their brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from connector.delivery import TopicFacts
+from connector.source import Chores
+from connector.worker.topic_troubles import LOOKS_AT_ONCE, TopicTroubles, Unseen
+from tests.worker.test_worker_pipeline import PLENTY, pipeline
+
+TOPICS = [f"t{number}" for number in range(10)]
+
+
+class Held:
+    """Chores that end when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]] = []
+
+    def submit(self, call: Callable[[], Any], then: Callable[[Any, BaseException | None], None]) -> None:
+        self.begun.append((call, then))
+
+    def end(self, error: BaseException | None = None) -> None:
+        call, then = self.begun.pop(0)
+        then(None if error else call(), error)
+
+
+def test_many_topics_whose_brokers_are_away_leave_threads_for_others() -> None:
+    records, chores, seen = pipeline(), Held(), list[str]()
+
+    def look(topic: str, owners: frozenset[str]) -> TopicFacts:
+        seen.append(topic)
+        return TopicFacts(topic, 1, False, PLENTY)
+
+    troubles = TopicTroubles(records, look, Unseen(), cast(Chores, chores))
+    for topic in TOPICS:
+        troubles.suspend(topic, "its leader is not known")
+    # The first look fails as a whole: it gives its place back, too.
+    troubles.tick()
+    chores.end(RuntimeError("the broker is away"))
+    while records.suspended_topics.keys() - {"t0"}:
+        troubles.tick()
+        assert 0 < len(chores.begun) <= LOOKS_AT_ONCE
+        chores.end()
+    assert {*seen} >= {*TOPICS[1:]}
