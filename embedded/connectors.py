@@ -48,8 +48,14 @@ class RunningConnector:
 
     def start(self) -> None:
         connector, worker = map(str, self._files)
-        run = [sys.executable, "-m", "connector", "run", connector, "--worker", worker, "--http-port", "0"]
-        self._process = TiedProcess(run, self._log)
+        run = [sys.executable, "-m", "connector", "run", connector, "--worker", worker]
+        # Who has seen its page finds it again at the same address.
+        self._process = TiedProcess([*run, "--http-port", str(self._port or 0)], self._log)
+
+    @property
+    def url(self) -> str | None:
+        """Of its HTTP port, once a status was asked for and told."""
+        return None if self._port is None else f"http://127.0.0.1:{self._port}"
 
     def status(self) -> dict[str, Any]:
         """What `/status` says; empty while it does not answer yet."""

@@ -45,8 +45,14 @@ function pair(name, value, title) {
 }
 
 function row(cells, number) {
-  return h("table", { class: "raw", key: `row ${number}` }, h("tbody", {}, Object.entries(cells).map(([column, cell]) =>
-    h("tr", {}, h("th", { scope: "row" }, column), h("td", { class: "mono" }, cell ?? "null", text(cell) && h("span", { class: "quiet" }, `  ${text(cell)}`))))));
+  const entries = Object.entries(cells);
+  const empty = entries.filter(([, cell]) => cell === null).map(([column]) => column);
+  const rows = entries.filter(([, cell]) => cell !== null).map(([column, cell]) => line(column, cell, text(cell)));
+  return h("table", { class: "raw", key: `row ${number}` }, h("tbody", {}, rows, empty.length > 0 && line("null", empty.join(", "))));
+}
+
+function line(name, value, more = null) {
+  return h("tr", { key: name }, h("th", { scope: "row" }, name), h("td", { class: "mono" }, value, more && h("span", { class: "quiet" }, ` ${more}`)));
 }
 
 /** What bytes say as text, if they do. */

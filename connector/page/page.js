@@ -105,7 +105,7 @@ function connectorPanels(connector) {
   const group = look(`${path}/slots`, 3000);
   const counted = connector.tables.reduce((sum, each) => sum + each.deadLetters, 0);
   const dead = look(`${path}/dead-letters`, 30_000, counted);
-  const foreign = (group?.body?.workers ?? []).filter((each) => !each.here);
+  const foreign = foreigners(connector, group?.body?.workers ?? []);
   return h("div", { class: "panels" },
     h("div", { class: "wide" },
       tables(connector, history, table?.name, (name) => choose(connector.name, name)),
@@ -115,6 +115,12 @@ function connectorPanels(connector) {
     h("div", { class: "narrow" },
       ringPanel(connector, table, foreign, found, path),
       snapshots(connector)));
+}
+
+/** Workers of other processes; of those that are gone, only whose slots nobody has taken over. */
+function foreigners(connector, all) {
+  const taken = new Set([...connector.workers, ...all.filter((each) => !each.stale)].flatMap((each) => each.slots));
+  return all.filter((each) => !each.here && (!each.stale || each.slots.some((slot) => !taken.has(slot))));
 }
 
 function ringPanel(connector, table, foreign, found, path) {

@@ -31,7 +31,7 @@ export function ring({ table, slotCount, owners, streams, waits, now }) {
 
 function slotArc(slot, place, count, owner) {
   const words = owner ? `slot ${slot}: ${owner.words}` : `slot ${slot}: no owner`;
-  const gap = Math.min(0.15, 0.1 / count) / count;
+  const gap = Math.min(0.0006, 0.1 / count);
   const kind = owner ? `owner-${owner.hue % HUES}` : "nobody";
   const path = arc(place / count + gap, (place + 1) / count - gap, ...SLOTS);
   return h("path", { key: `slot ${slot}`, d: path, class: `slot ${kind}` }, h("title", {}, words));

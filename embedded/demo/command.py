@@ -32,19 +32,31 @@ class DemoCommand:
         parser.add_argument("--rows", type=positive, default=2000, metavar="N", help="writes (2000)")
         parser.add_argument("--keep", type=Path, metavar="DIR", help="leave files, topics and tables in this folder")
 
+        parser.add_argument("--stay", action="store_true", help="stay up afterwards, to look at, until Ctrl-C")
+
     def run(self, args: argparse.Namespace, output: Output) -> int:
         as_json = bool(getattr(args, "json", False))
         if missing := [name for name in _NEEDED if find_spec(name) is None]:
             raise EmbeddedError(f"the demo needs {', '.join(missing)}: pip install 'scylla-cdc[spark,embedded]'")
-        from embedded.demo.report import text, value
+        from embedded.demo.report import Findings, text, value
         from embedded.demo.run import Demo
         from embedded.demo.view import view_for
 
         with _folder(args.keep) as folder, view_for(output, as_json) as view:
-            found = Demo(folder, args.seed, args.rows, view).run()
-        found.seconds = view.seconds
-        found.folder, found.commands = _shown(folder), _commands(folder)
-        output.result(value(found), text(found))
+
+            def tell(found: Findings) -> None:
+                view.end()
+                found.seconds = view.seconds
+                found.folder, found.commands = _shown(folder), _commands(folder)
+                output.result(value(found), text(found))
+
+            def stay(found: Findings, page: str) -> None:
+                tell(found)
+                output.say(f"\nIt stays up: {page} (Ctrl-C ends it)")
+
+            found = Demo(folder, args.seed, args.rows, view, stay if args.stay else None).run()
+            if not args.stay:
+                tell(found)
         return 0 if found.good else 1
 
 

@@ -34,13 +34,19 @@ from embedded.scylla.process import EmbeddedScylla
 
 _LOOK_SECONDS = 0.25
 _UP_SECONDS = 180
+# Between two writes, while it stays up: something to look at, and no work for the machine.
+_WRITE_SECONDS = 0.2
 _LANDING_SECONDS = 600
 
 
 class Demo:
     """One run, from servers to findings."""
 
-    def __init__(self, folder: Path, seed: int, rows: int, view: View) -> None:
+    def __init__(
+        self, folder: Path, seed: int, rows: int, view: View, stay: Callable[[Findings, str], None] | None = None
+    ) -> None:
+        """``stay`` is given the findings and the page's address, and called before everything stays up."""
+        self._stay = stay
         self._folder = folder
         self._seed = seed
         self._rows = rows
@@ -70,7 +76,10 @@ class Demo:
             # Starting Spark takes seconds that need not be waited for.
             self._start_landing(stack)
             workload = self._write(session, scylla.admin, service)
-            return self._compare(session, kafka.bootstrap_servers, workload, service)
+            findings = self._compare(session, kafka.bootstrap_servers, workload, service)
+            if self._stay is not None:
+                stay_up(findings, workload, service, self._stay)
+            return findings
 
     def _start_landing(self, stack: contextlib.ExitStack) -> None:
         log = self._folder / "logs" / "land.log"
@@ -92,6 +101,7 @@ class Demo:
 
         self._until(lambda: is_up(status_of(service)), look, "the connector did not come up")
         self._view.event(f"{WORKERS} workers share the slots")
+        self._view.event(f"look at it: {service.url}/ui")
         self._view.stage(f"writing {self._rows:,} times, seed {self._seed}")
         workload.story_begins()
         workload.part(0.25, look)
@@ -179,6 +189,20 @@ class Demo:
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"{otherwise} in {_UP_SECONDS} s: {self._folder / 'logs' / 'run.log'}")
             pause.wait(_LOOK_SECONDS)
+
+
+def stay_up(
+    findings: Findings, workload: Workload, service: RunningConnector, told: Callable[[Findings, str], None]
+) -> None:
+    """The connector runs again, and something is written now and then, until somebody presses Ctrl-C."""
+    service.start()
+    service.wait_until_running()
+    told(findings, f"{service.url}/ui")
+    pause = threading.Event()
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            workload.one()
+            pause.wait(_WRITE_SECONDS)
 
 
 @contextlib.contextmanager

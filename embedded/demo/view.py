@@ -38,6 +38,9 @@ class View:
     def look(self, done: int, rows: int, status: ServiceStatus) -> None:
         pass
 
+    def end(self) -> None:
+        """Nothing is drawn anew from here on."""
+
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began
@@ -72,6 +75,9 @@ class LiveView(View):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
         self._live.stop()
 
     def stage(self, text: str) -> None:

@@ -78,13 +78,16 @@ class Workload:
         began = time.monotonic()
         before = self.done
         pause = threading.Event()
-        weights = [weight for weight, _ in self._choices]
         while self.done < self.rows * share:
-            self._random.choices(self._choices, weights)[0][1]()
-            self.done += 1
+            self.one()
             meanwhile()
             pause.wait(max(0.0, (self.done - before) / WRITES_PER_SECOND - (time.monotonic() - began)))
         self.seconds += time.monotonic() - began
+
+    def one(self) -> None:
+        """Another write."""
+        self._random.choices(self._choices, [weight for weight, _ in self._choices])[0][1]()
+        self.done += 1
 
     # -- what applications do -----------------------------------------------------------------------------------
 

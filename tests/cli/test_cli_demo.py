@@ -16,6 +16,7 @@ import pytest
 from connector.worker.status_document import ServiceStatus
 from embedded.demo.comparison import plain
 from embedded.demo.report import Findings, text, value
+from embedded.demo.run import stay_up
 from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
 from tests.house import ROOT
@@ -147,3 +148,28 @@ def test_the_answer_fits_a_narrow_terminal() -> None:
 def test_what_is_missing_doubled_or_different_is_no_success(wrong: dict[str, object]) -> None:
     assert findings().good and not findings(**wrong).good
     assert value(findings(**wrong)).items() >= wrong.items()
+
+
+def test_it_stays_up_at_the_same_address_until_ctrl_c() -> None:
+    happened: list[str] = []
+
+    class Connector:
+        url = "http://127.0.0.1:7"
+
+        def start(self) -> None:
+            happened.append("started")
+
+        def wait_until_running(self) -> None:
+            happened.append("running")
+
+    class Writes:
+        def one(self) -> None:
+            happened.append("written")
+            if happened.count("written") == 2:
+                raise KeyboardInterrupt
+
+    def told(found: Findings, page: str) -> None:
+        happened.append(page)
+
+    stay_up(findings(), Writes(), Connector(), told)  # type: ignore[arg-type]
+    assert happened == ["started", "running", "http://127.0.0.1:7/ui", "written", "written"]
