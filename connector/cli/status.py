@@ -82,9 +82,11 @@ def _servers(report: StatusReport) -> str:
 
 
 def _native(worker: ReportedWorker) -> str:
-    """Why its records are made the plain way, or one by one: it takes several times the processor time."""
-    why = worker.native.why_not
-    return "" if why is None else f", native path {'on' if worker.native.on else 'off'}: {why}"
+    """Whether its records are made natively, and if not, why: it takes several times the processor time."""
+    native = worker.native
+    if not native.on and native.why_not is None:
+        return ""  # a worker of an earlier version
+    return f", native path {'on' if native.on else 'off'}{f': {native.why_not}' if native.why_not else ''}"
 
 
 def _place(worker: ReportedWorker) -> str:

@@ -141,6 +141,8 @@ class BlockClient:
         version, number = confluent_kafka.libversion()
         if number >> 24 != _MAJOR:
             raise NoKernel(f"librdkafka {version} is not known to take blocks")
+        if ";" in str(kernel.path):
+            raise NoKernel(f"librdkafka cannot load it from {kernel.path}")
         # The binding's module needs librdkafka: its functions are found where the module finds them.
         library = ctypes.CDLL(cimpl.__file__)
         try:

@@ -45,7 +45,7 @@ def test_a_worker_is_told_with_its_place_and_what_is_new_about_it(
     monkeypatch.setattr("connector.worker.reports.status_report", lambda _: report)
     run(["status", *files])
     place = "on db-tools-1, pid 4712, version 0.1.0, since 2026-11-22T06:17:00+00:00"
-    assert place in capsys.readouterr().out
+    assert f"{place}, native path on\n" in capsys.readouterr().out
     run(["status", *files, "--json"])
     assert json.loads(capsys.readouterr().out)["workers"][0]["colour"] == "blue"
 
@@ -53,7 +53,7 @@ def test_a_worker_is_told_with_its_place_and_what_is_new_about_it(
 def test_an_older_worker_has_no_place(
     files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = reported("RUNNING", host="", scylla_version=None, kafka_version=None)
+    report = reported("RUNNING", host="", scylla_version=None, kafka_version=None, native={})
     monkeypatch.setattr("connector.worker.reports.status_report", lambda _: report)
     run(["status", *files])
     out = capsys.readouterr().out

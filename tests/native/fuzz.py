@@ -91,6 +91,8 @@ def sanitized(arguments: list[str]) -> int:
         environment = os.environ | {
             "LD_PRELOAD": asan.stdout.strip(),
             "ASAN_OPTIONS": "detect_leaks=0",
+            # Small objects, too, get memory that is watched.
+            "PYTHONMALLOC": "malloc",
             _MARK: str(library),
         }
         return subprocess.run([sys.executable, "-m", "tests.native.fuzz", *arguments], env=environment).returncode
