@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -287,28 +288,31 @@ def test_a_tolerated_row_becomes_a_dead_letter(
     assert headers["scylla.cdc.time"] == time
     assert "77" in headers["__connect.errors.exception.message"]
     assert letter["value"][0]["cdc$operation"] == "0x4d"
-    [shown] = _detail(connector, "dead-letters")["letters"]
+    [shown] = until(lambda: _detail(connector, "dead-letters").get("letters"), 90, "it to be shown")
     assert (shown["table"], shown["stream_id"], shown["time"]) == (table, stream, time)
     assert shown["rows"] == letter["value"] and "77" in shown["message"]
     until(lambda: _all_owned(connector, table), 90, "all slots to have an owner, and streams with places")
 
 
 def _detail(connector: Service, path: str) -> dict[str, Any]:
-    status, text = connector.get(f"/status/{connector.name}/{path}")
-    assert status == 200, text
-    return dict(json.loads(text))
+    """What is said in time: a busy broker may need longer than an answer may take."""
+    with suppress(OSError):
+        status, text = connector.get(f"/status/{connector.name}/{path}")
+        if status == 200:
+            return dict(json.loads(text))
+    return {}
 
 
 def _all_owned(connector: Service, table: str) -> bool:
     """By the last words in Kafka; streams are asked of those who are here."""
-    groups = _detail(connector, f"streams?table={table}")["groups"]
+    groups = _detail(connector, f"streams?table={table}").get("groups", [])
     tokens = {group["range_end"] for group in groups}
     # What the newest set says of a range is where another one ends.
     if not tokens or any(group["range_start"] not in tokens for group in groups if group["state"] != "ended"):
         return False
     slots = _detail(connector, "slots")
-    assert all(worker["here"] for worker in slots["workers"] if not worker["stale"])
-    return len(slots["owners"]) == slots["slot_count"]
+    here = all(worker["here"] for worker in slots.get("workers", []) if not worker["stale"])
+    return bool(slots) and here and len(slots["owners"]) == slots["slot_count"]
 
 
 def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
