@@ -27,7 +27,6 @@ _WAITING = (
     "tests/worker/test_worker_",
     "tests/delivery/test_delivery_",
     "tests/test_tools.py",
-    "tests/topology/test_topology_simulation.py",
 )
 
 

@@ -15,6 +15,7 @@ from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
+from tests.simulation.stream_mutants import STREAMS
 
 TRANSACTION = "connector/delivery/transaction.py"
 PRODUCER = "connector/delivery/producer.py"
@@ -302,4 +303,4 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *SOURCE, *PROCESS, *PURE]
+MUTANTS = [*DELIVERY, *SOURCE, *PROCESS, *STREAMS, *PURE]

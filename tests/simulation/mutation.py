@@ -57,10 +57,19 @@ def applied(mutant: Mutant) -> Iterator[None]:
             undo.append(lambda name=name, was=was: setattr(module, name, was))  # type: ignore[misc]
             setattr(module, name, value)
         assert undo, f"{mutant.rule}: nothing that runs was changed"
+        _forget(module)
         yield
     finally:
         for each in reversed(undo):
             each()
+        _forget(module)
+
+
+def _forget(module: ModuleType) -> None:
+    """Answers that the other text has given."""
+    for value in vars(module).values():
+        if value is not None and hasattr(value, "cache_clear"):
+            value.cache_clear()
 
 
 def _exchange(function: FunctionType, code: CodeType) -> Callable[[], None]:

@@ -396,8 +396,8 @@ SNAPSHOTS = [
     Mutant(
         "rows of a table are not begun before all slots are known",
         PLACING,
-        "    if run is None or plan.newest is None or not plan.book.all_known:\n",
-        "    if run is None or plan.newest is None:\n",
+        "    if run is None or run[1].paused or plan.newest is None or not plan.book.all_known:\n",
+        "    if run is None or run[1].paused or plan.newest is None:\n",
         snapshots.test_what_another_worker_did_is_known_before_anything_is_done,
     ),
     Mutant(

@@ -1,4 +1,7 @@
-"""Every safety rule is needed: taken out, a test fails."""
+"""Rules whose absence takes another function to tell: each is taken out, and a test by hand fails.
+
+All others are in `tests/simulation/stream_mutants.py`.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,6 @@ from tests.topology import test_topology_followers as followers
 from tests.topology import test_topology_looks as looking
 from tests.topology import test_topology_offsets as offsets
 from tests.topology import test_topology_planner as planning
-from tests.topology.mutants import MUTANTS, Mutant
-from tests.topology.simulation import simulate
-
-SEEDS = 500
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_simulation_finds_what_the_rule_prevents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant: Mutant = MUTANTS[name]
-    for target, attribute, replacement in mutant.patches:
-        monkeypatch.setattr(target, attribute, replacement)
-    for seed in range(SEEDS):
-        try:
-            if simulate(seed, mutant.rules, mutant.lookback).faults:
-                return
-        except AssertionError:
-            return
-    pytest.fail(f"{SEEDS} runs do not notice: {name}")
-
 
 _observe = TableReader.observe
 _stage_mark = commits._stage_mark

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from connector.errors import UnsupportedServer
 from connector.topology import StreamSet, vnode_set
 from connector.topology.transitions import transition
+from tests.topology.layouts import make_sets
 from tests.topology.ring import PLACES, make_stream, token_at
 from tests.topology.single import stream, tablets
-from tests.topology.worlds import make_world
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 
@@ -91,14 +93,14 @@ def test_an_id_in_two_shapes_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_waits_are_exactly_the_groups_that_lost_tokens_to_the_waiting_one(seed: int) -> None:
     """Against a count over every place of the ring, by the server's rule of who owns it."""
-    world = make_world(seed)
+    sets = make_sets(seed)
 
     def owner(streams: StreamSet, place: int) -> tuple[bytes, ...]:
         token = token_at(place)
         ends = [group.range_end for group in streams.groups]
         return streams.groups[next((i for i, end in enumerate(ends) if end >= token), 0)].streams
 
-    for old, new in zip(world.sets, world.sets[1:]):
+    for old, new in itertools.pairwise(sets):
         expected: dict[tuple[bytes, ...], set[tuple[bytes, ...]]] = {}
         for place in range(1, PLACES + 1):
             was, becomes = owner(old, place), owner(new, place)
