@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from connector.native import BlockClient, Kernel
-from connector.native.build import compiler
+from connector.native import BlockClient, Kernel, NoKernel
+from connector.native.build import build, compiler
 
 collect_ignore_glob = [] if compiler() is not None else ["test_*.py"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def kernel() -> Kernel:
-    return Kernel()
+    try:
+        return Kernel()
+    except NoKernel:
+        command = compiler()
+        assert command is not None
+        build(command)
+        return Kernel()
 
 
 @pytest.fixture(scope="session")
