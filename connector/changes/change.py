@@ -18,6 +18,12 @@ from connector.changes.layout import ColumnPlace, deleted_elements_type
 from connector.errors import PoisonRow
 from connector.values import ListType, MapType, SetType, UserType, decoder, is_multi_cell
 
+#: Operations of rows that no log has: those of snapshots that nobody asked for, and of others. What they say of a row
+#: is what a post-image says.
+WHOLE_ROW: Final = b"\x7f"
+WHOLE_ROW_ASKED_FOR: Final = b"\x7e"
+SNAPSHOTS: Final[dict[bytes | None, str]] = {WHOLE_ROW: "true", WHOLE_ROW_ASKED_FOR: "incremental"}
+
 #: c, u, d are operations on one row, r is a row of a snapshot; range and partition delete several rows of a clustered
 #: table.
 ChangeKind = Literal["c", "u", "d", "r", "range", "partition"]
@@ -67,6 +73,11 @@ class Change:
     after: Row | None = None
     end: Row | None = None
     follows_another: bool = False
+
+    @property
+    def snapshot(self) -> str:
+        """Whether a snapshot says it, as `source.snapshot` does."""
+        return "false" if self.kind != "r" else SNAPSHOTS[self.row[self.batch.layout.operation]]
 
     @property
     def table(self) -> TableDescription:

@@ -11,12 +11,10 @@ import struct
 from typing import Any, Final
 
 from connector.changes.batch import Batch, Row
-from connector.changes.change import Change, ChangeKind, poison
+from connector.changes.change import WHOLE_ROW, WHOLE_ROW_ASKED_FOR, Change, ChangeKind, poison
 
 PRE_IMAGE: Final = b"\x00"
 POST_IMAGE: Final = b"\x09"
-#: Of rows that no log has: a snapshot's. What they say of a row is what a post-image says.
-WHOLE_ROW: Final = b"\x7f"
 _ROW_OPERATIONS: Final[dict[bytes | None, tuple[ChangeKind, int]]] = {
     b"\x01": ("u", 1),
     b"\x02": ("c", 2),
@@ -24,6 +22,7 @@ _ROW_OPERATIONS: Final[dict[bytes | None, tuple[ChangeKind, int]]] = {
     # What ScyllaDB itself deletes when a row's time to live ends.
     b"\xfd": ("d", -3),
     WHOLE_ROW: ("r", 9),
+    WHOLE_ROW_ASKED_FOR: ("r", 9),
 }
 _PARTITION_DELETES: Final = {b"\x04": 4, b"\xfc": -4}
 _RANGE_STARTS: Final = {b"\x05": 5, b"\x06": 6}

@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from connector.changes.batch import Row
-from connector.changes.change import TRUE
+from connector.changes.change import TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
 from connector.changes.description import Column, TableDescription
 from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
-from connector.changes.matching import WHOLE_ROW
 from connector.timeuuid import time_uuid
 from connector.values import ListType, is_multi_cell, order_key, split_cells
 
@@ -56,14 +55,15 @@ class WholeRows:
         self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
 
-    def of_partition(self, rows: Sequence[Row], statics: bool = True) -> Iterator[Row]:
+    def of_partition(self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False) -> Iterator[Row]:
         """What the log would have to say of a partition, given its rows as they are selected; without ``statics``, of
-        the rest of one."""
+        the rest of one; ``asked_for``: by somebody."""
+        operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
         if statics and self.statics and rows and any(rows[0][at] is not None for at in self.statics):
-            yield self._row(rows[0], range(self.width), self.statics)
+            yield self._row(operation, rows[0], range(self.width), self.statics)
         for row in rows:
             if not self._only_statics(row):
-                yield self._row(row, range(self.keys), self.regulars)
+                yield self._row(operation, row, range(self.keys), self.regulars)
 
     def is_behind(self, row: Row, clustering: Sequence[bytes | None]) -> bool:
         """In the order of storage. A row of static columns alone is in front of all."""
@@ -78,9 +78,9 @@ class WholeRows:
     def _only_statics(self, row: Row) -> bool:
         return self.keys > self.width and row[self.width] is None
 
-    def _row(self, cells: Row, keys: Iterable[int], others: Iterable[int]) -> Row:
+    def _row(self, operation: bytes, cells: Row, keys: Iterable[int], others: Iterable[int]) -> Row:
         row: list[bytes | None] = [None] * len(self.layout.columns)
-        row[self.layout.operation] = WHOLE_ROW
+        row[self.layout.operation] = operation
         row[self.layout.batch_seq_no] = b"\x00\x00\x00\x00"
         row[self.layout.end_of_batch] = TRUE
         for at in keys:

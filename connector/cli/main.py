@@ -30,6 +30,7 @@ COMMANDS = {
     "run": "run a connector in the foreground",
     "status": "show state, lag and last error of a connector's tables and workers",
     "offsets": "show, reset or import a stopped connector's positions",
+    "snapshot": "begin, stop, pause, resume or show snapshots of a connector that runs",
     "read": "print the changes of a table as JSON lines, without Kafka",
     "transform": "apply a message transform to JSON lines",
     "land": "land the changes in a lakehouse with Spark",

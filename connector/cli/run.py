@@ -97,7 +97,7 @@ class RunCommand:
             steering = Steering(supervisor)
             shared = supervisor.shared = SharedState(worker)
             stack.callback(shared.stop)
-            checks = partial(_checks, shared)
+            checks = partial(_checks, shared, supervisor.starts)
             connectors = None
             if by_api:
                 load = partial(load_beside, worker=args.worker)
@@ -154,15 +154,23 @@ def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
 
 
 def _checks(
-    shared: SharedState, configuration: Configuration, stop: threading.Event, waiting: Waiting
+    shared: SharedState,
+    starts: dict[str, str | None],
+    configuration: Configuration,
+    stop: threading.Event,
+    waiting: Waiting,
 ) -> tuple[Sequence[Problem], int | None]:
     """What the servers object to; if nothing, the number of slots, if marks say it."""
     from connector.worker.checks import wait_until_checked
     from connector.worker.slots import slots_by_marks
+    from connector.worker.starting import name_of_start
 
     problems = wait_until_checked(configuration, stop, waiting)
     if not problems:
         _wait_for_wishes(shared, stop, waiting)
+        name = configuration.connector.name
+        if name not in starts and not stop.is_set():
+            starts[name] = name_of_start(configuration)
     return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
 
 

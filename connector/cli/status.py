@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from connector.cli.configuration import add_configuration_arguments, load_configuration
 from connector.cli.output import Output
+from connector.cli.snapshot import snapshot_text
 
 if TYPE_CHECKING:
-    from connector.worker.status_document import ReportedWorker, SnapshotStatus, StatusReport, WaitingStatus
+    from connector.worker.status_document import ReportedWorker, StatusReport, WaitingStatus
 
 
 class StatusCommand:
@@ -38,7 +39,7 @@ def _text(report: StatusReport) -> str:
             if count:
                 lines.append(f"    {label}: {count}")
         if table.snapshot is not None:
-            lines.append(f"    snapshot: {_snapshot(table.snapshot)}")
+            lines.append(f"    snapshot: {snapshot_text(table.snapshot)}")
         if table.expired:
             lines.append(f"    changes may have expired unread: {table.expired} streams or slots")
         if table.late_changes:
@@ -64,12 +65,6 @@ def _text(report: StatusReport) -> str:
         lines += [f"    {kind}: {error}" for kind, error in worker.errors.items() if error]
     lines += [f"  warning: {warning}" for warning in report.warnings]
     return "\n".join(lines)
-
-
-def _snapshot(shot: SnapshotStatus) -> str:
-    state = "complete" if shot.ended else f"{shot.done:.0%} of the table"
-    waits = f"; {shot.undecided} partitions change all the time and are read again" if shot.undecided else ""
-    return f"{state}, {shot.rows} rows by the workers that run now{waits}"
 
 
 def _servers(report: StatusReport) -> str:

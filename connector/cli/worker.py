@@ -59,7 +59,9 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQu
 
     collect_rarely()
     try:
-        return run_worker(order.configuration, order.index, stop, _report, instructions, slots=order.slots)
+        return run_worker(
+            order.configuration, order.index, stop, _report, instructions, slots=order.slots, start=order.start
+        )
     except Exception as error:
         _report(EndMessage.of(error))
         logging.getLogger("connector.worker").exception("the worker failed")

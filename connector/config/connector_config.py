@@ -54,8 +54,10 @@ class ReadingConfig(Part):
     max_queries_per_second: int = of("scylla.max.queries.per.second")
     max_queries_in_flight: int = of("scylla.max.queries.in.flight")
     query_mode: Literal["auto", "group", "stream"] = of("scylla.query.mode")
-    snapshot_mode: Literal["no_data", "never", "initial", "initial_only"] = of("snapshot.mode")
+    snapshot_mode: Literal["no_data", "never", "initial", "initial_only", "always", "when_needed"] = of("snapshot.mode")
     snapshot_queries_per_second: int = of("scylla.snapshot.max.queries.per.second")
+    signals: Annotated[bool, BeforeValidator(lambda given: "kafka" in given)] = of("signal.enabled.channels")
+    signal_topic: str
     backoff_base_ms: int = of("worker.retry.backoff.base")
     backoff_max_ms: int = of("worker.maximum.backoff")
     backoff_jitter_percent: int = of("worker.jitter.percentage")
@@ -104,6 +106,8 @@ class DeliveryConfig(Part):
     offset_topic: str
     topic_creation: InstanceOf[TopicCreation]
     create_topics: bool
+    notifications: frozenset[str] = of("notification.enabled.channels")
+    notification_topic: OrNone[str] = of("notification.sink.topic.name")
     dead_letters: Annotated[bool, BeforeValidator(lambda given: given == "all")] = of("errors.tolerance")
     dead_letter_topic: str
     dead_letter_replication: int = of("errors.deadletterqueue.topic.replication.factor")
@@ -126,6 +130,11 @@ class ConnectorConfig(Part):
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+
+def signal_topic_of(values: Mapping[str, Any]) -> str:
+    """Where what is wanted of snapshots is read."""
+    return str(values["signal.kafka.topic"] or f"{values['topic.prefix']}-signal")
 
 
 def names_of(values: Mapping[str, Any]) -> Names:

@@ -19,6 +19,7 @@ from connector.config.connector_config import (
     OutputConfig,
     ReadingConfig,
     names_of,
+    signal_topic_of,
 )
 from connector.config.converter_choice import choose_converters, with_name_modes
 from connector.config.document import Document, Source, read_document
@@ -119,7 +120,7 @@ def load(
         name=connector_values["name"],
         tasks_max=connector_values["tasks.max"],
         connection=connection_config(connector_values),
-        reading=ReadingConfig.made_of(connector_values),
+        reading=ReadingConfig.made_of(connector_values, signal_topic=signal_topic_of(connector_values)),
         output=OutputConfig.made_of(
             connector_values,
             names=names,

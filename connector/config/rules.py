@@ -29,10 +29,21 @@ def check(connector: Document, worker: Document, values: Values, worker_values: 
     _queues(connector, values, findings)
     _errors(connector, values, findings)
     _storage(connector, worker, values, worker_values, findings)
+    _snapshots(connector, values, findings)
+
+
+def _snapshots(connector: Document, values: Values, findings: Findings) -> None:
+    if "sink" in values["notification.enabled.channels"] and not values["notification.sink.topic.name"]:
+        name = "notification.sink.topic.name"
+        findings.problem(connector, name, "Is needed for the sink channel of notifications", "the name of a topic")
+    for name, works in (("signal.enabled.channels", {"kafka"}), ("notification.enabled.channels", {"log", "sink"})):
+        if others := sorted(values[name] - works):
+            instead = " or ".join(sorted(works))
+            findings.notice(connector, name, f"{', '.join(others)}: has no effect here: use {instead}")
     if values["scylla.compatibility"] == "strict" and values["snapshot.mode"] == "initial_only":
         text = "There is no snapshot with scylla.compatibility=strict: nothing would be left to do"
         findings.problem(connector, "snapshot.mode", text, "no_data")
-    elif values["scylla.compatibility"] == "strict" and values["snapshot.mode"] == "initial":
+    elif values["scylla.compatibility"] == "strict" and values["snapshot.mode"] not in ("no_data", "never"):
         text = "has no effect here: with scylla.compatibility=strict there is no snapshot, as in the Java connector"
         findings.notice(connector, "snapshot.mode", text)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.failures import translated
@@ -30,9 +30,15 @@ class SmallTopic:
         self.reading = False
         #: Whether everything that was there has been read, or that there is nothing.
         self.complete = False
+        #: The offset of the next record, when it was looked at first.
+        self.end: int | None = None
 
     def poll(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
         """What has appeared since the last call, keys and values; at most that long is waited for it."""
+        return [(key, value) for _, key, value in self.poll_with_offsets(seconds)]
+
+    def poll_with_offsets(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
+        """As `poll`."""
         try:
             with self._clients.named():
                 return self._polled(seconds)
@@ -57,7 +63,7 @@ class SmallTopic:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _polled(self, seconds: float) -> list[tuple[bytes, bytes | None]]:
+    def _polled(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
         try:
             if self._consumer is None:
                 # Consumers do not create what they ask about.
@@ -69,7 +75,7 @@ class SmallTopic:
             for message in self._consumer.consume(MESSAGES_PER_CALL, seconds):
                 error = message.error()
                 if error is None:
-                    found.append((message.key() or b"", message.value()))
+                    found.append((message.offset(), message.key() or b"", message.value()))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self.complete = True
                 else:
@@ -86,8 +92,11 @@ class SmallTopic:
         topic = consumer.list_topics(name, timeout=CALL_SECONDS).topics[name]
         if topic.error is not None:
             if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                self.end = 0 if self.end is None else self.end
                 return False
             raise KafkaException(topic.error)
-        consumer.assign([TopicPartition(name, 0, 0)])
+        if self.end is None:
+            self.end = consumer.get_watermark_offsets(TopicPartition(name, 0), CALL_SECONDS)[1]
+        consumer.assign([TopicPartition(name, 0, OFFSET_BEGINNING)])
         self.reading = True
         return True

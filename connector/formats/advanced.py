@@ -230,7 +230,7 @@ def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values:
             after = [shown + between + key for shown, key in zip(after, in_payload, strict=True)]
         envelope = values.envelope(layout, options, now, clock=False)
         made = [
-            envelope(source_times(change), was, became, change.kind)
+            envelope(change, source_times(change), was, became)
             for change, was, became in zip(changes, before, after, strict=True)
         ]
         return list(zip(keys.framed(key_join([column(rows) for column in key_columns], len(rows))), made, strict=True))

@@ -9,10 +9,20 @@ import struct
 from collections.abc import Callable, Sequence
 
 from connector import __version__
-from connector.changes import ChangeKind, ColumnPlace, LogLayout
+from connector.changes import Change, ColumnPlace, LogLayout
 from connector.config import OutputConfig
 from connector.formats.avro_converter import long_bytes, writer
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, by_row, usual
+from connector.formats.columns import (
+    INTEGERS,
+    OPERATIONS,
+    SNAPSHOT_TEXTS,
+    Column,
+    Envelope,
+    Join,
+    absent,
+    by_row,
+    usual,
+)
 from connector.formats.schemas import schema_of
 from connector.values import NativeType, RenderingRules, column_renderer, freeze
 
@@ -89,17 +99,18 @@ class AvroColumns:
     def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
         table = layout.description
         start = self._head() + _string(__version__) + _string("scylla") + _string(options.topic_prefix)
-        middle = _DEFAULT_FIRST + _string("false") + _string(table.keyspace) + _NULL + _PRESENT
+        behind = _string(table.keyspace) + _NULL + _PRESENT
+        middles = {text: _DEFAULT_FIRST + _string(text) + behind for text in SNAPSHOT_TEXTS}
         names = _string(table.keyspace) + _string(table.name)
         times = _PRESENT + long_bytes(now // 1000) + _PRESENT + long_bytes(now) if clock else _NULL + _NULL
-        ends = {
-            kind: _PRESENT + _string(kind) + _PRESENT + long_bytes(now // 1_000_000) + _NULL + times for kind in "cud"
-        }
+        made = _PRESENT + long_bytes(now // 1_000_000) + _NULL + times
+        ends = {kind: _PRESENT + _string(kind) + made for kind in OPERATIONS}
         join = b"".join
 
-        def envelope(times: tuple[int, int, int], before: bytes, after: bytes, kind: ChangeKind) -> bytes:
+        def envelope(change: Change, times: tuple[int, int, int], before: bytes, after: bytes) -> bytes:
             ms, us, ns = map(long_bytes, times)
-            return join((start, ms, middle, us, _PRESENT, ns, names, before, after, ends[kind]))
+            middle, end = middles[change.snapshot], ends[change.kind]
+            return join((start, ms, middle, us, _PRESENT, ns, names, before, after, end))
 
         return envelope
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
-from connector.changes import TRUE, ChangeKind, ColumnPlace, LogLayout, Row
+from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig
 from connector.values import Render
 
@@ -19,9 +19,12 @@ Column = Callable[[Sequence[Row]], list[bytes]]
 #: From the fields of a struct, each a list with the bytes of all rows, and the number of rows to the struct of each.
 #: The number counts where a struct has no fields: the images of a table of key columns only, without its key.
 Join = Callable[[Sequence[list[bytes]], int], list[bytes]]
-#: From the times of the source, before, after (with the key in the payload behind it) and the operation to the value of
-#: a record.
-Envelope = Callable[[tuple[int, int, int], bytes, bytes, ChangeKind], bytes]
+#: From a change, the times of its source, before, after (with the key in the payload behind it) to the record's value.
+Envelope = Callable[[Change, tuple[int, int, int], bytes, bytes], bytes]
+
+#: What the envelopes of records differ in: the operation, and what `source.snapshot` says.
+OPERATIONS = "cudr"
+SNAPSHOT_TEXTS = ("false", "true", "incremental")
 
 #: Integers by the way they stand in a cell.
 INTEGERS = {"tinyint": ">b", "smallint": ">h", "int": ">i", "bigint": ">q", "timestamp": ">q"}

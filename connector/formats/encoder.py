@@ -79,7 +79,7 @@ class Encoder:
         #: What the transforms lose, one line each, to be said once at start.
         self.losses = self._transform.losses if self._transform is not None else ()
         self._skipped_operations = options.skipped_operations
-        self._plain_kinds = frozenset("cud") - options.skipped_operations
+        self._plain_kinds = frozenset("cudr") - options.skipped_operations
         self._data_plan = record_format(options.format).plan
         self._plans: dict[LogLayout, _Bound] = {}
         self._range_plans: dict[LogLayout, _Bound] = {}

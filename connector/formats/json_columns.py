@@ -11,9 +11,19 @@ from collections.abc import Sequence
 import orjson
 
 from connector import __version__
-from connector.changes import ChangeKind, ColumnPlace, LogLayout
+from connector.changes import Change, ColumnPlace, LogLayout
 from connector.config import OutputConfig
-from connector.formats.columns import INTEGERS, Column, Envelope, Join, absent, by_row, usual
+from connector.formats.columns import (
+    INTEGERS,
+    OPERATIONS,
+    SNAPSHOT_TEXTS,
+    Column,
+    Envelope,
+    Join,
+    absent,
+    by_row,
+    usual,
+)
 from connector.formats.json_converter import as_jackson, java_number, to_json
 from connector.values import NativeType, RenderingRules, column_renderer, is_plain, java_double
 
@@ -71,28 +81,29 @@ class JsonColumns:
         return b"," + orjson.dumps(name) + b":"
 
     def envelope(self, layout: LogLayout, options: OutputConfig, now: int, clock: bool) -> Envelope:
-        head, tail, source = self._head, self._tail, _source(layout, options)
+        head, tail = self._head, self._tail
+        sources = {text: _source(layout, options, text) for text in SNAPSHOT_TEXTS}
         us, ns = (b"%d" % (now // 1000), b"%d" % now) if clock else (_NULL, _NULL)
         ends = {
             kind: b',"op":"%b","ts_ms":%d,"transaction":null,"ts_us":%b,"ts_ns":%b}'
             % (kind.encode(), now // 1_000_000, us, ns)
             + tail
-            for kind in "cud"
+            for kind in OPERATIONS
         }
 
-        def envelope(times: tuple[int, int, int], before: bytes, after: bytes, kind: ChangeKind) -> bytes:
-            return head + as_jackson(source % (*times, before, after)) + ends[kind]
+        def envelope(change: Change, times: tuple[int, int, int], before: bytes, after: bytes) -> bytes:
+            return head + as_jackson(sources[change.snapshot] % (*times, before, after)) + ends[change.kind]
 
         return envelope
 
 
-def _source(layout: LogLayout, options: OutputConfig) -> bytes:
+def _source(layout: LogLayout, options: OutputConfig, snapshot: str) -> bytes:
     table = layout.description
     names = (__version__, options.topic_prefix, table.keyspace, table.keyspace, table.name)
     version, prefix, db, keyspace, name = (_literal(each) for each in names)
     return b"".join((
         b'{"source":{"version":', version, b',"connector":"scylla","name":', prefix,
-        b',"ts_ms":%d,"snapshot":"false","db":', db, b',"sequence":null,"ts_us":%d,"ts_ns":%d',
+        b',"ts_ms":%d,"snapshot":', _literal(snapshot), b',"db":', db, b',"sequence":null,"ts_us":%d,"ts_ns":%d',
         b',"keyspace_name":', keyspace, b',"table_name":', name, b'},"before":%b,"after":%b',
     ))  # fmt: skip
 

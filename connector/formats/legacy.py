@@ -169,10 +169,10 @@ def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values:
         made = []
         for change, image, before, row in zip(changes, found, images(found), join(fields, len(rows)), strict=True):
             if change.kind == "d":
-                made.append(timed(source_times(change), row if image is None else before, null, "d"))
+                made.append(timed(change, source_times(change), row if image is None else before, null))
             else:
                 envelope = timed if image is None else untimed
-                made.append(envelope(source_times(change), before, row, change.kind))
+                made.append(envelope(change, source_times(change), before, row))
         return list(zip(keys.framed(key_join(key_fields, len(rows))), made, strict=True))
 
     return records

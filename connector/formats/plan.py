@@ -85,7 +85,7 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
             "connector": "scylla",
             "name": prefix,
             "ts_ms": ms,
-            "snapshot": "true" if change.kind == "r" else "false",
+            "snapshot": change.snapshot,
             "db": keyspace,
             "sequence": None,
             "ts_us": us,

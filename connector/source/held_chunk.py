@@ -111,14 +111,14 @@ class HeldChunk:
 
     def ready(self, at_ms: int) -> Iterator[tuple[Row, Batch]]:
         """After `settle`: what may be placed, in the order of tokens, up to the first partition in doubt."""
-        shape = self.shape
+        shape, asked_for = self.shape, self.opening.kind == "incremental"
         stream = self.opening.state.group.streams[0]
         # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
         when = time_uuid((at_ms * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
         for key, rows in self.partitions.items():
             if key in self.doubted:
                 return
-            logged = list(shape.of_partition(rows, statics=self.start is None))
+            logged = list(shape.of_partition(rows, self.start is None, asked_for))
             if logged:
                 yield key, Batch(shape.layout, stream, when, logged)
 

@@ -84,6 +84,7 @@ from connector.topology.slots import slot_of
 from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
 from connector.topology.snapshots import last_snapshot, share_done
 from connector.topology.snapshots import over as snapshot_over
+from connector.topology.snapshots import running as running_snapshot
 from connector.topology.standing import visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
@@ -160,6 +161,7 @@ __all__ = [
     "parse_tenure",
     "position_entry",
     "progress_entry",
+    "running_snapshot",
     "share_done",
     "slot_of",
     "snapshot_entry",

@@ -17,5 +17,7 @@ class WorkerOrder:
     debug: bool = False
     # The number of slots, once anybody of this `run` knows it: it takes reading the whole offsets topic to find out.
     slots: int | None = None
+    # The name of this start of the connector, if nobody ran it before.
+    start: str | None = None
     # What the filter of the new process has to know: references were resolved here.
     secrets: Mapping[str, str] = field(default_factory=known, repr=False)

@@ -63,6 +63,7 @@ def run_worker(
     report: Report,
     instructions: queue.SimpleQueue[Asked],
     slots: int | None = None,
+    start: str | None = None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1), or until there
     is more to read than when it began (`BEGIN_ANEW`).
@@ -70,7 +71,7 @@ def run_worker(
     ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
     """
     try:
-        worker = _prepare(configuration, index, stop, report, slots)
+        worker = _prepare(configuration, index, stop, report, slots, start)
     except Stopped:
         return 0
     except ConfigurationError as error:
@@ -140,7 +141,12 @@ def _obey(worker: Worker, instruction: Asked, report: Report) -> None:
 
 
 def _prepare(
-    configuration: Configuration, index: int, stop: threading.Event, report: Report, slots: int | None
+    configuration: Configuration,
+    index: int,
+    stop: threading.Event,
+    report: Report,
+    slots: int | None,
+    start: str | None,
 ) -> Worker:
     who = identity(configuration, index)
     clients = kafka_clients(configuration)
@@ -186,6 +192,7 @@ def _prepare(
         encoder=encoder,
         slots=slots,
         native=native,
+        start=start,
     )
 
 

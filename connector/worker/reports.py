@@ -127,6 +127,9 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
     last = [each for each in found if each.began_ms == began]
     return SnapshotStatus(
         ended=any(each.ended for each in last),
+        kind=last[0].kind,
+        paused=any(each.paused for each in last),
+        stopped=any(each.stopped for each in last),
         began_ms=began,
         done=max(each.done for each in last),
         rows=sum(each.rows for each in last),

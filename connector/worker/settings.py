@@ -99,6 +99,12 @@ def topic_specs(configuration: Configuration) -> list[TopicSpec]:
         specs.append(
             TopicSpec(output.schema_topic, 1, compacted=True, config=_small({}), property="scylla.schema.topic")
         )
+    if "sink" in connector.delivery.notifications and connector.delivery.notification_topic:
+        specs.append(
+            TopicSpec(
+                connector.delivery.notification_topic, 1, property="notification.sink.topic.name", essential=False
+            )
+        )
     specs.append(status_spec(configuration))
     specs.append(offsets_spec(configuration))
     return specs
@@ -126,6 +132,13 @@ def offsets_spec(configuration: Configuration) -> TopicSpec:
 def configs_spec(configuration: Configuration) -> TopicSpec:
     """Created only when something is to be written to it."""
     return _storage(configuration.worker.configs, "config.storage.topic", connector_topic=None)
+
+
+def signals_spec(configuration: Configuration) -> TopicSpec:
+    """Created only when something is to be written to it."""
+    return TopicSpec(
+        configuration.connector.reading.signal_topic, 1, property="signal.kafka.topic", essential=False, keeps_all=True
+    )
 
 
 def status_spec(configuration: Configuration) -> TopicSpec:

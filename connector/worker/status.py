@@ -210,6 +210,9 @@ def _snapshot(worker: Worker, plan: TableState) -> SnapshotStatus | None:
     counters = worker.snapshots.counters
     return SnapshotStatus(
         ended=snapshot.ended is not None,
+        kind=snapshot.kind,
+        paused=snapshot.paused,
+        stopped=snapshot.stopped,
         began_ms=snapshot.began,
         done=1.0 if snapshot.ended is not None else round(share_done(plan, name), 4),
         rows=counters.rows[plan.table],

@@ -53,6 +53,9 @@ class SnapshotStatus(Document):
     other figures are the worker's own."""
 
     ended: bool
+    kind: str = "initial"
+    paused: bool = False
+    stopped: bool = False
     began_ms: int = 0
     done: float = 0.0
     rows: int = 0

@@ -78,6 +78,8 @@ class Supervisor(Service):
         self.due: dict[int, float] = {order.index: 0.0 for order in orders}
         #: By connector, as marks or its first worker say; without a number each worker asks.
         self.slots: dict[str, int] = {}
+        #: The name of this start of each connector, if it is one.
+        self.starts: dict[str, str | None] = {}
         self.shared: SharedState | None = None
         self._levels: dict[str, LogLevel] = {}
 
@@ -156,7 +158,8 @@ class Supervisor(Service):
                 self._start(order)
 
     def _start(self, order: WorkerOrder) -> None:
-        known = replace(order, slots=self.slots.get(order.configuration.connector.name))
+        name = order.configuration.connector.name
+        known = replace(order, slots=self.slots.get(name), start=self.starts.get(name))
         child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]

@@ -37,10 +37,12 @@ from connector.source import (
     snapshot_settings,
 )
 from connector.topology import Planner
+from connector.worker.notifications import Notifications
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings, spec_of
+from connector.worker.signals import Signals
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
@@ -58,11 +60,14 @@ def build_worker(
     encoder: Encoder,
     slots: int,
     native: Native,
+    start: str | None = None,
 ) -> Worker:
-    """A worker that can start. ``unusable``: topics that take no records, and why."""
+    """A worker that can start. ``unusable``: topics that take no records, and why. ``start``: the name of this start of
+    the connector, if it is one."""
     connector, group = configuration.connector, configuration.group
     offsets = connector.delivery.offset_topic
     reading = reading_settings(connector.reading)
+    mode = "no_data" if connector.output.strict else connector.reading.snapshot_mode
 
     def create_topic(name: str) -> TopicFacts:
         return ensure_topics(clients.admin(), [data_spec(configuration, name)])[name]
@@ -77,9 +82,12 @@ def build_worker(
         confidence_ms=reading.confidence_ms,
         grace_ms=reading.grace_ms,
         lookback_ms=connector.reading.initial_lookback_ms,
-        initial_snapshot=connector.reading.snapshot_mode in ("initial", "initial_only") and not connector.output.strict,
+        initial_snapshot=mode not in ("no_data", "never"),
+        snapshot_start=start if mode == "always" else None,
+        snapshot_when_needed=mode == "when_needed",
     )
     blocks = None if native.kernel is None else BlockEncoder(native.kernel, encoder)
+    hears = connector.reading.signals and not connector.output.strict
     pipeline = Pipeline(configuration, encoder, topics, who.index, create_topic, blocks)
     for topic, why in unusable.items():
         pipeline.suspend_topic(topic, why)
@@ -147,6 +155,8 @@ def build_worker(
         watch=Watch(planner, connection, reading, chores, tables, background),
         reading=reads,
         snapshots=snapshots,
+        signals=Signals(configuration, clients, background) if hears else None,
+        notifications=Notifications(configuration, clients, background),
         late=LateChanges(planner, connection, chores, tables, reads, transactions),
         encoder=encoder,
         pipeline=pipeline,

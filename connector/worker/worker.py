@@ -31,9 +31,11 @@ from connector.source import (
     Watch,
 )
 from connector.topology import Planner, SlotsPlan
+from connector.worker.notifications import Notifications
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity
+from connector.worker.signals import Signals
 from connector.worker.transactions import Transactions
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Worker:
     watch: Watch
     reading: Reading
     snapshots: Snapshots
+    signals: Signals | None
+    notifications: Notifications
     late: LateChanges
     encoder: Encoder
     pipeline: Pipeline
@@ -93,6 +97,8 @@ class Worker:
     def start(self) -> None:
         self.follower.start_anew()  # in the first round, and in later ones while Kafka is away
         self.watch.start()
+        if self.signals is not None:
+            self.signals.start()
         self.membership.join(self)
         # An id that ends with the process has left nothing behind.
         self.transactions.renew(again=self.who.instance_id is not None)
@@ -110,6 +116,9 @@ class Worker:
         self.transactions.after_outage(self.clients.health.outages)
         self.transactions.commit_if_due()
         self.reading.forget_void()
+        if self.signals is not None:
+            self.signals.take(self.planner, self.tables)
+        self.notifications.tick(self.planner)
         self.background.tick()
         now = self.monotonic()
         if self.transactions.ready:
@@ -136,6 +145,9 @@ class Worker:
             # Nothing more is tried: what is open is ended by the next owners of the slots.
             self.delivery.close()
         self.membership.close()
+        if self.signals is not None:
+            self.signals.stop()
+        self.notifications.close()
         self.follower.close()
         self.delivery.close()
         self.chores.close()

@@ -101,7 +101,7 @@ def logs(draw: st.DrawFn, names: tuple[str, ...]) -> list[Change]:
         key = {"pk": draw(NATIVE_VALUES[types["pk"]]), "ck": draw(st.none() | NATIVE_VALUES[types["ck"]])}
         time = uuid.UUID(int=draw(st.integers(0, 2**128 - 1)), version=1)
         rows = [row(0, 0, False, time, key)] if draw(st.booleans()) else []
-        rows.append(row(draw(st.sampled_from((1, 2, 3, -3))), 1, False, time, key))
+        rows.append(row(draw(st.sampled_from((1, 2, 3, -3, 0x7F, 0x7E))), 1, False, time, key))
         rows += [row(9, 2, True, time, key)] if draw(st.booleans()) else []
         changes += log.changes(*rows)
     return changes

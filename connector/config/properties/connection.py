@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connector.config.properties.address import CONTACT_POINTS, TABLE_NAMES
-from connector.config.properties.kind import BOOLEAN, LIST, LONG_MAX, PASSWORD, STRING, integer, one_of
+from connector.config.properties.kind import BOOLEAN, LIST, LONG_MAX, PASSWORD, STRING, integer, list_of, one_of
 from connector.config.properties.property import Effect, Property, Section, without_effect
 
 CONNECTION = Section(
@@ -145,9 +145,19 @@ READING = Section(
         ),
         Property(
             "snapshot.mode",
-            one_of("no_data", "never", "initial", "initial_only"),
+            one_of(
+                *("no_data", "never", "initial", "initial_only", "always", "when_needed"),
+                instead={
+                    "schema_only": "no_data",
+                    "schema_only_recovery": "no_data",
+                    "recovery": "no_data",
+                    "configuration_based": "initial, or when_needed",
+                    "custom": "initial, or signals for a part of the rows (docs/snapshots.md)",
+                },
+            ),
             "`initial`: the rows that a table holds already are written to its topic as well, as `r` records, when the "
-            "table is started (see [snapshots](snapshots.md)); `initial_only`: and `run` ends when they are. `no_data` "
+            "table is started (see [snapshots](snapshots.md)); `initial_only`: and `run` ends when they are; `always`: "
+            "also at each start of the connector; `when_needed`: also when changes have expired unread. `no_data` "
             "and `never`: they are not, as in the Java connector; with `scylla.compatibility=strict` they never are.",
             default="no_data",
         ),
@@ -157,6 +167,31 @@ READING = Section(
             "Queries of tables for a snapshot, per second and worker. Fewer are made while answers are slow.",
             default=50,
             ours=True,
+        ),
+        Property(
+            "signal.enabled.channels",
+            list_of("kafka", "source", "file", "jmx", "in-process"),
+            "With `kafka`, snapshots are asked for, stopped, paused and resumed by Debezium's signals in "
+            "`signal.kafka.topic`, which `scylla-cdc snapshot` writes. Other channels have no effect here.",
+            default=frozenset(),
+        ),
+        Property(
+            "signal.kafka.topic",
+            STRING,
+            "Where signals are read, by their offsets, each once. Its records have `topic.prefix` as their key.",
+            default_text="`<topic.prefix>-signal`",
+        ),
+        Property(
+            "notification.enabled.channels",
+            list_of("log", "sink", "jmx"),
+            "Where beginning, progress and end of snapshots are told: `log` to the log, `sink` to "
+            "`notification.sink.topic.name`. `jmx` has no effect here.",
+            default=frozenset(),
+        ),
+        Property(
+            "notification.sink.topic.name",
+            STRING,
+            "The topic of notifications: JSON, with Debezium's fields.",
         ),
         Property(
             "scylla.query.mode",

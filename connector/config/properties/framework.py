@@ -152,7 +152,7 @@ CONNECTOR_FAMILIES = (
     Family("consumer.override.", "Properties of the Kafka consumer; see Kafka clients."),
     Family("admin.override.", "Properties of the Kafka admin client; see Kafka clients."),
     Family("topic.creation.", "How topics are created; see Topic creation."),
-    Family("signal.consumer.", "Properties of Debezium's signal consumer.", Effect.NONE, "there are no signals"),
+    Family("signal.consumer.", "Properties of Debezium's signal consumer.", Effect.NONE, "it is as the worker's"),
     Family("confluent.", "Confluent's own additions.", Effect.NONE, "they are classes of the JVM"),
     Family("driver.", "Properties of the JDBC driver.", Effect.NONE, "there is no JDBC driver"),
 )

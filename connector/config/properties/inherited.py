@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from connector.config.properties.kind import BOOLEAN, LIST, LONG_MAX, STRING, integer, one_of
+from connector.config.properties.kind import BOOLEAN, LONG_MAX, STRING, integer, one_of
 from connector.config.properties.property import Effect, Property, Section, without_effect
 
 _BOUNDED = "memory is bounded by pages read ahead and by the size of a transaction"
 _NO_SNAPSHOT = "a snapshot needs no such setting (see `snapshot.mode`)"
-_NO_SIGNALS = "there are no signals"
-_NO_NOTIFICATIONS = "see `status`, metrics and logs for progress"
+_NO_SIGNALS = "signals are read from `signal.kafka.topic`, with the worker's own settings of Kafka"
 _NAME_MODES = one_of("none", "avro", "avro_unicode")
 _AS_JAVA = "record schemas do not depend on it, as in the Java connector"
 _TRANSIENT = "transient errors are retried without limit, visibly"
@@ -138,9 +137,7 @@ INHERITED = Section(
             _NO_SIGNALS,
             (
                 "signal.data.collection",
-                "signal.enabled.channels",
                 "signal.file",
-                "signal.kafka.topic",
                 "signal.kafka.groupId",
                 "signal.kafka.bootstrap.servers",
             ),
@@ -150,7 +147,6 @@ INHERITED = Section(
             ("signal.poll.interval.ms", "signal.kafka.poll.timeout.ms"),
             integer(0, LONG_MAX),
         ),
-        *without_effect(_NO_NOTIFICATIONS, ("notification.enabled.channels", "notification.sink.topic.name"), LIST),
         *without_effect("metrics are Prometheus', not JMX", ("custom.metric.tags",), STRING),
         *without_effect("metrics are Prometheus', not JMX", ("advanced.metrics.enable",), BOOLEAN),
         *without_effect(

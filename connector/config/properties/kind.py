@@ -6,7 +6,7 @@ In: the text of one value. Out: the typed value, or ``Invalid`` with what is wro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,14 +81,16 @@ def integer(low: int, high: int = INT_MAX, *, also: Sequence[int] = (), problem:
     return Kind("long" if wide else "int", parse)
 
 
-def one_of(*literals: str) -> Kind:
-    """One of the literals, in any case, as Debezium compares its enums (trimmed, lower case)."""
+def one_of(*literals: str, instead: Mapping[str, str] | None = None) -> Kind:
+    """One of the literals, in any case, as Debezium compares its enums (trimmed, lower case). ``instead``: what to use
+    for values that others know."""
     by_folded = {literal.lower(): literal for literal in literals}
 
     def parse(text: str) -> str:
         found = by_folded.get(text.strip().lower())
         if found is None:
-            hint = did_you_mean(text.strip(), literals, 0.6) or literals[0]
+            other = (instead or {}).get(text.strip().lower())
+            hint = other or did_you_mean(text.strip(), literals, 0.6) or literals[0]
             raise Invalid("Value must be one of " + ", ".join(literals), hint)
         return found
 

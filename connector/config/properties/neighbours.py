@@ -96,7 +96,7 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
     ),
     Neighbour(
         "snapshots",
-        "there is no snapshot, as in the Java connector; `scylla-cdc backfill` lands the rows that are older",
+        "a snapshot needs no such setting (see `snapshot.mode`)",
         _names(
             """
             snapshot.collection.filter.overrides snapshot.lock.timeout.ms snapshot.locking.mode snapshot.new.tables
@@ -107,7 +107,7 @@ NEIGHBOURS: tuple[Neighbour, ...] = (
     ),
     Neighbour(
         "signals",
-        "there are no signals",
+        "which signals are done is remembered in the offsets topic",
         _names("signal.kafka.consumer.offset.commit.enabled"),
     ),
     Neighbour(

@@ -1,0 +1,151 @@
+"""Debezium's signals: what somebody wants of snapshots, as records of a topic.
+
+In: the records of `signal.kafka.topic`, with their offsets. Out: wishes for the planner, by table. Every worker reads
+all of them, from the beginning; whoever has a table's home slot grants each once (`connector.topology`).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from connector.config import Configuration
+from connector.delivery import KafkaClients, SmallTopic, compact_json, parse_json
+from connector.errors import CdcError
+from connector.source import Background, Purpose
+from connector.table_name import TableName
+from connector.topology import Action, Wish, WishesPlan
+from connector.worker.settings import signals_spec
+
+log = logging.getLogger(__name__)
+
+SIGNALS = Purpose("signals", "signals are not heard", "snapshots go on as they are", holds=False)
+POLL_SECONDS = 0.5
+PAUSE_SECONDS = 2.0
+
+ACTIONS: dict[str, Action] = {
+    "execute-snapshot": "start",
+    "stop-snapshot": "stop",
+    "pause-snapshot": "pause",
+    "resume-snapshot": "resume",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """``collections``: expressions that whole names of tables match; none: all tables. ``filters``: of those that match
+    the first, the rows that the second is true of."""
+
+    id: str
+    action: Action | Literal["log"]
+    collections: tuple[str, ...] = ()
+    filters: tuple[tuple[str, str], ...] = ()
+    message: str = ""
+
+    def wish(self, number: int, table: TableName) -> Wish | None:
+        """What it wants of a table."""
+        if self.action == "log" or not (not self.collections or _any(self.collections, table)):
+            return None
+        where = next((each for name, each in self.filters if _any((name,), table)), None)
+        return Wish(number, self.action, self.id, where)
+
+    def record(self) -> bytes:
+        """As it is written to the topic."""
+        kind = next(name for name, action in ACTIONS.items() if action == self.action)
+        data: dict[str, Any] = {"type": "incremental"}
+        if self.collections:
+            data["data-collections"] = list(self.collections)
+        if self.filters:
+            data["additional-conditions"] = [{"data-collection": name, "filter": each} for name, each in self.filters]
+        return compact_json({"id": self.id, "type": kind, "data": data})
+
+
+def parse_signal(value: bytes | None) -> Signal:
+    """Raises ``ValueError`` with what is wrong."""
+    try:
+        content = parse_json(value or b"")
+        kind, data, id_ = content["type"], content.get("data") or {}, str(content.get("id", ""))
+        if kind == "log":
+            return Signal(id_, "log", message=str(data.get("message", "")))
+        if kind not in ACTIONS:
+            raise ValueError(f"{kind!r} is none of {', '.join(ACTIONS)} and log")
+        collections = tuple(map(str, data.get("data-collections") or ()))
+        if kind == "execute-snapshot" and not collections:
+            raise ValueError("data-collections is missing")
+        given = data.get("additional-conditions") or ()
+        filters = tuple((str(each["data-collection"]), str(each["filter"])) for each in given)
+        for expression in (*collections, *(name for name, _ in filters)):
+            re.compile(expression)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a signal: {type(error).__name__}: {error}") from None
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return Signal(id_, ACTIONS[kind], collections, filters)
+
+
+class Signals:
+    """Of one worker: a thread reads, the owner takes."""
+
+    def __init__(self, configuration: Configuration, clients: KafkaClients, background: Background) -> None:
+        self._key = configuration.connector.output.topic_prefix.encode()
+        self._topic = SmallTopic(clients, signals_spec(configuration), configuration.group)
+        self._name = configuration.connector.reading.signal_topic
+        self._heard: queue.SimpleQueue[tuple[int, Signal]] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._hears = False
+        self._error: str | None = None
+        background.expect(SIGNALS)
+        self._task = background.task(SIGNALS)
+
+    def start(self) -> None:
+        threading.Thread(target=self._follow, daemon=True, name="signals").start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def take(self, planner: WishesPlan, tables: Iterable[TableName]) -> None:
+        """In the owner's thread."""
+        self._task.is_now(self._error)
+        if not self._hears and self._topic.end is not None:
+            self._hears = True
+            planner.hear_from(self._topic.end)
+        known = tuple(tables)
+        while self._hears and not self._heard.empty():
+            number, signal = self._heard.get()
+            if signal.action == "log":
+                log.info("signal %s: %s", signal.id, signal.message)
+                continue
+            wishes = [(table, wish) for table in known if (wish := signal.wish(number, table)) is not None]
+            if not wishes:
+                log.warning("signal %s: none of this connector's tables is among %s", signal.id, signal.collections)
+            for table, wish in wishes:
+                planner.wish(table, wish)
+
+    def _follow(self) -> None:
+        while not self._ended.is_set():
+            try:
+                for number, key, value in self._topic.poll_with_offsets(POLL_SECONDS):
+                    self._hear(number, key, value)
+                self._error = None
+            except CdcError as error:
+                self._error = str(error)
+            if not self._topic.reading:
+                self._ended.wait(PAUSE_SECONDS)
+        self._topic.close()
+
+    def _hear(self, number: int, key: bytes, value: bytes | None) -> None:
+        if key.strip(b'"') != self._key:
+            return  # of another connector
+        try:
+            self._heard.put((number, parse_signal(value)))
+        except ValueError as error:
+            log.warning("topic %s, offset %d: no signal, and passed over: %s", self._name, number, error)
+
+
+def _any(expressions: Iterable[str], table: TableName) -> bool:
+    return any(re.fullmatch(each, str(table), re.IGNORECASE) for each in expressions)

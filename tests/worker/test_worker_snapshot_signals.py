@@ -1,0 +1,91 @@
+"""Snapshots that are asked for: by signals, by each start of the connector, by changes that expired unread."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from cassandra.cluster import Session
+
+from tests.servers.scylla import Scylla
+from tests.worker.harness import Service, seldom, until
+from tests.worker.snapshot_source import old_table
+
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
+Make = Callable[..., Service]
+Unique = Callable[[str], str]
+
+
+def shown(connector: Service, table: str) -> Counter[tuple[str, str]]:
+    """How many rows of snapshots there are: as what, of which value."""
+    values = (record["value"] for record in connector.delivered(connector.topic(table)))
+    return Counter(
+        (value["source"]["snapshot"], value["after"]["v"]["value"])
+        for value in values
+        if value is not None and value["op"] == "r" and value["after"].get("v")
+    )
+
+
+def snapshot_of(connector: Service, table: str) -> dict[str, object]:
+    found = json.loads(connector.command("snapshot", "show", "--json").stdout)["snapshots"]
+    return dict(found.get(table) or {})
+
+
+def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
+    service: Make, scylla: Scylla, session: Session, unique: Unique
+) -> None:
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=12)
+    news = unique("news")
+    told = {
+        "signal.enabled.channels": "kafka",
+        "notification.enabled.channels": "sink,log",
+        "notification.sink.topic.name": news,
+        "cdc.include.collections": "delta",
+    }
+    connector = service([table], connector=told)
+    run = connector.start()
+    until(lambda: '"state":"RUNNING"' in connector.command("status", "--json").stdout.replace(" ", ""), 120)
+    assert snapshot_of(connector, table) == {}
+    asked = connector.command("snapshot", "start", "--table", table, "--where", "v = 'v5'")
+    assert asked.returncode == 0, asked.stderr
+    until(lambda: snapshot_of(connector, table).get("ended"), 120, "the end of the snapshot", step=seldom)
+    assert shown(connector, table) == {("incremental", "v5"): 3}
+    assert connector.command("snapshot", "pause").returncode == 0
+    assert connector.stop(run) == 0
+    # Nothing of it happens twice, and what is said while nobody listens is heard later.
+    assert connector.command("snapshot", "start").returncode == 0
+    assert connector.command("snapshot", "pause").returncode == 0
+    connector.start()
+    until(lambda: snapshot_of(connector, table).get("paused"), 120, "a paused snapshot", step=seldom)
+    assert shown(connector, table) == {("incremental", "v5"): 3}
+    assert connector.command("snapshot", "resume").returncode == 0
+    until(lambda: snapshot_of(connector, table).get("ended"), 120, "the end of the snapshot", step=seldom)
+    every = shown(connector, table)
+    assert every[("incremental", "v5")] == 6
+    assert sum(count for (_, value), count in every.items() if value is not None) == 3 + 3 * 10
+    news_of = [record["value"] for record in connector.delivered(news)]
+    types = [each["type"] for each in news_of if each["type"] != "IN_PROGRESS"]
+    ended = ["TABLE_SCAN_COMPLETED", "COMPLETED"]
+    assert types == ["STARTED", *ended, "STARTED", "RESUMED", *ended]
+    assert {each["aggregate_type"] for each in news_of} == {"Incremental Snapshot"}
+    assert f"Incremental Snapshot of {table}: COMPLETED" in connector.log
+
+
+def test_each_start_of_the_connector_begins_a_snapshot_if_that_is_wanted(
+    service: Make, scylla: Scylla, session: Session, unique: Unique
+) -> None:
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=6)
+    connector = service([table], connector={"snapshot.mode": "always"})
+    for count in (1, 2):
+        run = connector.start()
+        until(lambda count=count: shown(connector, table)[("true", "v5")] == 3 * count, 120, "rows", step=seldom)
+        assert connector.stop(run) == 0
+
+
+def test_who_hears_no_signals_says_so(service: Make, session: Session) -> None:
+    connector = service(["ks.t"])
+    refused = connector.command("snapshot", "start")
+    assert refused.returncode == 2
+    assert '"signal.enabled.channels": "kafka"' in refused.stderr
