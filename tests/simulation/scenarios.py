@@ -55,6 +55,8 @@ def forget_markers(world: World, broker: OwnKafka, *names: str) -> None:
     """In place of the function that cuts them from a real broker's files."""
     simulated = broker.simulated
     simulated.scheduler.pass_time(1)
+    simulated.stop(0.5)
+    simulated.scheduler.pass_time(1)
     for name in names:
         for partition in simulated.topics[name].partitions:
             if partition.records and partition.records[-1] is None:
