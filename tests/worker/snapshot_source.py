@@ -10,6 +10,7 @@ import threading
 
 from cassandra.cluster import Session
 
+from connector.errors import RetriableDeliveryError
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, found, logged
 
@@ -101,7 +102,11 @@ class Changes(threading.Thread):
 
 
 def snapshot_ended(connector: Service) -> bool:
-    tables = connector.report()["tables"].values()
+    try:
+        tables = connector.report()["tables"].values()
+    except RetriableDeliveryError:
+        # A topic that was just created may have no leader yet.
+        return False
     return all((table["snapshot"] or {"ended": False})["ended"] for table in tables)
 
 
