@@ -190,7 +190,10 @@ def load_connector(
     rules.check_connection(document, values, findings)
     if findings.problems:
         raise ConfigurationError(findings.problems)
-    return SourceConfig(connection=connection_config(values), reading=ReadingConfig.made_of(values))
+    return SourceConfig(
+        connection=connection_config(values),
+        reading=ReadingConfig.made_of(values, signal_topic=signal_topic_of(values)),
+    )
 
 
 def is_worker_document(document: Document) -> bool:
