@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -9,6 +10,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, S
 from cassandra.policies import WhiteListRoundRobinPolicy
 
 from tests.servers.double import Double
+from tests.servers.patience import until
 
 
 class StaleNode:
@@ -27,6 +29,9 @@ class StaleNode:
             self.server.admin.change_streams(table, tablets=split, replace=True if split is None else None)
         else:
             self.server.admin.new_generation()
+        # A set begins at a whole millisecond: what is written within the same one still belongs to the streams before.
+        changed = time.time()
+        until(lambda: time.time() > changed + 0.05, what="the first moment of the new streams")
 
     def hears(self) -> None:
         self.server.admin.make_fresh(1)
