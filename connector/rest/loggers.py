@@ -5,15 +5,15 @@ In: a `Cluster`. Out: routes.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+from functools import partial
 from typing import Any
 
-from connector.errors import CdcError
 from connector.http import Answer, Refused, Request, Route
 from connector.rest.bodies import answer, json_object, nothing
 from connector.rest.cluster import Cluster, LoggerLevel
+from connector.rest.parts import asked
 
 ROOT = "root"
 _NAMES = {logging.CRITICAL: "FATAL", logging.ERROR: "ERROR", logging.WARNING: "WARN", logging.INFO: "INFO"}
@@ -35,10 +35,7 @@ def logger_routes(cluster: Cluster) -> list[Route]:
         name, level = request.parts["logger"], _wanted(request)
         if [text.lower() for text in request.query.get("scope", ())[:1]] != ["cluster"]:
             return answer(list(cluster.set_level(name, level)))
-        try:
-            await asyncio.to_thread(cluster.set_level_everywhere, name, level)
-        except CdcError as error:
-            raise Refused(500, str(error)) from None
+        await asked(partial(cluster.set_level_everywhere, name, level))
         return nothing(204)
 
     return [

@@ -5,10 +5,24 @@ In: requests. Out: connectors, numbers of tasks; ``Refused`` with 404, in Connec
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
+from connector.errors import CdcError
 from connector.http import Refused, Request
 from connector.rest.cluster import Cluster, ConnectorView
+
+T = TypeVar("T")
+
+
+async def asked(question: Callable[[], T]) -> T:
+    """What may take a while, in another thread than the server's; its error is the answer."""
+    try:
+        return await asyncio.to_thread(question)
+    except CdcError as error:
+        raise Refused(500, str(error)) from None
 
 
 def found_view(cluster: Cluster, name: str, missing: str) -> ConnectorView:

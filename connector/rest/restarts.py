@@ -5,23 +5,18 @@ In: a `Cluster`. Out: routes.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Literal
 
-from connector.errors import CdcError
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest.bodies import answer, nothing
 from connector.rest.cluster import Cluster
-from connector.rest.parts import flag, found_view, task_number
+from connector.rest.parts import asked, flag, found_view, task_number
 
 
 def restart_routes(cluster: Cluster) -> list[Route]:
     async def restart(name: str, itself: bool, tasks: list[int]) -> None:
-        try:
-            await asyncio.to_thread(partial(cluster.restart, name, itself=itself, tasks=tasks))
-        except CdcError as error:
-            raise Refused(500, str(error)) from None
+        await asked(partial(cluster.restart, name, itself=itself, tasks=tasks))
 
     async def connector(request: Request) -> Answer:
         name = request.parts["connector"]
@@ -51,10 +46,7 @@ def restart_routes(cluster: Cluster) -> list[Route]:
         async def handler(request: Request) -> Answer:
             name = request.parts["connector"]
             found_view(cluster, name, f"Unknown connector {name}")
-            try:
-                await asyncio.to_thread(cluster.direct, name, target)
-            except CdcError as error:
-                raise Refused(500, str(error)) from None
+            await asked(partial(cluster.direct, name, target))
             return nothing(status)
 
         return handler

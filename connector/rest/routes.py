@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from connector import __version__
-from connector.errors import CdcError
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
 from connector.rest.bodies import answer, nothing, properties, refuse_foreign_types
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
 from connector.rest.offsets import offset_routes
-from connector.rest.parts import found_view, task_number
+from connector.rest.parts import asked, found_view, task_number
 from connector.rest.restarts import restart_routes
 from connector.rest.writing import writing_routes
 
@@ -64,19 +64,13 @@ def rest_routes(cluster: Cluster) -> list[Route]:
 
     async def forget_topics(request: Request) -> Answer:
         # Whether there is such a connector is not looked at.
-        try:
-            await asyncio.to_thread(cluster.forget_topics, request.parts["connector"])
-        except CdcError as error:
-            raise Refused(500, str(error)) from None
+        await asked(partial(cluster.forget_topics, request.parts["connector"]))
         return nothing(202)
 
     async def offsets(request: Request) -> Answer:
         name = request.parts["connector"]
         found_view(cluster, name, f"Connector {name} not found")
-        try:
-            found = await asyncio.to_thread(cluster.offsets, name)
-        except CdcError as error:
-            raise Refused(500, str(error)) from None
+        found = await asked(partial(cluster.offsets, name))
         shown = [{"partition": dict(each.partition), "offset": dict(each.offset or {})} for each in found]
         return answer({"offsets": shown})
 
