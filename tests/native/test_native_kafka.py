@@ -91,7 +91,7 @@ def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel
         producer.flush(_deadline())
         producer.commit()
         producer.close()
-        found.append(_partitions(world))
+        found.append(_partitions(world, 40 * (len(found) + 1)))
     assert len(found[0]) == 40
     assert found[1] == {key: places * 2 for key, places in found[0].items()}
 
@@ -110,7 +110,7 @@ def test_headers_of_a_block_arrive_but_for_tombstones(world: World, kernel: Kern
     producer.commit()
     assert producer._blocks is not None and producer._blocks.delivered == 3  # type: ignore[attr-defined]
     producer.close()
-    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world)]
+    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world, 3)]
     expected = [(record.key, record.value, list(record.headers)) for record in block]
     assert sorted(found, key=str) == sorted(expected, key=str)
     assert {name for name, _ in expected[0][2]} == {"scylla.table.id", "scylla.schema.version"} and not expected[2][2]
@@ -216,16 +216,17 @@ def _deadline() -> float:
     return time.monotonic() + 60
 
 
-def _partitions(world: World) -> dict[bytes, list[int]]:
+def _partitions(world: World, records: int) -> dict[bytes, list[int]]:
     """Of each key the partitions of its records."""
     found: dict[bytes, list[int]] = {}
-    for message in _messages(world):
+    for message in _messages(world, records):
         found.setdefault(message.key(), []).append(message.partition())
     return found
 
 
-def _messages(world: World) -> list[Message]:
-    """Everything committed in the data topic."""
+def _messages(world: World, records: int) -> list[Message]:
+    """Everything committed in the data topic, which is to become so many records: a commit is answered when it is
+    decided, and its markers come to one partition after the other."""
     found: list[Message] = []
     consumer = world.clients.consumer("messages", "read_committed", fetch_wait_max_ms=20)
     try:
@@ -237,9 +238,10 @@ def _messages(world: World) -> list[Message]:
             if message is not None and message.error() is not None:
                 ended.add(message.partition())
             elif message is not None:
+                ended.discard(message.partition())
                 found.append(message)
 
-        until(lambda: len(ended) == 2, step=poll)
+        until(lambda: len(ended) == 2 and len(found) >= records, step=poll)
         return found
     finally:
         consumer.close()
