@@ -31,6 +31,9 @@ class Findings:
     records: int
     missing: int
     doubled: int
+    old_rows: int
+    snapshots: int
+    breaches: list[str]
     latencies_ms: list[int]
     confidence_ms: int
     dead_letters: list[dict[str, str]]
@@ -45,7 +48,7 @@ class Findings:
 
     @property
     def good(self) -> bool:
-        return not self.differences and self.missing == 0 and self.doubled == 0
+        return not (self.differences or self.missing or self.doubled or self.breaches)
 
     @property
     def throughput(self) -> float:
@@ -70,6 +73,11 @@ def value(found: Findings) -> dict[str, Any]:
         "records": found.records,
         "missing": found.missing,
         "doubled": found.doubled,
+        "snapshot": {
+            "before": found.old_rows,
+            "records": found.snapshots,
+            "breaches": found.breaches[:_SHOWN_DIFFERENCES],
+        },
         "dead_letters": [_why(letter) for letter in found.dead_letters],
         "records_per_second": round(found.throughput),
         "latency_ms": {
@@ -92,7 +100,7 @@ def text(found: Findings) -> str:
         *_figures(found),
         "",
         *_tables(found),
-        *(f"  {each}" for each in found.details[:_SHOWN_DIFFERENCES]),
+        *(f"  {each}" for each in [*found.breaches, *found.details][:_SHOWN_DIFFERENCES]),
         "",
         f"{found.differences} differences",
     ]
@@ -180,10 +188,18 @@ def _why(letter: dict[str, str]) -> str:
     return f"{table}: {letter.get('__connect.errors.exception.message', 'no reason given')}"
 
 
+def _folded(found: Findings) -> str:
+    if found.breaches:
+        return f"{len(found.breaches)} BREACHES of what is promised of it"
+    return "each key folded in its order is the source's row"
+
+
 def _figures(found: Findings) -> list[str]:
     return [
         f"log rows   {found.logged:,}",
         f"records    {found.records:,}, missing {found.missing}, doubled {found.doubled}",
+        f"snapshot   {found.old_rows:,} rows from before the log, {found.snapshots:,} records",
+        f"           {_folded(found)}",
         f"throughput {found.throughput:,.0f} records/s while writing",
         f"latency    p50 {percentile(found.latencies_ms, 0.5):,} ms, p99 {percentile(found.latencies_ms, 0.99):,} ms",
         f"           ({found.confidence_ms:,} ms of it are the confidence window)",

@@ -21,11 +21,23 @@ from connector.errors import EmbeddedError
 from connector.worker.status_document import ServiceStatus
 from embedded.connectors import RunningConnector
 from embedded.demo.client import connect
-from embedded.demo.comparison import by_key, plain
+from embedded.demo.comparison import by_key, plain, recorded
+from embedded.demo.fold import Folded, fold, recorded_keys
+from embedded.demo.old_rows import write_old_rows
 from embedded.demo.report import Findings
-from embedded.demo.schema import ORDERS, PREPARATION, SPLIT, TABLES
-from embedded.demo.service import CONFIDENCE_MS, WORKERS, has_passed, is_up, service_of, status_of, wall_ms, write_files
-from embedded.demo.topics import log_places, read_delivered
+from embedded.demo.schema import ORDERS, PREPARATION, SPLIT, TABLES, Table
+from embedded.demo.service import (
+    CONFIDENCE_MS,
+    WORKERS,
+    has_passed,
+    is_up,
+    service_of,
+    snapshots_over,
+    status_of,
+    wall_ms,
+    write_files,
+)
+from embedded.demo.topics import Delivered, log_places, read_delivered
 from embedded.demo.view import View
 from embedded.demo.workload import STORY_KEY, Workload
 from embedded.kafka import EmbeddedKafka
@@ -89,6 +101,11 @@ class Demo:
     def _start_service(self, session: Any, scylla: str, kafka: str) -> RunningConnector:
         for statement in (*PREPARATION, *(table.statement for table in TABLES)):
             session.execute(statement)
+        write_old_rows(session, self._seed, self._rows)
+        self._before = {table.name: recorded_keys(table, _rows(session, table)) for table in TABLES}
+        for table in TABLES:
+            session.execute(table.log_begins)
+        self._view.event(f"{self._old_rows:,} rows are older than the tables' logs")
         write_files(self._folder, scylla, kafka)
         self._view.stage(f"starting the connector for {len(TABLES)} tables")
         return service_of(self._folder)
@@ -104,18 +121,23 @@ class Demo:
         self._view.event(f"look at it: {service.url}/ui")
         self._view.stage(f"writing {self._rows:,} times, seed {self._seed}")
         workload.story_begins()
-        workload.part(0.25, look)
+        workload.part(0.35, look)
+        workload.story_goes_on()
+        # What has to be read anew when streams change waits for late writes to those that ended, for a minute.
+        workload.part(0.7, look)
+        self._until(lambda: snapshots_over(status_of(service)), look, "not all rows from before the log were delivered")
+        self._view.event("all rows from before the logs are delivered")
+        workload.appends = True
         session.execute(SPLIT)
         self._view.event("depot.stock was split into 4 tablets")
-        workload.story_goes_on()
-        workload.part(0.5, look)
+        workload.part(0.75, look)
         self._view.event(f"worker with pid {service.kill_worker()} was killed (-9)")
-        workload.part(0.6, look)
+        workload.part(0.8, look)
         admin.new_generation()
         self._view.event("a new generation of vnode streams began")
         workload.write_malformed_row()
         self._view.event("a row that makes no sense was put into the log")
-        workload.part(0.85, look)
+        workload.part(0.9, look)
         workload.story_ends()
         workload.part(1, look)
         last = wall_ms()
@@ -135,10 +157,13 @@ class Demo:
         landing = self._landed()
         self._view.event(f"landed in {landing['seconds']:.1f} s")
         self._view.event(f"compared cell by cell in {landing['compared_seconds']:.1f} s")
-        source, landed = {}, {}
+        source, landed, folded = {}, {}, []
         for table in TABLES:
-            rows = session.execute(f"SELECT * FROM {table.name}")
-            source[table.name] = by_key((plain(row) for row in rows), table.key)
+            rows = _rows(session, table)
+            source[table.name] = by_key(
+                ({name: plain(value) for name, value in row.items()} for row in rows), table.key
+            )
+            folded.append(self._folded(table, delivered, rows))
             landed[table.name] = by_key(landing["rows"][table.name], table.key)
         return Findings(
             seed=self._seed,
@@ -152,6 +177,9 @@ class Demo:
             records=delivered.places.total(),
             missing=(logged - delivered.places).total(),
             doubled=(delivered.places - logged).total(),
+            old_rows=self._old_rows,
+            snapshots=sum(each.snapshots for each in folded),
+            breaches=[line for each in folded for line in each.breaches],
             latencies_ms=delivered.latencies_ms,
             confidence_ms=CONFIDENCE_MS,
             dead_letters=delivered.dead_letters,
@@ -161,6 +189,15 @@ class Demo:
             story_landed=landed[ORDERS.name].get(STORY_KEY, {}),
             story_records=delivered.story,
         )
+
+    @property
+    def _old_rows(self) -> int:
+        return sum(map(len, self._before.values()))
+
+    def _folded(self, table: Table, delivered: Delivered, rows: list[dict[str, Any]]) -> Folded:
+        name = table.name
+        now = by_key(({name: recorded(value) for name, value in row.items()} for row in rows), table.key)
+        return fold(table, delivered.events[name], delivered.deletes[name], self._before[name], now)
 
     def _landed(self) -> dict[str, Any]:
         result, log = self._folder / "landed.json", self._folder / "logs" / "land.log"
@@ -238,6 +275,10 @@ def _connected(host: str, port: int) -> Iterator[Any]:
         yield session
     finally:
         cluster.shutdown()
+
+
+def _rows(session: Any, table: Table) -> list[dict[str, Any]]:
+    return [row._asdict() for row in session.execute(f"SELECT * FROM {table.name}")]
 
 
 def _last_line(log: Path) -> str:

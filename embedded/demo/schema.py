@@ -18,12 +18,23 @@ class Table:
     """A table of the demo: `name` with its keyspace, the columns of its key, the statement that makes it."""
 
     name: str
-    key: tuple[str, ...]
+    partition: tuple[str, ...]
+    clustering: tuple[str, ...]
     statement: str
+    statics: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*self.partition, *self.clustering)
 
     @property
     def log(self) -> str:
         return log_name(self.name)
+
+    @property
+    def log_begins(self) -> str:
+        """The statement behind which the table has a log: rows that it holds before are in none."""
+        return f"ALTER TABLE {self.name} WITH cdc = {{'enabled': true}}"
 
 
 PREPARATION: Final = (
@@ -34,32 +45,36 @@ PREPARATION: Final = (
 
 ORDERS: Final = Table(
     "shop.orders",
-    ("customer", "number"),
+    ("customer",),
+    ("number",),
     """CREATE TABLE shop.orders (
     customer text, number int,
     tier text static,
     status text, total decimal, placed timestamp, note text,
     tags set<text>, address address,
     PRIMARY KEY (customer, number)
-) WITH cdc = {'enabled': true}""",
+)""",
+    statics=("tier",),
 )
 LINES: Final = Table(
     "shop.lines",
-    ("customer", "number", "line"),
+    ("customer", "number"),
+    ("line",),
     """CREATE TABLE shop.lines (
     customer text, number int, line int,
     sku text, quantity int, price decimal,
     PRIMARY KEY ((customer, number), line)
-) WITH cdc = {'enabled': true}""",
+)""",
 )
 STOCK: Final = Table(
     "depot.stock",
     ("sku",),
+    (),
     """CREATE TABLE depot.stock (
     sku text PRIMARY KEY,
     on_hand bigint, weight double, photo blob, since date,
     shelves list<text>, reserved map<text, int>
-) WITH cdc = {'enabled': true}""",
+)""",
 )
 TABLES: Final = (ORDERS, LINES, STOCK)
 

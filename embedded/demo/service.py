@@ -43,6 +43,7 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "scylla.cluster.ip.addresses": scylla,
         "scylla.table.names": ",".join(names),
         "topic.prefix": PREFIX,
+        "snapshot.mode": "initial",
         "scylla.confidence.window.size": str(CONFIDENCE_MS),
         "scylla.query.time.window.size": "2000",
         "cdc.include.collections": "delta",
@@ -112,6 +113,11 @@ def has_passed(status: ServiceStatus, ms: int) -> bool:
         and (table.position_ms is None or table.position_ms > ms)
         for table in tables
     )
+
+
+def snapshots_over(status: ServiceStatus) -> bool:
+    """The rows from before the logs are committed."""
+    return any(worker.snapshots_over for worker in status.workers)
 
 
 def wall_ms() -> int:

@@ -1,13 +1,14 @@
 """What the demo's consumers of committed records find in Kafka.
 
-In: a broker. Out: `Delivered`: the records' places in the log, their latencies, one key's records, the dead letters.
+In: a broker. Out: `Delivered`: each table's records in their order, the changes' places in the log and latencies, one
+key's records, the dead letters.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from connector.errors import EmbeddedError
+from embedded.demo.fold import Event
 from embedded.demo.schema import ORDERS, TABLES
 from embedded.demo.service import DEAD_LETTERS, PREFIX
 from embedded.demo.workload import STORY_KEY
@@ -31,29 +33,38 @@ class Delivered:
     latencies_ms: list[int] = field(default_factory=list)
     story: list[dict[str, Any]] = field(default_factory=list)
     dead_letters: list[dict[str, str]] = field(default_factory=list)
+    events: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    deletes: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
 
 
 def read_delivered(servers: str) -> Delivered:
     """All records of the demo's topics, as a consumer with `isolation.level=read_committed` sees them."""
     found = Delivered()
-    names = {f"{PREFIX}.{table.name}{kind}" for table in TABLES for kind in ("", ".range-deletes")}
-    for message in _messages(servers, names | {DEAD_LETTERS}):
+    rows = {f"{PREFIX}.{table.name}": table for table in TABLES}
+    deletes = {f"{name}.range-deletes": table for name, table in rows.items()}
+    for message in _messages(servers, {*rows, *deletes, DEAD_LETTERS}):
         if message.topic() == DEAD_LETTERS:
             headers = {name: (value or b"").decode() for name, value in message.headers() or []}
             found.dead_letters.append(headers)
         elif message.value() is not None:
-            _take(found, message)
+            key, value = json.loads(message.key()), json.loads(message.value())
+            at = value["source"]["ts_us"]
+            if (table := deletes.get(message.topic())) is not None:
+                found.deletes[table.name].append(Event(at, tuple(key[name] for name in table.partition), value))
+            else:
+                table = rows[message.topic()]
+                found.events[table.name].append(Event(at, tuple(key.get(name) for name in table.key), value))
+            if value.get("op") != "r":
+                _take(found, message, value)
+            if message.topic() == f"{PREFIX}.{ORDERS.name}" and found.events[ORDERS.name][-1].key == STORY_KEY:
+                found.story.append(value)
     return found
 
 
-def _take(found: Delivered, message: Message) -> None:
-    value = json.loads(message.value())
+def _take(found: Delivered, message: Message, value: dict[str, Any]) -> None:
     source = value["source"]
     found.places[source["stream_id"], source["time"], source["batch_seq_no"]] += 1
     found.latencies_ms.append(message.timestamp()[1] - source["ts_us"] // 1000)
-    key = json.loads(message.key())
-    if message.topic() == f"{PREFIX}.{ORDERS.name}" and (key.get("customer"), key.get("number")) == STORY_KEY:
-        found.story.append(value)
 
 
 def _messages(servers: str, topics: set[str]) -> Iterator[Message]:

@@ -123,6 +123,9 @@ def findings(**changes: object) -> Findings:
         "records": 10,
         "missing": 0,
         "doubled": 0,
+        "old_rows": 4,
+        "snapshots": 4,
+        "breaches": [],
         "latencies_ms": [1, 2, 3],
         "confidence_ms": 1500,
         "dead_letters": [{"scylla.cdc.table": "shop.orders", "__connect.errors.exception.message": "because " * 20}],
@@ -148,6 +151,12 @@ def test_the_answer_fits_a_narrow_terminal() -> None:
 def test_what_is_missing_doubled_or_different_is_no_success(wrong: dict[str, object]) -> None:
     assert findings().good and not findings(**wrong).good
     assert value(findings(**wrong)).items() >= wrong.items()
+
+
+def test_a_promise_of_the_snapshot_that_is_broken_is_no_success() -> None:
+    broken = findings(breaches=["('ada', 1): 2 rows of the snapshot"])
+    assert not broken.good and "1 BREACHES" in text(broken) and "2 rows of the snapshot" in text(broken)
+    assert value(broken)["snapshot"] == {"before": 4, "records": 4, "breaches": broken.breaches}
 
 
 def test_it_stays_up_at_the_same_address_until_ctrl_c() -> None:
