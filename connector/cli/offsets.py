@@ -120,13 +120,23 @@ def _reset(configuration: Configuration, args: argparse.Namespace, output: Outpu
         text = "\n".join(["Dry run, nothing was changed.", *lines])
     else:
         positions.reset(tables, to_ms)
-        text = f"{', '.join(map(str, tables))}: reading begins at {where}"
+        text = f"{', '.join(map(str, tables))}: reading begins at {where}{_of_snapshots(configuration)}"
     result: dict[str, Any] = {"tables": [str(table) for table in tables], "read_to": to_ms}
     result |= {"time": None if to_ms == OLDEST else iso(to_ms), "dry_run": args.dry_run}
     if args.dry_run:
         result["before"] = {str(table): before.get(str(table)) for table in tables}
     output.result(result, text)
     return 0
+
+
+def _of_snapshots(configuration: Configuration) -> str:
+    """What becomes of the rows that are older than the log."""
+    if configuration.connector.output.strict or configuration.connector.reading.snapshot_mode in ("no_data", "never"):
+        return ""
+    return (
+        "\nNo snapshot begins by this, and one that is under way goes on where it stood. "
+        "To have all rows written again: scylla-cdc snapshot start"
+    )
 
 
 def _told(ms: int | None) -> str:

@@ -57,6 +57,7 @@ class RunCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         from connector.cli.service_manager import ServiceManager
+        from connector.cli.snapshot_progress import SnapshotProgress
         from connector.page import page_routes
         from connector.rest import rest_routes
         from connector.worker.closer_look import CloserLook
@@ -133,6 +134,8 @@ class RunCommand:
                     raise ConfigurationError(dict.fromkeys(problems))
                 if slots is not None:
                     supervisor.slots[configurations[0].connector.name] = slots
+            if not by_api and all(each.connector.reading.snapshot_mode == "initial_only" for each in configurations):
+                stack.enter_context(SnapshotProgress(output, supervisor.own_statuses))
             status = supervisor.run(stop)
         if stop.is_set():
             # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.

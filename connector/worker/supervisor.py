@@ -33,6 +33,7 @@ from connector.worker.messages import (
 from connector.worker.order import WorkerOrder
 from connector.worker.service import SILENT_SECONDS, Service
 from connector.worker.shared_state import SharedState
+from connector.worker.status_document import WorkerStatus
 from connector.worker.tenants import Preparation, Tenant
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,11 @@ class Supervisor(Service):
         """Workers of connectors that are no more, or are another now."""
         for child in self._leftovers():
             end_in_order(child)
+
+    def own_statuses(self) -> list[WorkerStatus]:
+        """What the workers that run now said last."""
+        children = list(self.children.values())
+        return [child.status for child in children if child.own and child.status is not None]
 
     def tell_level(self, level: LogLevel) -> None:
         """All workers; those that have not reported yet are told when they do."""

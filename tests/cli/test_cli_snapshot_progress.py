@@ -1,0 +1,62 @@
+"""The bar of a `run` that ends with its snapshots: what it counts, where it is drawn, its end."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+
+import pytest
+
+from connector.cli import snapshot_progress
+from connector.cli.output import ConsoleOutput
+from connector.cli.snapshot_progress import SnapshotProgress, Standing, standing
+from connector.worker.status_document import WorkerStatus
+from tests.servers.patience import until
+
+
+def report(**tables: tuple[float, int] | None) -> WorkerStatus:
+    shown = {
+        name: {
+            "state": "RUNNING",
+            "snapshot": None if shot is None else {"ended": False, "done": shot[0], "rows": shot[1]},
+        }
+        for name, shot in tables.items()
+    }
+    who = {"worker": "w", "fingerprint": "", "tables_configured": [], "time_ms": 0, "state": "RUNNING"}
+    return WorkerStatus.model_validate({**who, "slots": [], "slot_count": 6, "tables": shown})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_committed_counts_once_and_rows_add_up() -> None:
+    reports = [report(a=(0.5, 10), b=(0.25, 3)), report(a=(0.75, 4), b=None)]
+    assert standing(reports) == Standing(0.5, 17, 2, 0)
+    assert standing([report(a=None)]) is None
+
+
+def test_a_bar_is_drawn_in_place_and_wiped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_progress, "_DRAWN_SECONDS", 0.01)
+    terminal = Terminal()
+    with SnapshotProgress(ConsoleOutput(io.StringIO(), terminal), lambda: [report(a=(0.5, 1200))]):
+        until(lambda: "1,200 rows" in terminal.getvalue(), 30, "a bar")
+    shown = terminal.getvalue()
+    assert f"\r\x1b[Ksnapshot {'━' * 12}{'─' * 12}  50% of 1 table, 1,200 rows\r" in shown
+    assert shown.endswith("\r\x1b[K") and "\n" not in shown
+
+
+def test_elsewhere_there_are_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(snapshot_progress, "_TOLD_SECONDS", 0.01)
+    asked, stderr = threading.Event(), io.StringIO()
+
+    def reports() -> list[WorkerStatus]:
+        asked.set()
+        return [report(a=(1.0, 5))]
+
+    with caplog.at_level(logging.INFO), SnapshotProgress(ConsoleOutput(io.StringIO(), stderr), reports):
+        assert asked.wait(30)
+        until(lambda: bool(caplog.messages), 30, "a line")
+    assert caplog.messages[0] == "snapshot: 100% of 1 table, 5 rows" and stderr.getvalue() == ""
