@@ -10,8 +10,9 @@ import pytest
 from cassandra.cluster import Session
 
 from tests.servers.scylla import Scylla
-from tests.worker.harness import Service, seldom, until
-from tests.worker.snapshot_source import old_table
+from tests.worker.harness import Service, logged, seldom, until
+from tests.worker.snapshot_oracle import by_key, held
+from tests.worker.snapshot_source import old_table, snapshot_ended
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
 Make = Callable[..., Service]
@@ -82,6 +83,32 @@ def test_each_start_of_the_connector_begins_a_snapshot_if_that_is_wanted(
         run = connector.start()
         until(lambda count=count: shown(connector, table)[("true", "v5")] == 3 * count, 120, "rows", step=seldom)
         assert connector.stop(run) == 0
+
+
+def test_rows_are_written_again_behind_an_absence_that_was_longer_than_the_logs_ttl(
+    service: Make, scylla: Scylla, session: Session, unique: Unique
+) -> None:
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=6)
+    session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true, 'ttl': 8}}")
+    connector = service([table], connector={"snapshot.mode": "when_needed", "tasks.max": "1"})
+    run = connector.start()
+    until(lambda: snapshot_ended(connector), 120, "the end of the first snapshot", step=seldom)
+    assert connector.stop(run) == 0
+    assert shown(connector, table)[("true", "v5")] == 3
+    session.execute(f"UPDATE {table} SET v = 'unread' WHERE pk = 5 AND ck = 0")
+    session.execute(f"DELETE FROM {table} WHERE pk = 4 AND ck = 0")
+    until(lambda: not logged(session, table), 60, "the end of what the log had", step=seldom)
+    connector.start()
+    until(lambda: shown(connector, table)[("true", "unread")] >= 1, 120, "what was lost", step=seldom)
+    until(lambda: snapshot_ended(connector), 120, "the end of the repair", step=seldom)
+    told = {}
+    for key, values in by_key(connector.delivered(connector.topic(table))).items():
+        assert {value["op"] for value in values} == {"r"}
+        told[key] = (values[-1]["after"].get("v") or {}).get("value")
+    now = {key: state.get("v") for key, state in held(session, table).items()}
+    # Nothing tells of what was deleted meanwhile.
+    assert told == now | {(4, 0): "v4"}
+    assert "may have expired unread" in connector.log
 
 
 def test_who_hears_no_signals_says_so(service: Make, session: Session) -> None:
