@@ -6,6 +6,7 @@ from connector.source.background import Background, Failing, Purpose, Task, expl
 from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt, read_keys, ring_tokens, token_ranges
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection, ServerClock
+from connector.source.consumer import Postponed
 from connector.source.descriptions import DescribedTable, describe_base, describe_table
 from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
 from connector.source.horizon import Expired, expired
@@ -14,7 +15,7 @@ from connector.source.log_reader import ReadEvent
 from connector.source.pages import Row
 from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
-from connector.source.reading import Postponed, Reading
+from connector.source.reading import Reading
 from connector.source.server_release import server_release
 from connector.source.settings import ConnectionSettings, ReadingSettings, SnapshotSettings
 from connector.source.snapshots import Snapshots

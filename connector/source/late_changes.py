@@ -23,9 +23,10 @@ from connector.errors import CdcError, PoisonRow, RetriableSourceError, TooLate
 from connector.source.base_rows import read_pages
 from connector.source.chores import Chores
 from connector.source.connection import Connection
+from connector.source.consumer import Consumer, Postponed
 from connector.source.log_reader import LogTable
 from connector.source.pages import RawPage, Row
-from connector.source.reading import LARGEST_IN_LIST, Consumer, Postponed, Reading
+from connector.source.reading import LARGEST_IN_LIST, Reading
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.timeuuid import lowest_uuid, time_key, uuid_text

@@ -206,6 +206,11 @@ class LogReader:
         self._bucket.charge()
 
     @property
+    def most_ahead(self) -> int:
+        """Reads whose turn has not come that may wait in memory: with pages as full as the last ones, half of it."""
+        return int(BYTES_AHEAD / (2 * PAGES_AHEAD * self._bytes_per_page))
+
+    @property
     def _room(self) -> int:
         """Reads that may run at once: each may bring a page as full as the last ones were."""
         free = BYTES_AHEAD - self.bytes_ahead

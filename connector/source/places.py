@@ -34,7 +34,7 @@ class Places:
 
     def admits(self, read: Read) -> bool:
         """Whether it may begin; else it waits."""
-        if self._has_room(read.table):
+        if self.has_room(read.table):
             return True
         self._waiting.setdefault(read.table, deque()).append(read)
         return False
@@ -46,7 +46,7 @@ class Places:
     def waited(self) -> Iterator[Read]:
         """Those that waited and may begin now."""
         for table, waiting in list(self._waiting.items()):
-            while waiting and self._has_room(table):
+            while waiting and self.has_room(table):
                 yield waiting.popleft()
             if not waiting:
                 del self._waiting[table]
@@ -55,5 +55,6 @@ class Places:
         """Drop what nobody wants any more."""
         self._waiting = {table: deque(filter(wanted, waiting)) for table, waiting in self._waiting.items()}
 
-    def _has_room(self, table: TableName) -> bool:
+    def has_room(self, table: TableName) -> bool:
+        """Whether it may take one more."""
         return self._alone or self._busy[table] < max(1, SHARE * self._free)

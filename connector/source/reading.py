@@ -12,21 +12,23 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import cast
 
 from connector.changes import Batch, BatchAssembler, LogLayout, Row, UncutBatches, UncutRows, newest_of
 from connector.errors import CdcError, PoisonRow, RetriableSourceError, SourceError
+from connector.source.ahead import ReadAhead, Window
 from connector.source.background import Background
 from connector.source.connection import Connection
+from connector.source.consumer import Consumer, Onlooker, Postponed
 from connector.source.failures import ReadTimedOut
-from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, ReadRequest, SweepRequest
+from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.places import Places
 from connector.source.retries import GivenUp, Retries
 from connector.source.settings import ReadingSettings
 from connector.source.sweeping import Sweeping
 from connector.source.tables import Tables
-from connector.source.windows import WindowWidth
-from connector.topology import GroupState, Read, ReadsPlan
+from connector.source.windows import FLOOD_PAGES, Widths
+from connector.topology import Read, ReadsPlan
 
 log = logging.getLogger(__name__)
 
@@ -46,44 +48,17 @@ COUNTING_SECONDS = 0.5
 DESCRIBING_SECONDS = 0.05
 
 
-class Postponed(CdcError):
-    """Nothing of a read can be delivered at present: it is begun anew after a pause, and others go on."""
-
-
-class Consumer(Protocol):
-    """Whoever delivers."""
-
-    def deliver(self, read: Read, batches: Sequence[Batch]) -> int:
-        """Called with complete batches, in each stream's order. How many of them, from the first, now count as
-        produced: at least one.
-
-        Raises Postponed, or PoisonRow if the first cannot be delivered unless somebody mends what is wrong: its group
-        is FAILED, and tried again much later. Any other exception goes through to the caller of `Reading.handle`, and
-        none of the batches counts.
-        """
-
-    def forgive(self) -> None:
-        """FAILED groups are tried again: what made them fail may be mended."""
-
-
-class Onlooker(Protocol):
-    """Whoever has to know every change that is delivered."""
-
-    def delivered(self, read: Read, batches: Sequence[Batch]) -> None:
-        """These now count as produced."""
-
-
 @dataclass(slots=True)
 class _Active:
-    """A permission that is being used: one query, or one per stream."""
+    """A permission that is being used, for one window: one query, or several. ``batches``: that were delivered."""
 
     read: Read
-    upper_ms: int
-    queries: int
+    window: Window
     outstanding: int
     assembler: BatchAssembler = field(default_factory=BatchAssembler)
     pages: int = 0
     rows: int = 0
+    batches: int = 0
 
 
 @dataclass(slots=True)
@@ -117,6 +92,7 @@ class Reading:
         self._onlooker = onlooker
         self._takes_uncut = takes_uncut
         self._settings = settings
+        self._sink = sink
         self._consumer = consumer
         self._tables = tables
         self.log = LogReader(connection, settings, sink)
@@ -126,8 +102,9 @@ class Reading:
         self.counters = ReadingCounters()
         self._voids = planner.voids
         self._given_up = GivenUp()
-        self._widths: dict[GroupState, WindowWidth] = {}
-        self._active: dict[Read, _Active] = {}
+        self._widths = Widths(settings.window_ms)
+        self._active: dict[Window, _Active] = {}
+        self.ahead = ReadAhead(self.log, self._widths, settings)
         self._delayed: list[tuple[float, int, Read]] = []
         self._places = Places(alone=len(planner.tables) == 1)
         self._order = itertools.count()
@@ -142,9 +119,10 @@ class Reading:
         if self._settled_due <= now:
             self._settled_due = now + COUNTING_SECONDS
             self.retries.forget_settled(self._planner.tables)
-            self._widths = {state: width for state, width in self._widths.items() if not state.drained}
+            self._widths.forget_drained()
         self._try_again(now)
-        self._places.count(self._room, ((active.read.table, active.outstanding) for active in self._active.values()))
+        busy = ((active.read.table, active.outstanding) for active in self._active.values())
+        self._places.count(self._room, itertools.chain(busy, self.ahead.queries()))
         for read in self._places.waited():
             self._begin(read, now)
         while self._delayed and self._delayed[0][0] <= now:
@@ -154,7 +132,11 @@ class Reading:
         while self._room > 0 and (reads := self._planner.plan(now_ms, self._room, self.pause_ms)):
             for read in reads:
                 self._begin(read, now)
+        self._read_ahead()
         wait = self.log.pump()
+        if wait is None and self.log.waiting:
+            # Memory is full, or all places are taken: what has its turn goes first.
+            self.ahead.clear()
         pauses = [self.pause_ms / 1000]
         if wait is not None:
             pauses.append(wait)
@@ -207,25 +189,37 @@ class Reading:
         return self._settings.max_in_flight - self.log.in_flight - self.log.waiting
 
     def _start(self, read: Read) -> None:
-        width = self._widths.get(read.state)
-        upper = read.limit if width is None else width.upper(read.read_to, read.limit)
+        self.counters.reads += 1
+        window = self.ahead.take(read)
+        if window is not None:
+            self._active[window] = _Active(read, window, len(window.parts))
+            # By the way that all events come, behind those that are on it.
+            for event in window.came:
+                self._sink(event)
+            return
+        upper = self._widths.upper(read.state, read.read_to, read.limit)
         width_of_query = LARGEST_IN_LIST if self._together(read) else 1
         parts = [read.streams[at : at + width_of_query] for at in range(0, len(read.streams), width_of_query)]
-        self._active[read] = _Active(read, upper, len(parts), len(parts))
-        self._places.take(read.table, len(parts))
-        for streams in parts:
-            self.log.submit(
-                ReadRequest(
-                    group=read,
-                    table=self._tables[read.table].log,
-                    streams=streams,
-                    lower_ms=read.read_to,
-                    upper_ms=upper,
-                    after=read.after,
-                    urgency=read.read_to,
-                )
-            )
-        self.counters.reads += 1
+        window = Window(read.table, read.state, read.streams, read.read_to, upper, parts)
+        self._active[window] = _Active(read, window, len(parts))
+        self._ask(window, read.after)
+
+    def _ask(self, window: Window, after: bytes | None = None) -> None:
+        self._places.take(window.table, len(window.parts))
+        for request in window.requests(self._tables[window.table].log, after):
+            self.log.submit(request)
+
+    def _read_ahead(self) -> None:
+        """More windows of groups with much to read, where nobody else wants the places."""
+        if self._room <= 0 or self.log.waiting:
+            return
+        self.ahead.forget_unread()
+        for active in list(self._active.values()):
+            while self._room > 0 and self._places.has_room(active.read.table):
+                window = self.ahead.next(active.window, active.read, self.pause_ms)
+                if window is None:
+                    break
+                self._ask(window)
 
     def _together(self, read: Read) -> bool:
         if self._settings.in_query is None:
@@ -242,13 +236,23 @@ class Reading:
             finally:
                 self.log.consumed(event)
             return
-        active = self._active.get(cast(Read, event.request.group))
+        window = cast(Window, event.request.group)
+        active = self._active.get(window)
+        if active is None and self.ahead.keep(window, event):
+            return
         if active is None or not self._planner.is_current(active.read):
             # An abort, a revocation or a new claim came in between: these rows belong to nobody any more.
             self.log.consumed(event)
             if active is not None:
                 self._drop(active)
             return
+        if window.came:
+            if event is not window.came[0]:
+                # What came before the window's turn is still on its way.
+                window.came.append(event)
+                self._sink(event)
+                return
+            window.came.popleft()
         try:
             if isinstance(event, ReadFailed):
                 self._failed(active, event.error)
@@ -282,6 +286,8 @@ class Reading:
                 # A window's end never divides a time: what is still open is complete.
                 self._deliver(active, active.assembler.finish())
                 self._end(active)
+        elif active.pages >= FLOOD_PAGES:
+            self._break_off(active)
 
     def _batches(self, assembler: BatchAssembler, layout: LogLayout, rows: Sequence[Row]) -> Iterator[Sequence[Batch]]:
         """The batches that a page's rows complete, in their order: those within an uncut page stay uncut."""
@@ -306,6 +312,7 @@ class Reading:
                 self.postpone(read, error)
                 return
             self.counters.batches += count
+            active.batches += count
             # After, never before: a commit that came in between would promise what was not produced.
             for stream, time_of_newest in newest_of(batches[:count]).items():
                 self._planner.advance(read, stream, time_of_newest)
@@ -314,21 +321,26 @@ class Reading:
             batches = batches[count:]
 
     def _end(self, active: _Active) -> None:
-        read = active.read
+        read, window = active.read, active.window
         if not self._planner.is_current(read):
             return
-        del self._active[read]
+        del self._active[window]
         self.retries.over(read.state)
-        self._learn_width(active)
-        self._planner.finish(read, active.upper_ms)
+        pages_of_a_query = active.pages - len(window.parts) + 1
+        self._widths.finished(read.state, window.upper - window.lower, pages_of_a_query, active.rows)
+        self._planner.finish(read, window.upper)
 
-    def _learn_width(self, active: _Active) -> None:
-        state = active.read.state
-        if active.pages > active.queries or state in self._widths:
-            width = self._widths.setdefault(state, WindowWidth(self._settings.window_ms))
-            width.finished(active.pages - active.queries + 1, active.rows)
-            if width.cap_ms is None:
-                del self._widths[state]
+    def _break_off(self, active: _Active) -> None:
+        """More is to come than anybody has foreseen: what follows is read in windows, several at once."""
+        read = active.read
+        # A time that fills all these pages by itself would not come to its end otherwise.
+        if len(active.window.parts) > 1 or not active.batches or not self._widths.may_narrow(read.state):
+            return
+        alone = len(read.streams) == 1
+        reached = read.state.position(read.streams[0]).read_to - read.read_to if alone else None
+        self._drop(active)
+        self._widths.broken_off(read.state, reached, active.pages)
+        self._planner.interrupt(read)
 
     def _again(self, active: _Active) -> None:
         """The log's columns changed: this read is begun again from where it stood, once the table is described."""
@@ -342,8 +354,7 @@ class Reading:
         read = active.read
         retrying = self.retries.failed(read, error, time.monotonic())
         if isinstance(error, ReadTimedOut):
-            width = self._widths.setdefault(read.state, WindowWidth(self._settings.window_ms))
-            width.timed_out(active.upper_ms - read.read_to)
+            self._widths.timed_out(read.state, active.window.upper - active.window.lower)
         if self.retries.hopeless(retrying):
             self._fail(active, str(error))
             return
@@ -361,8 +372,9 @@ class Reading:
         self.retries.over(read.state, worked=False)
 
     def _drop(self, active: _Active) -> None:
-        self._active.pop(active.read, None)
-        self.log.cancel(active.read)
+        self._active.pop(active.window, None)
+        self.log.cancel(active.window)
+        self.ahead.forget(active.read.state)
 
     # -- interruptions ---------------------------------------------------------------------------------------
 
@@ -372,6 +384,7 @@ class Reading:
             return
         self._voids = self._planner.voids
         self.sweeping.forget_void()
+        self.ahead.clear()
         for active in list(self._active.values()):
             if not self._planner.is_current(active.read):
                 self._drop(active)
@@ -387,7 +400,7 @@ class Reading:
 
     def interrupt(self, read: Read) -> None:
         """Break one read off; it will be planned again from where it stands."""
-        active = self._active.get(read)
+        active = next((active for active in self._active.values() if active.read is read), None)
         if active is not None:
             self._drop(active)
         self._planner.interrupt(read)

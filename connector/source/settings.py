@@ -42,6 +42,8 @@ class ReadingSettings:
     ``grace_ms``: so long after its end a closed stream is looked at once more, and again after four times as long, for
     changes of nodes that learnt of it late (None: as long as the confidence window, at least 10 s).
     ``minimal_wait_ms``: least pause between two reads of one group.
+    ``windows_ahead``: so many windows of a group with much to read are read before their turn, where nobody else wants
+    the places.
     ``sweeps``: silent groups share a query.
     ``in_query``: read a group of streams with one IN query (True), stream by stream (False), or decide by the group's
     size (None).
@@ -53,6 +55,7 @@ class ReadingSettings:
     minimal_wait_ms: int = 0
     max_queries_per_second: float = 500.0
     max_in_flight: int = 64
+    windows_ahead: int = 4
     sweeps: bool = True
     in_query: bool | None = None
     retry_base_ms: int = 50

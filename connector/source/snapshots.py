@@ -26,9 +26,9 @@ from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
 from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
+from connector.source.consumer import Postponed
 from connector.source.held_chunk import HeldChunk
 from connector.source.limits import SnapshotPace
-from connector.source.reading import Postponed
 from connector.source.settings import SnapshotSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName

@@ -33,6 +33,13 @@ SMALL_PAGES = Plan(
     connector={"scylla.query.options.fetch.size": "3"},
     calm_seconds=20,
 )
+# Much in few streams: windows are read before their turn.
+HOT = Plan(
+    Kind(tables=1, shards=2, rows=400, seconds=5.0, keys=6),
+    Roughness(0.7, until=8.0),
+    workers=2,
+    connector={"scylla.query.options.fetch.size": "3"},
+)
 ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, until=10.0), workers=2, calm_seconds=40)
 
 

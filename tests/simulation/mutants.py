@@ -10,6 +10,7 @@ from tests.delivery import test_delivery_hanging_transactions as hanging
 from tests.delivery import test_delivery_restore as restoring
 from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation import outages, scenarios
+from tests.simulation.ahead_mutants import AHEAD
 from tests.simulation.mutant_worlds import MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
@@ -303,4 +304,4 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *SOURCE, *PROCESS, *STREAMS, *PURE]
+MUTANTS = [*DELIVERY, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *PURE]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from connector.source.ahead import ReadAhead, Window
+from connector.topology import Read
 from tests.simulation.chaos import Roughness
-from tests.simulation.mutant_worlds import EXPIRES, TWO_GROUPS
+from tests.simulation.mutant_worlds import EXPIRES, HOT, TWO_GROUPS
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -63,6 +65,20 @@ def test_what_expired_while_nobody_read_is_said_and_all_else_is_delivered(seed: 
     outcome = simulate(seed, EXPIRES)
     assert not outcome.faults
     assert outcome.kinds["long stop"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_can_tell_that_windows_are_read_before_their_turn(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, take = [], ReadAhead.take
+
+    def noted(ahead: ReadAhead, read: Read) -> Window | None:
+        window = take(ahead, read)
+        taken.append(window is not None)
+        return window
+
+    monkeypatch.setattr(ReadAhead, "take", noted)
+    assert not simulate(seed, HOT).faults
+    assert any(taken)
 
 
 @pytest.mark.parametrize("shards", [64, 130])

@@ -10,9 +10,10 @@ import pytest
 
 from connector.source.background import Background
 from connector.source.connection import Connection
+from connector.source.consumer import Consumer
 from connector.source.log_reader import LogTable, PageRead
 from connector.source.pages import RawPage
-from connector.source.reading import Consumer, Reading
+from connector.source.reading import Reading
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName

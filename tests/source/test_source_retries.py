@@ -11,9 +11,10 @@ import pytest
 from connector.errors import RetriableSourceError
 from connector.source.background import Background
 from connector.source.connection import Connection
+from connector.source.consumer import Consumer
 from connector.source.log_reader import LogTable, PageRead, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
-from connector.source.reading import Consumer, Reading
+from connector.source.reading import Reading
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
@@ -26,6 +27,7 @@ class Requests:
     """A log reader that only notes what it was asked for."""
 
     in_flight = waiting = 0
+    most_ahead = 64
 
     def __init__(self) -> None:
         self.submitted: list[Any] = []

@@ -12,8 +12,8 @@ from connector.changes import Batch, Row, TableDescription
 from connector.source import snapshots
 from connector.source.background import Background
 from connector.source.chunks import Chunk, token_of_key
+from connector.source.consumer import Postponed
 from connector.source.limits import SnapshotPace
-from connector.source.reading import Postponed
 from connector.source.settings import SnapshotSettings
 from connector.source.snapshots import Snapshots
 from connector.table_name import TableName
