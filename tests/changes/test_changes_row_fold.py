@@ -102,6 +102,8 @@ def test_deletes_end_rows_and_what_is_inserted_behind_them_lives() -> None:
     assert gone == [row(2, v=2)]
     assert after(read, written(5, operation=3), written(6, operation=2)) == [row(1), row(2, v=2)]
     assert after(read, written(5, operation=3), written(5, operation=2, v=number(9))) == [row(2, v=2)]
+    element = encode(parse_type("frozen<map<text, int>>"), [("x", 1)])
+    assert after(read, written(5, operation=3), written(5, m=element)) == [row(2, v=2)]
 
 
 def test_a_partition_that_is_deleted_has_nothing_but_what_comes_behind() -> None:

@@ -16,6 +16,7 @@ from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
+from tests.simulation.snapshot_mutants import SNAPSHOTS
 from tests.simulation.stream_mutants import STREAMS
 
 TRANSACTION = "connector/delivery/transaction.py"
@@ -304,4 +305,4 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *PURE]
+MUTANTS = [*DELIVERY, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *PURE]

@@ -11,7 +11,7 @@ import contextlib
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -38,6 +38,13 @@ class Mutant:
         found = self.source.count(self.old)
         assert found == 1, f"{self.rule}: {self.old!r} stands {found} times in {self.file}"
         return self.source.replace(self.old, self.new)
+
+
+def of(test: Callable[..., None], *given: Any) -> Callable[[], None]:
+    """A test with one of its cases."""
+    killer: Any = partial(test, *given)
+    killer.__name__ = test.__name__
+    return killer  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

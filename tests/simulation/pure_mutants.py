@@ -5,22 +5,15 @@ In: nothing. Out: `PURE`. As in `mutants.py`, each rule with the change that bre
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 from tests.changes import test_changes_matching as matching
-from tests.changes import test_changes_row_fold as folding
 from tests.formats import test_formats_encoder as encoding
-from tests.simulation.mutation import Mutant
+from tests.simulation.mutation import Mutant, of
 from tests.source import test_source_limits as limits
-from tests.source import test_source_snapshots as holding
 from tests.source import test_source_tables as tables
 from tests.spark_jobs import test_landing_definitions as landed
 from tests.spark_jobs import test_landing_publishing as publishing
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
-from tests.topology import test_topology_snapshots as snapshots
 from tests.topology import test_topology_tenure as tenures
 from tests.worker import test_worker_pipeline as pipelines
 
@@ -34,17 +27,6 @@ CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
-HOLDING = "connector/source/snapshots.py"
-HELD_CHUNK = "connector/source/held_chunk.py"
-PLACING = "connector/topology/snapshots.py"
-FOLDING = "connector/changes/row_fold.py"
-
-
-def of(test: Callable[..., None], *given: Any) -> Callable[[], None]:
-    """A test with one of its cases."""
-    killer: Any = partial(test, *given)
-    killer.__name__ = test.__name__
-    return killer  # type: ignore[no-any-return]
 
 
 CHANGES = [
@@ -284,157 +266,4 @@ LANDED = [
     ),
 ]
 
-HOLDING_ROWS = [
-    Mutant(
-        "changes that are delivered while rows are read are in them",
-        HELD_CHUNK,
-        "            self.noted.setdefault(key, []).append(batch)\n",
-        "            pass\n",
-        holding.test_changes_since_before_the_read_are_in_the_rows,
-    ),
-    Mutant(
-        "changes that are delivered while rows are held are in them",
-        HELD_CHUNK,
-        "        if not _apply(self.folded[key], batch):\n",
-        "        if False:\n",
-        holding.test_changes_since_before_the_read_are_in_the_rows,
-    ),
-    Mutant(
-        "rows wait for all that is older than the end of their read",
-        HOLDING,
-        "            if at is None or at < held.since:\n",
-        "            if at is None:\n",
-        holding.test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_delivered,
-    ),
-    Mutant(
-        "what is read again waits for the end of that",
-        HELD_CHUNK,
-        "        if not self.renewed or at_ms < self.renewed_since:\n",
-        "        if not self.renewed:\n",
-        holding.test_what_cannot_be_told_is_read_again_and_placed_later,
-    ),
-    Mutant(
-        "what waits behind a partition in doubt is not placed",
-        HELD_CHUNK,
-        "            if key in self.doubted:\n                return\n",
-        "            if key in self.doubted:\n                continue\n",
-        holding.test_nothing_is_placed_in_front_of_what_is_in_doubt,
-    ),
-    Mutant(
-        "who goes on inside a partition begins where the last one ended",
-        HOLDING,
-        "        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop\n",
-        "        start = None\n",
-        holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
-    ),
-    Mutant(
-        "no row is shown by a description that is older than its columns",
-        HOLDING,
-        "            if described is not held.description or self._tables.stopped(held.opening.table):\n",
-        "            if self._tables.stopped(held.opening.table):\n",
-        holding.test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns,
-    ),
-    Mutant(
-        "what is held is dropped with what is taken back",
-        HOLDING,
-        "            if not queue or not self._planner.is_open(queue[0].opening):\n",
-        "            if not queue:\n",
-        holding.test_what_is_held_is_dropped_with_what_is_taken_back,
-    ),
-]
-
-SNAPSHOTS = [
-    Mutant(
-        "rows are placed only where the whole group stands",
-        PLACING,
-        "    if not is_open(plan, opening) or state.apart or state.failure is not None:\n",
-        "    if not is_open(plan, opening) or state.failure is not None:\n",
-        snapshots.test_rows_are_placed_only_where_the_whole_group_stands,
-    ),
-    Mutant(
-        "a group of a new set begins when those before it have committed what they delivered",
-        PLACING,
-        "        plan.committed_to(source, gate.at) for gate",
-        "        plan.reached(source, gate.at) for gate",
-        snapshots.test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones,
-    ),
-    Mutant(
-        "no row is shown before the changes that came late behind it",
-        PLACING,
-        "            if state in late:\n",
-        "            if False:\n",
-        snapshots.test_rows_wait_for_changes_that_came_late_into_what_has_ended,
-    ),
-    Mutant(
-        "what no SELECT tells is remembered over another read",
-        FOLDING,
-        "            if row.marker is None and known.marker is not None:\n",
-        "            if False:\n",
-        folding.test_a_later_read_learns_what_was_known_of_markers_and_lists,
-    ),
-    Mutant(
-        "what a group had read and not placed is dropped when its range changes",
-        PLACING,
-        "        if state.close is not None or not same:\n",
-        "        if state.close is not None:\n",
-        snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
-    ),
-    Mutant(
-        "an abort takes progress back",
-        PLACING,
-        "    plan.snapshots.staged, plan.snapshots.produced = None, {}\n",
-        "    plan.snapshots.staged = None\n",
-        snapshots.every_token_is_placed_once,
-    ),
-    Mutant(
-        "what is placed and not committed is not placed again",
-        PLACING,
-        "[*_committed(plan, name), *_uncommitted(plan, name)]",
-        "[*_committed(plan, name)]",
-        snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
-    ),
-    Mutant(
-        "rows of a table are not begun before all slots are known",
-        PLACING,
-        "    if run is None or run[1].paused or plan.newest is None or not plan.book.all_known:\n",
-        "    if run is None or run[1].paused or plan.newest is None:\n",
-        snapshots.test_what_another_worker_did_is_known_before_anything_is_done,
-    ),
-    Mutant(
-        "only a table that is started gets an initial snapshot",
-        COMMITS,
-        "            new = new or (slot == plan.home and claims.is_new(plan))\n",
-        "            new = new or slot == plan.home\n",
-        snapshots.test_a_table_that_was_started_before_gets_none,
-    ),
-    Mutant(
-        "progress stands in front of the positions that others wait for",
-        COMMITS,
-        "    return [*snapshots.entries(plan, staged.snapshots), *positions], marks\n",
-        "    return positions, [*marks, *snapshots.entries(plan, staged.snapshots)]\n",
-        snapshots.test_progress_is_one_entry_of_an_interval_in_front_of_marks,
-    ),
-    Mutant(
-        "of writes at one time a deletion wins",
-        FOLDING,
-        "    if us < cell.at or (us == cell.at and (cell.value is None or ",
-        "    if us < cell.at or (us == cell.at and (",
-        folding.test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater,
-    ),
-    Mutant(
-        "a list whose elements have no keys is not guessed",
-        FOLDING,
-        "            cell.doubtful = True\n",
-        "            pass\n",
-        folding.test_what_no_select_tells_is_in_doubt,
-    ),
-    Mutant(
-        "a row is not made of changes alone",
-        FOLDING,
-        "        elif clustering in self._rows:\n            row = self._rows[clustering]\n",
-        "        else:\n            row = self._rows.setdefault(clustering, _Row({}, None))\n",
-        folding.test_rows_that_were_not_there_have_no_row_of_the_snapshot,
-    ),
-]
-
-PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED, *HOLDING_ROWS, *SNAPSHOTS]
+PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED]
