@@ -10,7 +10,7 @@ from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.hanging_transactions import Field, Unseen
 from connector.delivery.membership import Membership
 from connector.delivery.patient_registry import PatientRegistry
-from connector.delivery.producer import ReportingProducer, TransactionalProducer
+from connector.delivery.producer import ReportingProducer, TransactionalProducer, fence
 from connector.delivery.records import (
     KafkaRecord,
     OutgoingRecord,
@@ -74,6 +74,7 @@ __all__ = [
     "encode_offsets_key",
     "end_left_open",
     "ensure_topics",
+    "fence",
     "group_members",
     "listed_groups",
     "look_at_topic",

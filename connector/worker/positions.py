@@ -6,6 +6,7 @@ they would go on from what they remember and write over it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import secrets
 import time
@@ -19,11 +20,12 @@ from connector.delivery import (
     TransactionalProducer,
     compact_json,
     encode_offsets_key,
+    fence,
     read_committed,
     restore,
     topic_partitions,
 )
-from connector.errors import CdcError
+from connector.errors import CdcError, DeliveryError
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.timeuuid import LAST_MS
@@ -129,7 +131,14 @@ class Positions:
         self.write(entries, owner)
 
     def write(self, entries: Iterable[OffsetsEntry], owner: str) -> None:
-        """In one transaction, or not at all."""
+        """In one transaction, or not at all; when this returns, everybody sees it."""
+        self._write(entries, owner)
+        # A commit is answered before its markers stand in every partition; who takes over the id is answered after.
+        with contextlib.suppress(DeliveryError):  # it is committed all the same
+            if (successor := fence(self._clients, owner, time.monotonic() + PATIENCE)) is not None:
+                successor.close()
+
+    def _write(self, entries: Iterable[OffsetsEntry], owner: str) -> None:
         producer = TransactionalProducer(self._clients, owner, transaction_timeout_ms=15_000)
         try:
             producer.start(time.monotonic() + PATIENCE)

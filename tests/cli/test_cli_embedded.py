@@ -33,7 +33,7 @@ def test_kafka_says_when_it_is_ready_and_ends_with_sigterm(tmp_path: Path) -> No
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == {"kafka": f"127.0.0.1:{port}"}
-        socket.create_connection(("127.0.0.1", port), 5).close()
+        socket.create_connection(("127.0.0.1", port), 60).close()
 
         second = subprocess.run(
             [*SCYLLA_CDC, "embedded", "kafka", "--port", str(port)], cwd=ROOT, capture_output=True, text=True
@@ -44,9 +44,9 @@ def test_kafka_says_when_it_is_ready_and_ends_with_sigterm(tmp_path: Path) -> No
         below = children(process.pid)
         assert below
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0
+        assert process.wait(120 * patience()) == 0
         assert process.stdout.read() == ""
-    assert all(is_gone(pid) for pid in below)
+    until(lambda: all(is_gone(pid) for pid in below), what="the end of all")
     assert (tmp_path / "data").is_dir()
 
 
@@ -58,12 +58,12 @@ def test_up_starts_both_and_ends_them() -> None:
         assert ready.keys() == {"kafka", "scylla", "api"}
         for name in ("kafka", "scylla"):
             host, port = ready[name].split(":")
-            socket.create_connection((host, int(port)), 5).close()
+            socket.create_connection((host, int(port)), 60).close()
         below = children(process.pid)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0
+        assert process.wait(120 * patience()) == 0
         assert process.stdout.read() == ""
-    assert all(is_gone(pid) for pid in below)
+    until(lambda: all(is_gone(pid) for pid in below), what="the end of all")
 
 
 def test_scylla_names_a_taken_port() -> None:

@@ -124,7 +124,7 @@ def test_an_interrupted_run_drops_what_it_made(foreign: Double, tmp_path: Path) 
     ) as process:
         until(lambda: any("cases_" in name for name in names(foreign)), seconds=120)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=120)
+        process.communicate(timeout=120 * patience())
         assert process.returncode == 130
     assert names(foreign) == before
     assert "The run was interrupted." in (tmp_path / "real-2026.1.0.md").read_text()

@@ -193,7 +193,7 @@ main.main(["demo"])
         assert process.stdout.readline() == "up\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "cleaned up\n"
-        assert process.wait(90) == 128 + signal.SIGTERM
+        assert process.wait(90 * patience()) == 128 + signal.SIGTERM
 
 
 class Terminal(io.StringIO):

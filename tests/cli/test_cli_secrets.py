@@ -267,7 +267,7 @@ def test_processes_that_find_nobody(files: tuple[str, str], processes: list[Proc
     both = [connector, "--worker", worker, "--debug"]
     running = Process("connector", "run", *both, "--http-port", "0")
     processes.append(running)
-    assert until(lambda: "waiting for servers" in running.said)
+    assert until(lambda: "waiting for servers" in running.said and "on http://127.0.0.1:" in running.said)
     port = int(running.said.partition("on http://127.0.0.1:")[2].split()[0])
     commands = (
         ["validate", *both],

@@ -10,6 +10,7 @@ import pytest
 
 from connector.delivery.records import OutgoingRecord
 from tests.delivery.conftest import World, mark
+from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 
@@ -44,6 +45,6 @@ def test_a_quota_only_slows_down(world: World) -> None:
         delivery.add(0, [OutgoingRecord(world.data, f"{at}-{each}".encode(), b"x" * 20_000) for each in range(5)])
         delivery.commit([mark(0, "slow")])
     assert (delivery.commits, delivery.aborts) == (6, 0)
-    assert len(world.read(world.data)) == 30
+    until(lambda: len(world.read(world.data)) == 30, what="all records")
     # 600,000 bytes at 50,000 a second, of which the first windows of the quota let some pass.
     assert time.monotonic() - began > 2.0

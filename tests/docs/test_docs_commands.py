@@ -101,7 +101,7 @@ def in_background(step: Step) -> Iterator[None]:
                 said += more
         yield
         process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0
+        assert process.wait(120 * patience()) == 0
     finally:
         process.kill()
         process.wait()

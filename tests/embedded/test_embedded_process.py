@@ -14,7 +14,7 @@ import pytest
 from embedded.process import TiedProcess
 from tests.embedded.processes import is_gone
 from tests.house import ROOT
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 FOREVER = [sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()"]
 
@@ -38,7 +38,8 @@ def test_status_of_an_end_by_itself(start: Callable[..., TiedProcess], tmp_path:
     process = start(
         [sys.executable, "-c", "import os, sys; print(os.environ['NAME']); sys.exit(7)"], environment={"NAME": "x"}
     )
-    assert process.wait(90) == 7
+    until(lambda: process.poll() is not None)
+    assert process.wait(0) == 7
     assert process.poll() == 7
     assert (tmp_path / "log").read_text() == "x\n"
 
@@ -48,7 +49,7 @@ def test_signals_reach_the_process(start: Callable[..., TiedProcess], tmp_path: 
     until(lambda: (tmp_path / "log").read_text() == "up\n")
     assert process.poll() is None
     assert process.wait(0.01) is None
-    assert process.end(20) == -signal.SIGTERM
+    assert process.end(90) == -signal.SIGTERM
 
 
 def test_a_deaf_or_stopped_process_is_killed(start: Callable[..., TiedProcess], tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_the_end_of_the_program_is_the_end_of_the_process(how: str, tmp_path: Pa
         if how != "falls off":
             assert not is_gone(pid)
             os.kill(program.pid, signal.SIGTERM if how == "terminated" else signal.SIGKILL)
-        program.wait(90)
+        program.wait(90 * patience())
         try:
             until(lambda: is_gone(pid) and is_gone(watchdog))
             assert not (tmp_path / "data").exists()

@@ -127,7 +127,7 @@ class Following(threading.Thread):
 
     def finish(self) -> None:
         self._stop_asked.set()
-        self.join(90)
+        until(lambda: not self.is_alive(), 90, "the end of the reader")
         if self.error is not None:
             raise self.error
 

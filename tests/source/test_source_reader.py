@@ -199,7 +199,7 @@ def test_a_table_that_is_dropped_while_it_is_read(scylla: Scylla, session: Sessi
     insert(session, name, range(5))
     following.until(lambda: logged(session, name))
     session.execute(f"DROP TABLE {name}")
-    following.join(120)
+    until(lambda: not following.is_alive(), 120, "the end of the reader")
     assert isinstance(following.error, SourceError)
     assert "does not exist" in str(following.error) or "unconfigured table" in str(following.error)
 
@@ -225,7 +225,7 @@ def test_the_command_prints_one_object_a_batch(scylla: Scylla, session: Session,
     # What a command line can say about a server, and what needs a file: a login's password, certificates.
     where = ["--scylla", scylla.address] if scylla.login == Login() else ["--config", str(file)]
     command = [sys.executable, "-m", "connector", "read", name, *where, "--confidence", confidence]
-    done = subprocess.run([*command, "--raw"], capture_output=True, text=True, timeout=180, check=True)
+    done = subprocess.run([*command, "--raw"], capture_output=True, text=True, timeout=180 * patience(), check=True)
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert [document["changes"][0]["op"] for document in documents] == ["c"] * 3
     assert documents[0]["rows"][0]["cdc$operation"] == 2
@@ -234,10 +234,12 @@ def test_the_command_prints_one_object_a_batch(scylla: Scylla, session: Session,
     assert follow.stdout is not None
     assert [json.loads(follow.stdout.readline())["table_name"] for _ in range(3)] == ["t"] * 3
     follow.send_signal(signal.SIGTERM)
-    assert follow.wait(90) == 0
+    assert follow.wait(90 * patience()) == 0
     follow.stdout.close()
 
-    missing = subprocess.run([*command[:4], "nowhere.t", *command[5:]], capture_output=True, text=True, timeout=180)
+    missing = subprocess.run(
+        [*command[:4], "nowhere.t", *command[5:]], capture_output=True, text=True, timeout=180 * patience()
+    )
     assert missing.returncode == 1
     assert "Traceback" not in missing.stderr
 

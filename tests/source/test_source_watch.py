@@ -24,7 +24,7 @@ from connector.table_name import TableName
 from connector.topology import Planner
 from connector.topology.transitions import transition
 from tests.servers.double import Double
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 from tests.source.conftest import FAST, Following, create_table, logged, reader
 
 pytestmark = [pytest.mark.scylla, pytest.mark.only_double("servers that refuse on demand")]
@@ -206,7 +206,7 @@ def test_a_reader_loses_patience(scylla: Double, session: Session, table: Table,
     following.until(lambda: logged(session, name))
     fault = scylla.admin.add_fault("read_timeout", pattern=WATCHED)
     try:
-        following.join(120)
+        until(lambda: not following.is_alive(), 120, "the end of the reader")
     finally:
         scylla.admin.remove_fault(fault)
     assert isinstance(following.error, RetriableSourceError)
@@ -269,7 +269,7 @@ def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: T
             [*command, "--follow", "--confidence", "300", "--patience", "1"],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=120 * patience(),
             check=False,
         )
     finally:
@@ -281,7 +281,9 @@ def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: T
     assert "WARNING" in warned
     assert "new stream sets are not seen since" in warned
     assert last.startswith("error: gave up after ")
-    wrong = subprocess.run([*command, "--patience", "soon"], capture_output=True, text=True, timeout=180, check=False)
+    wrong = subprocess.run(
+        [*command, "--patience", "soon"], capture_output=True, text=True, timeout=180 * patience(), check=False
+    )
     assert wrong.returncode == 2
 
 

@@ -26,16 +26,19 @@ def produce(
         settings["transactional.id"] = transaction
     producer = Producer(settings)
     if transaction:
-        producer.init_transactions(30)
+        producer.init_transactions(90)
         producer.begin_transaction()
     for topic, value in records:
         producer.produce(topic, value=value, key=b"key")
         producer.poll(0)
     assert producer.flush(90) == 0
     if transaction and commit:
-        producer.commit_transaction(30)
+        producer.commit_transaction(90)
     elif transaction:
-        producer.abort_transaction(30)
+        producer.abort_transaction(90)
+    if transaction:
+        # Answered when the markers stand in every partition: before, landing would find a part of it.
+        Producer(settings).init_transactions(90)
 
 
 def schema_record(keyspace: str, table: str, columns: str, **more: Any) -> bytes:

@@ -78,8 +78,9 @@ def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> 
     try:
         until(lambda: rows() == [0] or job.poll() is not None, 900, "the first row")
         assert job.poll() is None, config.with_suffix(".log").read_text()
+        # The first row needs one of them.
+        until(lambda: len(_executors(job.pid)) == 2, 300, "both executors")
         first = _executors(job.pid)
-        assert len(first) == 2, first
         os.kill(first[0], signal.SIGKILL)
         feed(1)
         until(lambda: rows() == [0, 1], 900, "a row after an executor was killed")
@@ -91,5 +92,6 @@ def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> 
     feed(2)
     config.write_text(json.dumps({**settings, "spark.master": "local[1]"}))
     again = _started(config, "--once")
-    assert again.wait(900) == 0, config.with_suffix(".log").read_text()
+    until(lambda: again.poll() is not None, 900, "the end of the job")
+    assert again.wait() == 0, config.with_suffix(".log").read_text()
     assert rows() == [0, 1, 2]

@@ -79,6 +79,7 @@ class Whole:
             return has_passed(status, now)
 
         until(passed, 180, "the connector's way through the log")
+        self.service.settled()
 
     def land(self, **more: Any) -> None:
         progress = Progress()

@@ -143,11 +143,13 @@ def test_a_killed_job_loses_and_repeats_nothing(spark: SparkSession, way: Way, t
             assert line, "the job ended by itself"
             if line.startswith('{"progress"'):
                 landed = json.loads(line)["progress"]["tables"]["ks.t"]["rows"]
+        # It stands still, so that something is left to be landed after its end.
+        os.killpg(process.pid, signal.SIGSTOP)
         with pytest.raises(LandingError, match="being written by another job"):
             land(way.settings(), True, Progress(), session=spark)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(180)
+        process.wait()
         assert process.stderr is not None
         process.stderr.close()
     rest = way.land(spark).of("ks.t").rows
@@ -172,7 +174,7 @@ def test_a_lease_is_refused_while_held_and_taken_over_from_the_dead(tmp_path: Pa
     with Lease(folder, "job", 60_000), pytest.raises(LandingError, match="another job: land on"):
         Lease(folder, "job", 60_000).acquire()
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait(180)
+    ended.wait()
     holder = {"host": os.uname().nodename, "pid": ended.pid, "started": "1", "expires_ms": 9e15}
     assert folder.create("job.7", json.dumps(holder))
     lease = Lease(folder, "job", 60_000)

@@ -83,7 +83,7 @@ def test_errors_of_every_kind_are_survived_and_known(tmp_path: Path) -> None:
         until(silent, 60, "a lease that cannot be renewed")
         folder.broken = False
         until(lambda: not silent(), 60, "a lease that is renewed again")
-        assert not lease.lost
+        assert not lease.lost, "nobody else took it over"
 
 
 def test_who_was_taken_over_ends_and_leaves_nothing_behind(tmp_path: Path) -> None:

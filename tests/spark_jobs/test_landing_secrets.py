@@ -15,6 +15,7 @@ from connector.errors import LandingError
 from spark_jobs.decode.avro_records import Registry
 from tests.delivery.registry_server import Registry as RegistryServer
 from tests.delivery.registry_server import served
+from tests.servers.patience import patience
 
 CANARY = "k4n4ry-Zx9"
 
@@ -79,7 +80,7 @@ def test_secrets_of_spark_are_in_no_command_line(tmp_path: Path) -> None:
     file.write_text(json.dumps(config))
     environ = {**os.environ, "KEY": f"{CANARY}-key ä\\", "MEMORY": "613m", "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM, str(file)]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300 * patience())
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen.pop("hadoop") == environ["KEY"]

@@ -47,6 +47,7 @@ def test_what_was_there_before_the_log_is_landed_with_what_changed_meanwhile(
             until(lambda: snapshot_ended(service), 120, "the end of the snapshot", step=seldom)
             changes.finish()
             until(lambda: all_delivered(service, session, table), 90, "all changes", step=seldom)
+            service.settled()
         finally:
             service.close()
         config = {

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ from typing import Any
 
 from cassandra.cluster import Session
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connector.config import load
+from connector.delivery.clients import READ_COMMITTED, end_offsets
 from connector.worker.reports import status_report
 from tests.servers.patience import patience, seldom, until
 from tests.servers.scylla import Scylla
@@ -151,6 +154,11 @@ class Service:
         self.runs.remove(run)
         return run.wait()
 
+    def ended(self, run: subprocess.Popen[bytes], seconds: float = 180) -> int:
+        """The status of a run that ends by itself."""
+        until(lambda: run.poll() is not None, seconds, lambda: f"the end of a run: {self.log[-3000:]}")
+        return run.wait()
+
     def stopped(self, run: subprocess.Popen[bytes]) -> None:
         """An orderly stop: again where a busy machine needs longer for it than containers are given."""
 
@@ -186,7 +194,7 @@ class Service:
     def get(self, path: str) -> tuple[int, str]:
         request = f"http://127.0.0.1:{self.http_port()}{path}"
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=60 * patience()) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -196,10 +204,32 @@ class Service:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.http_port()}{path}", data, method=method)
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=60 * patience()) as answer:
             return int(answer.status)
 
+    def ask(self, path: str, method: str, body: object = None) -> int:
+        """As `post`, for those who ask until it is done."""
+        try:
+            return self.post(path, method, body)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
     # -- what came out ---------------------------------------------------------------------------------------
+
+    def settled(self) -> None:
+        """Nothing that was committed is hidden: a commit is answered before its markers stand in every partition."""
+        admin = AdminClient({"bootstrap.servers": self.kafka, "log_level": 0})
+        topics = admin.list_topics(timeout=60 * patience()).topics
+        mine = [name for name in topics if name.startswith((f"{self.name}.", f"{self.name}-"))]
+        places = [(name, at) for name in mine for at in topics[name].partitions]
+        there = end_offsets(admin, places)
+
+        def visible() -> bool:
+            stable = end_offsets(admin, places, READ_COMMITTED)
+            return all(stable[place] >= end for place, end in there.items())
+
+        until(visible, 90, f"the markers of all that {self.name} has committed", step=seldom)
 
     def topic(self, table: str) -> str:
         return f"{self.name}.{table}"
@@ -332,7 +362,7 @@ class Workload(threading.Thread):
 
     def finish(self) -> int:
         self._stop_asked.set()
-        self.join(90)
+        self.join(90 * patience())
         if self.error is not None:
             raise self.error
         return self.written

@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.registry_server import Registry, served
-from tests.servers.patience import seldom, until
+from tests.servers.patience import patience, seldom, until
 from tests.worker.harness import Service, exactly_once
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
@@ -29,8 +29,7 @@ Make = Callable[..., Service]
 
 def tables_of(connector: Service) -> dict[str, Any]:
     status = json.loads(connector.get("/status")[1])
-    [worker] = status["workers"]
-    return dict(worker["tables"])
+    return {name: table for worker in status["workers"] for name, table in worker["tables"].items()}
 
 
 def told(connector: Service, table: str) -> tuple[str, str]:
@@ -46,7 +45,7 @@ def test_a_topic_that_nobody_may_create_is_waited_for(
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
 
     def create(topic: str) -> None:
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=60)
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=60 * patience())
 
     create(connector.topic(other))
     assert "the topic does not exist" in connector.command("validate").stderr
@@ -54,8 +53,12 @@ def test_a_topic_that_nobody_may_create_is_waited_for(
     for each in (table, other):
         session.execute(f"INSERT INTO {each} (pk, ck, v) VALUES (1, 0, 'v')")
     assert exactly_once(connector, session, other) == 1
-    until(lambda: told(connector, table)[0] == "WAITING", 90, lambda: f"a wait: {told(connector, table)}")
-    assert "topic.creation.enable is false" in told(connector, table)[1]
+
+    def waits() -> bool:
+        state, why = told(connector, table)
+        return state == "WAITING" and "topic.creation.enable is false" in why
+
+    until(waits, 90, lambda: f"a wait: {told(connector, table)}")
     create(connector.topic(table))
     assert exactly_once(connector, session, table) == 1
     assert connector.stop(run) == 0

@@ -61,7 +61,7 @@ def test_what_is_started_beside_it_ends_and_may_take_over_once_it_has_stopped(
     insert(session, table, range(5))
     assert exactly_once(first, session, table) == 5
     others = [green.start(), elsewhere.start()]
-    assert [other.wait(120) for other in others] == [2, 2]
+    assert [green.ended(other) for other in others] == [2, 2]
     for words in ("group.id = 'green'", f"group test-{first.name} ({first.name}-", "stop the other workers"):
         assert words in green.log
     assert f"with another offsets topic, {first.name}-offsets" in elsewhere.log
@@ -107,7 +107,7 @@ def test_a_group_that_slept_delivers_nothing_when_it_wakes_up_beside_another(
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGCONT)
     insert(session, table, range(10, 20))
-    assert run.wait(120) == 2
+    assert first.ended(run) == 2
     assert f"green-{first.name}" in first.log
     insert(session, table, range(20, 25))
     assert exactly_once(second, session, table) == 25

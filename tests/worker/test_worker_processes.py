@@ -107,7 +107,7 @@ def test_each_process_answers_for_all_and_passes_on_what_is_asked(
     both = [(f"127.0.0.1:{each}", "RUNNING") for each in (port, other_port)]
     for each in (one, other):
         until(lambda each=each: sorted(seen(each)) == sorted(both), 120, f"both tasks, at {each}")
-    assert seen(one) == seen(other)
+    until(lambda: seen(one) == seen(other), 60, "the same of both")
     assert len(json.loads(ask(one, Case("GET", f"{path}/tasks")).body)) == 2
 
     session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES (1, 1, 'v')")

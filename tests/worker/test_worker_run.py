@@ -62,10 +62,19 @@ def in_state(connector: Service, state: str) -> dict[str, Any] | None:
     return report if report["state"] == state else None
 
 
+def said(connector: Service, path: str) -> dict[str, Any]:
+    return dict(json.loads(connector.get(path)[1]))
+
+
 def states(connector: Service) -> list[str]:
     """Of the connector and its tasks, as Kafka Connect's API has them."""
-    status = json.loads(connector.get(f"/connectors/{connector.name}/status")[1])
+    status = said(connector, f"/connectors/{connector.name}/status")
     return [each["state"] for each in (status["connector"], *status["tasks"])]
+
+
+def failed_tasks(connector: Service) -> list[dict[str, Any]]:
+    tasks = said(connector, f"/connectors/{connector.name}/status")["tasks"]
+    return [task for task in tasks if task["state"] == "FAILED"]
 
 
 def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Session, make_table: MakeTable) -> None:
@@ -83,17 +92,13 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
     assert {worker["scylla_version"] for worker in report["workers"]} != {None}
     assert {worker["kafka_version"] for worker in report["workers"]} == {"4.0 or newer"}
     until(lambda: latencies(connector) == 50, 90, "a latency of each change")
-    assert [connector.get(path)[0] for path in ("/live", "/ready")] == [200, 200]
-    assert [
-        json.loads(connector.get(f"/connectors/{connector.name}/tasks/{n}/status")[1])["state"] for n in (0, 1)
-    ] == [
-        "RUNNING",
-        "RUNNING",
-    ]
-    topics = json.loads(connector.get(f"/connectors/{connector.name}/topics")[1])
-    assert topics == {connector.name: {"topics": [connector.topic(table)]}}
+    until(lambda: [connector.get(path)[0] for path in ("/live", "/ready")] == [200, 200], 90, "both probes")
+    tasks = [f"/connectors/{connector.name}/tasks/{number}/status" for number in (0, 1)]
+    until(lambda: {said(connector, task)["state"] for task in tasks} == {"RUNNING"}, 90, "both tasks")
+    topics = {connector.name: {"topics": [connector.topic(table)]}}
+    until(lambda: said(connector, f"/connectors/{connector.name}/topics") == topics, 90, "the topic")
     assert len(json.loads(connector.get("/")[1])["kafka_cluster_id"]) > 10
-    offsets = json.loads(connector.get(f"/connectors/{connector.name}/offsets")[1])["offsets"]
+    offsets = until(lambda: said(connector, f"/connectors/{connector.name}/offsets").get("offsets"), 90, "positions")
     assert {each["partition"]["table_name"] for each in offsets} == {table.partition(".")[2]}
     assert {each["offset"]["read_to"] > 0 for each in offsets if "slot" in each["partition"]} == {True}
     assert f" INFO [{connector.name}/1] connector." in connector.log
@@ -103,10 +108,10 @@ def test_changes_arrive_once_and_a_stop_is_orderly(service: Make, session: Sessi
 
     path = f"/connectors/{connector.name}"
     assert connector.post(f"{path}/pause", "PUT") == 202
-    assert states(connector) == ["PAUSED"] * 3
+    until(lambda: states(connector) == ["PAUSED"] * 3, 90, "a pause")
     report = until(lambda: in_state(connector, "STOPPED"), what="the end of the workers' reports", step=seldom)
     assert report["tables"][table]["committed_ms"]
-    assert [connector.get(each)[0] for each in ("/health", "/ready")] == [503, 200]
+    until(lambda: [connector.get(each)[0] for each in ("/health", "/ready")] == [503, 200], 90, "ready, not healthy")
     assert "keeps what is not delivered for" in connector.get("/health")[1]
     connector.stopped(run)
     insert(session, table, range(50, 80))
@@ -128,6 +133,7 @@ def test_positions_can_be_shown_and_moved_while_it_is_stopped(
     exactly_once(connector, session, table)
     until(lambda: running(connector), 90, "claims of all slots", step=seldom)
     assert connector.stop(run) == 0
+    connector.settled()
     shown = json.loads(connector.command("offsets", "show", "--json").stdout)
     assert {row["slot"] for row in shown if row["stream"] == "mark"} == set(range(6))
     assert {row["time"] for row in shown} and all(set(row) >= {"owner", "after"} for row in shown)
@@ -155,7 +161,7 @@ def test_everything_wrong_is_said_at_once_and_ends_with_2(
     name = off.partition(".")[0]
     connector = service([f"{name}.missing", off, "nowhere.t"], connector={"tasks.max": "1"})
     run = connector.start()
-    assert run.wait(180) == 2
+    assert connector.ended(run) == 2
     for words in (f"table {name}.missing does not exist", "has no change log", "there is no keyspace nowhere"):
         assert words in connector.log
     assert "Traceback" not in connector.log
@@ -171,9 +177,8 @@ def test_a_server_that_is_away_is_waited_for(
     connector = service([table], worker={"bootstrap.servers": "127.0.0.1:1"})
     run = connector.start("--http-port", "0")
     until(lambda: "waiting for servers" in connector.log, 90, "a word about waiting")
-    status, body = connector.get("/health")
-    assert status == 503
-    assert "Kafka" in json.loads(body)["waiting_for"]
+    until(lambda: "Kafka" in (said(connector, "/health")["waiting_for"] or ""), 90, "its name")
+    assert connector.get("/health")[0] == 503
     assert connector.stop(run) == 0
 
 
@@ -252,9 +257,8 @@ def test_a_row_that_cannot_be_read_fails_its_group_only(service: Make, session: 
     report = until(lambda: in_state(connector, "FAILED"), 90, "a status that says so", step=seldom)
     assert report["tables"][table]["state"] == "FAILED"
     assert "77" in report["tables"][table]["error"]
-    status = json.loads(connector.get(f"/connectors/{connector.name}/status")[1])
-    failed = [task for task in status["tasks"] if task["state"] == "FAILED"]
-    assert status["connector"]["state"] == "RUNNING" and len(failed) == 1
+    failed = until(lambda: failed_tasks(connector), 90, "a task that is FAILED")
+    assert len(failed) == 1 and states(connector)[0] == "RUNNING"
     assert f"{table} is FAILED: " in failed[0]["trace"] and "streams 0x" in failed[0]["trace"]
     assert connector.post(f"/connectors/{connector.name}/restart?includeTasks=true&onlyFailed=true") == 202
     until(lambda: "asked to try again what is FAILED" in connector.log, 90, "the task to be told")
@@ -376,7 +380,7 @@ def test_an_offsets_topic_that_is_not_compacted_is_refused(
     plain = unique("plain")
     ensure_topics(KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}).admin(), [TopicSpec(plain, 6, 1)])
     connector = service([table], worker={"offset.storage.topic": plain})
-    assert connector.start().wait(180) == 2
+    assert connector.ended(connector.start()) == 2
     assert "not compacted" in connector.log
 
 

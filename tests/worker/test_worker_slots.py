@@ -20,6 +20,7 @@ from connector.worker.settings import kafka_clients
 from connector.worker.slots import slots_by_marks, slots_in_force
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
+from tests.servers.patience import until
 
 # Tells a number when it was told none, and ends as a wrong configuration does when it was told that one.
 WORKER = """
@@ -54,7 +55,7 @@ def test_marks_say_how_many_slots_there_are(kafka: object, unique: Callable[[str
     producer.flush(time.monotonic() + 60)
     producer.commit()
     producer.close()
-    assert slots_by_marks(configuration, never) == 3
+    until(lambda: slots_by_marks(configuration, never) == 3, what="the mark, which is committed")
     assert slots_in_force(clients, configuration, 4, never) == 3, "further partitions are ignored"
     with pytest.raises(ConfigurationError, match="has only 2 partitions"):
         slots_in_force(clients, configuration, 2, never)

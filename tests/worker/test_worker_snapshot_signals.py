@@ -34,6 +34,12 @@ def snapshot_of(connector: Service, table: str) -> dict[str, object]:
     return dict(found.get(table) or {})
 
 
+def told_of(connector: Service, news: str) -> list[str]:
+    """The notifications, without those of progress."""
+    types = [str(record["value"]["type"]) for record in connector.delivered(news)]
+    return [each for each in types if each != "IN_PROGRESS"]
+
+
 def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
     service: Make, scylla: Scylla, session: Session, unique: Unique
 ) -> None:
@@ -52,6 +58,7 @@ def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
     asked = connector.command("snapshot", "start", "--table", table, "--where", "v = 'v5'")
     assert asked.returncode == 0, asked.stderr
     until(lambda: snapshot_of(connector, table).get("ended"), 120, "the end of the snapshot", step=seldom)
+    connector.settled()
     assert shown(connector, table) == {("incremental", "v5"): 3}
     assert connector.command("snapshot", "pause").returncode == 0
     assert connector.stop(run) == 0
@@ -63,15 +70,15 @@ def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
     assert shown(connector, table) == {("incremental", "v5"): 3}
     assert connector.command("snapshot", "resume").returncode == 0
     until(lambda: snapshot_of(connector, table).get("ended"), 120, "the end of the snapshot", step=seldom)
+    connector.settled()
     every = shown(connector, table)
     assert every[("incremental", "v5")] == 6
     assert sum(count for (_, value), count in every.items() if value is not None) == 3 + 3 * 10
-    news_of = [record["value"] for record in connector.delivered(news)]
-    types = [each["type"] for each in news_of if each["type"] != "IN_PROGRESS"]
     ended = ["TABLE_SCAN_COMPLETED", "COMPLETED"]
-    assert types == ["STARTED", *ended, "STARTED", "RESUMED", *ended]
-    assert {each["aggregate_type"] for each in news_of} == {"Incremental Snapshot"}
-    assert f"Incremental Snapshot of {table}: COMPLETED" in connector.log
+    types = ["STARTED", *ended, "STARTED", "RESUMED", *ended]
+    until(lambda: told_of(connector, news) == types, 90, lambda: f"not {told_of(connector, news)}", step=seldom)
+    assert {each["value"]["aggregate_type"] for each in connector.delivered(news)} == {"Incremental Snapshot"}
+    until(lambda: f"Incremental Snapshot of {table}: COMPLETED" in connector.log, 60, "word of it in the log")
 
 
 def test_each_start_of_the_connector_begins_a_snapshot_if_that_is_wanted(

@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 from cassandra.cluster import Session
 
-from tests.servers.patience import patience
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, seldom, until
 from tests.worker.snapshot_oracle import breaches, held, selected
@@ -46,6 +45,7 @@ def test_rows_from_before_the_log_stand_among_the_changes(
     until(lambda: snapshot_ended(connector), 180, "the end of the snapshot", step=seldom)
     changes.finish()
     until(lambda: all_delivered(connector, session, table), 90, "all changes", step=seldom)
+    connector.settled()
     topic = connector.topic(table)
     deletes = connector.delivered(f"{topic}.range-deletes")
     assert breaches(old, connector.delivered(topic), selected(session, table), deletes) == []
@@ -63,5 +63,6 @@ def test_run_ends_when_nothing_but_the_rows_was_wanted(
     old, now = held(session, table), selected(session, table)
     connector = service([table], connector={**SNAPSHOT, "snapshot.mode": "initial_only"})
     for _ in range(2):
-        assert connector.start().wait(120 * patience()) == 0
+        assert connector.ended(connector.start()) == 0
+        connector.settled()
         assert breaches(old, connector.delivered(connector.topic(table)), now) == []
