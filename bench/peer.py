@@ -4,8 +4,9 @@
 
 The command is the other connector's, run in the foreground; `{worker}` and `{connector}` become files of properties,
 which both sides get, but for the prefix of the topics. `--worker plugin.path=/plugins` and `--connector NAME=VALUE`
-add lines to them. Processor time is that of all processes of a side, from its first record on: what came before is
-start-up, which is told by itself. The servers' is nobody's. Records are counted by a consumer of what is committed.
+add lines to them. Processor time is that of all processes of a side, from its first committed record on, and belongs to
+the records that the broker did not have then, committed or not. What came before is start-up, and told by itself. The
+servers' is nobody's.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench._processor import tree_cpu_seconds
+from connector.delivery.clients import end_offsets
 from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from embedded.scylla.process import EmbeddedScylla
@@ -36,6 +38,8 @@ COLUMNS = "id bigint PRIMARY KEY, a int, name text, amount double, at timestamp,
 PARTITIONS = 3
 #: Without a record for so long, a side has stopped.
 PATIENCE = 120.0
+#: The system counts in hundredths of a second: below this a figure has no two digits.
+LEAST_CPU_SECONDS = 0.5
 OURS = f"{shlex.quote(sys.executable)} -m connector run {{worker}} {{connector}} --http-port {{port}}"
 
 
@@ -112,14 +116,15 @@ def _run(command: str, prefix: str, options: argparse.Namespace, kafka: Embedded
             now = time.monotonic()
             if found:
                 heard = now
-                first = first or (seen, _spent(process), now)
+                first = first or (_written(admin, topic), _spent(process), now)
             elif process.poll() is not None or now - heard > PATIENCE:
                 sys.exit(f"{command} stopped after {seen:,} of {options.rows:,} records:\n{log.read_text()[-3000:]}")
         assert first is not None
         before, cpu, at = first
-        if seen == before:
-            sys.exit("all records came at once: more --rows")
-        return Side(seen, seen - before, cpu, _spent(process) - cpu, time.monotonic() - at)
+        spent = _spent(process) - cpu
+        if before >= seen or spent < LEAST_CPU_SECONDS:
+            sys.exit(f"{command} was done before it could be measured ({spent:.1f} CPU-seconds): more --rows")
+        return Side(seen, seen - before, cpu, spent, time.monotonic() - at)
 
 
 @contextlib.contextmanager
@@ -197,6 +202,11 @@ def _reading(kafka: EmbeddedKafka, topic: str) -> Iterator[Consumer]:
         yield consumer
     finally:
         consumer.close()
+
+
+def _written(admin: AdminClient, topic: str) -> int:
+    """What the broker has, committed or not: a transaction shows its records when their work is long done."""
+    return sum(end_offsets(admin, [(topic, partition) for partition in range(PARTITIONS)]).values())
 
 
 def _given(lines: list[str]) -> dict[str, str]:
