@@ -1,4 +1,4 @@
-"""Programs that come from Debian and not with the set-up: a browser, Prometheus' own checks.
+"""What comes from Debian or the kernel and not with the set-up: a browser, Prometheus' own checks, names of one's own.
 
 A machine without them runs every other test, and says at the beginning and at the end what nobody looked at. Tests that
 need one are marked by its name.
@@ -10,10 +10,13 @@ import shutil
 
 import pytest
 
+from tests.servers import names
+
 #: By marker: the programs, the packages that have them, and what is not looked at without them.
 PROGRAMS = {
     "browser": (("chromium", "chromedriver"), "chromium chromium-driver", "the web page in a browser"),
     "promtool": (("promtool",), "prometheus", "queries and rules by Prometheus itself"),
+    "names": (("unshare",), "util-linux", "names that come and go"),
 }
 
 
@@ -21,6 +24,8 @@ def missing(marker: str) -> str | None:
     """Why these tests cannot be run here."""
     programs, packages, _ = PROGRAMS[marker]
     absent = [name for name in programs if shutil.which(name) is None]
+    if marker == "names" and not absent:
+        return names.why_not()
     return f"{' and '.join(absent)} not found (Debian: apt-get install {packages})" if absent else None
 
 

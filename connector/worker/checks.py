@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from connector.config import Configuration, KeystoreError
-from connector.delivery import SchemaRegistry, check_topics
+from connector.delivery import KafkaClients, SchemaRegistry, check_topics
 from connector.errors import (
     AccessDenied,
     CdcError,
@@ -47,6 +48,8 @@ log = logging.getLogger(__name__)
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
 LISTEN_SECONDS = 0.1
+# Without an answer: what is asked is shown from then on.
+SILENT_SECONDS = 2.0
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 
@@ -80,7 +83,7 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
     """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
     pause, since = FIRST_PAUSE, instant(time.time())
     while not stop.is_set():
-        found = _checked(configuration, stop)
+        found = _checked(configuration, stop, waiting, since)
         if found is None:
             break
         if found.problems or not found.unreachable:
@@ -95,31 +98,74 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
     return []
 
 
-def _checked(configuration: Configuration, stop: threading.Event) -> Findings | None:
-    """`check` in another thread: while a client's call waits, a signal would not be heard in this one."""
-    answer: Future[Findings] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(check(configuration))
-        except BaseException as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="checks").start()
-    while not wait([answer], LISTEN_SECONDS).done:
+def _checked(configuration: Configuration, stop: threading.Event, waiting: Waiting, since: str) -> Findings | None:
+    """What all of them say. Until the first time all have, who says nothing is shown as soon as that is long."""
+    asked, began, first = _ask(configuration), time.monotonic(), waiting.waiting_for is None
+    while wait([each.answer for each in asked], LISTEN_SECONDS).not_done:
         if stop.is_set():
             return None
-    return answer.result()
+        if first and time.monotonic() - began >= SILENT_SECONDS:
+            waiting.waiting_for = f"{'; '.join(text for each in asked for text in each.told())} (since {since})"
+    return _together(asked)
 
 
 def check(configuration: Configuration) -> Findings:
+    return _together(_ask(configuration))
+
+
+class Asked:
+    """One kind of server, asked in a thread: none waits for another's answer, and while a client's call waits, a signal
+    would not be heard in the thread that made it."""
+
+    def __init__(self, silence: Callable[[], str], ask: Callable[[Findings], None]) -> None:
+        self.answer: Future[Findings] = Future()
+        self._silence, self._ask = silence, ask
+        threading.Thread(target=self._run, daemon=True, name="checks").start()
+
+    def told(self) -> list[str]:
+        """Why nothing is known of it, so far."""
+        if not self.answer.done():
+            return [self._silence()]
+        return [problem.problem for problem in self.answer.result().unreachable]
+
+    def _run(self) -> None:
+        found = Findings()
+        try:
+            self._ask(found)
+            self.answer.set_result(found)
+        except BaseException as error:
+            self.answer.set_exception(error)
+
+
+def _ask(configuration: Configuration) -> list[Asked]:
+    clients, points = kafka_clients(configuration), configuration.connector.connection.contact_points
+    source = ", ".join(map(str, points))
+    asked = [
+        Asked(lambda: f"no answer from ScyllaDB at {source} yet", partial(_check_source, configuration)),
+        Asked(lambda: clients.explained("no answer yet"), partial(_check_kafka, configuration, clients)),
+    ]
+    registries = _registries(configuration)
+    if registries:
+        urls = ", ".join(dict.fromkeys(registry.address for registry in registries.values()))
+        asked.append(Asked(lambda: f"no answer from {urls} yet", partial(_check_registries, registries)))
+    return asked
+
+
+def _together(asked: Iterable[Asked]) -> Findings:
     found = Findings()
+    for each in asked:
+        its = each.answer.result()
+        found.problems += its.problems
+        found.unreachable += its.unreachable
+        found.awaited += its.awaited
+        found.warnings += its.warnings
+    return found
+
+
+def _check_source(configuration: Configuration, found: Findings) -> None:
     tables = _check_scylla(configuration, found)
     _check_images(configuration, tables, found)
     _check_names(configuration, tables, found)
-    _check_kafka(configuration, found)
-    _check_registries(configuration, found)
-    return found
 
 
 # -- ScyllaDB --------------------------------------------------------------------------------------------------
@@ -225,8 +271,7 @@ def _check_names(configuration: Configuration, tables: Iterable[DescribedTable],
 # -- Kafka and the Schema Registry -----------------------------------------------------------------------------
 
 
-def _check_kafka(configuration: Configuration, found: Findings) -> None:
-    clients = kafka_clients(configuration)
+def _check_kafka(configuration: Configuration, clients: KafkaClients, found: Findings) -> None:
     try:
         with clients.named():
             topics = check_topics(clients.admin(), topic_specs(configuration))
@@ -243,15 +288,20 @@ def _check_kafka(configuration: Configuration, found: Findings) -> None:
         found.problems += error.problems
 
 
-def _check_registries(configuration: Configuration, found: Findings) -> None:
+def _registries(configuration: Configuration) -> dict[str, SchemaRegistry]:
+    """By the property that says where it is."""
     output = configuration.connector.output
-    checked: list[tuple[str, Callable[[], object]]] = []
-    for side, converter in (("key", output.key_converter), ("value", output.value_converter)):
-        if converter.kind == "avro":
-            checked.append((f"{side}.converter.schema.registry.url", SchemaRegistry.of(converter).subjects))
-    for name, ask in checked:
+    return {
+        f"{side}.converter.schema.registry.url": SchemaRegistry.of(converter)
+        for side, converter in (("key", output.key_converter), ("value", output.value_converter))
+        if converter.kind == "avro"
+    }
+
+
+def _check_registries(registries: Mapping[str, SchemaRegistry], found: Findings) -> None:
+    for name, registry in registries.items():
         try:
-            ask()
+            registry.subjects()
         except RetriableDeliveryError as error:
             found.unreachable.append(Problem(name, str(error)))
         except CdcError as error:

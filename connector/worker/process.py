@@ -48,6 +48,10 @@ log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
 LISTEN_SECONDS = 0.1
+# Without an answer: what is waited for is shown from then on.
+SILENT_SECONDS = 2.0
+# Between attempts, while servers are away.
+LONGEST_PAUSE = 10.0
 
 T = TypeVar("T")
 
@@ -152,10 +156,10 @@ def _prepare(
     clients = kafka_clients(configuration)
     native = load_native(configuration.worker.native, configuration.connector.output)
     connection = Connection(connection_settings(configuration.connector.connection), native.scan)
-    _patiently("connecting to ScyllaDB", connection.open, stop, report)
-    _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report)
+    _patiently("connecting to ScyllaDB", connection.open, stop, report, connection)
+    _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report, connection)
     names = configuration.connector.reading.tables
-    tables = _patiently("describing tables", lambda: _described(connection, names), stop, report)
+    tables = _patiently("describing tables", lambda: _described(connection, names), stop, report, connection)
     topics, unusable = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
     offsets = configuration.connector.delivery.offset_topic
     partitions = topics[offsets].partitions
@@ -233,13 +237,15 @@ def _registries(configuration: Configuration) -> tuple[PatientRegistry | None, P
 
 
 def _patiently(
-    doing: str, call: Callable[[], T], stop: threading.Event, report: Report, kafka: KafkaClients | None = None
+    doing: str, call: Callable[[], T], stop: threading.Event, report: Report, server: KafkaClients | Connection
 ) -> T:
     """Repeat ``call`` while servers are away, visibly; raises `Stopped` when told to stop meanwhile."""
 
-    since = instant(time.time())
+    since, told = instant(time.time()), False
 
     def say(state: RetryCallState) -> None:
+        nonlocal told
+        told = True
         error = state.outcome.exception() if state.outcome else None
         report(WaitingMessage(doing=doing, error=f"{error} (since {since})"))
         log.warning("%s: %s; since %s, retrying in %.1f s", doing, error, since, state.upcoming_sleep)
@@ -249,24 +255,29 @@ def _patiently(
 
     def attempted() -> T:
         """In another thread: while a client's call waits, a signal would not be heard in this one."""
+        nonlocal told
         answer: Future[T] = Future()
 
         def run() -> None:
             try:
-                with kafka.named() if kafka is not None else contextlib.nullcontext():
+                with server.named() if isinstance(server, KafkaClients) else contextlib.nullcontext():
                     answer.set_result(call())
             except BaseException as error:
                 answer.set_exception(error)
 
         threading.Thread(target=run, daemon=True, name="preparing").start()
+        began = time.monotonic()
         while not wait([answer], LISTEN_SECONDS).done:
             if stop.is_set():
                 raise Stopped
+            if not told and time.monotonic() - began >= SILENT_SECONDS:
+                told = True
+                report(WaitingMessage(doing=doing, error=_silence(server)))
         return answer.result()
 
     for attempt in Retrying(
         retry=retry_if_exception_type((RetriableSourceError, RetriableDeliveryError)),
-        wait=wait_exponential(multiplier=0.2, max=30.0) + wait_random(0, 0.2),
+        wait=wait_exponential(multiplier=0.2, max=LONGEST_PAUSE) + wait_random(0, 0.2),
         before_sleep=say,
         sleep=pause,
         reraise=True,
@@ -276,3 +287,8 @@ def _patiently(
                 raise Stopped
             return attempted()
     raise Stopped
+
+
+def _silence(server: KafkaClients | Connection) -> str:
+    silent = "no answer yet"
+    return server.explained(silent) if isinstance(server, KafkaClients) else f"{server.address}: {silent}"

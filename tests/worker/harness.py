@@ -60,6 +60,8 @@ class Service:
     connector: dict[str, str] = field(default_factory=dict)
     worker: dict[str, str] = field(default_factory=dict)
     runs: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    #: The beginning of the command line of `start`.
+    before: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         config = {
@@ -125,7 +127,14 @@ class Service:
         with open(self.folder / f"{self.name}.log", "ab") as log:
             run = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "connector", "run", *([str(self.config_file)] if files else [])),
+                    *(
+                        *self.before,
+                        sys.executable,
+                        "-m",
+                        "connector",
+                        "run",
+                        *([str(self.config_file)] if files else []),
+                    ),
                     *("--worker", str(self.worker_file), *arguments),
                 ],
                 stderr=log,
