@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,6 +35,9 @@ LEAST_MS, MOST_OFTEN_MS = 300, 1_000
 # Of the budget of queries, what sweeps may take at most.
 SHARE = 0.5
 
+# So many tables are swept at once: all at once, as at a start, each would take as long as all of them, and seem dear.
+AT_ONCE = 8
+
 # A sweep that takes longer is dear: all groups of a table read one by one cost about this.
 DEAR_SECONDS = 5.0
 DEAR_PAGES = 64
@@ -47,8 +50,8 @@ LONGEST_PAUSE = 3_600.0
 @dataclass(slots=True)
 class _Active:
     sweep: Sweep
-    began: float
     outstanding: int
+    began: float = 0.0
     pages: int = 0
     found: dict[bytes, int] = field(default_factory=dict)
 
@@ -69,8 +72,12 @@ class Sweeping:
         self._settings = settings
         self._tables = tables
         self._clock = clock
+        # Under way, and those that wait for it: their groups are not read meanwhile.
         self._active: dict[Sweep, _Active] = {}
+        self._waiting: deque[Sweep] = deque()
         self._dear: Counter[TableName] = Counter()
+        # Those whose last sweep was slow.
+        self._slow: set[TableName] = set()
         self._again: dict[TableName, float] = {}
         self.swept = 0
 
@@ -91,11 +98,9 @@ class Sweeping:
         now = self._clock()
         for table in [table for table, again in self._again.items() if again <= now]:
             del self._again[table]
-        for sweep in self._planner.sweeps(now_ms, self.every_ms, self._again):
-            self._active[sweep] = _Active(sweep, now, len(sweep.arcs))
-            where = self._tables[sweep.table].log
-            for first, last in sweep.arcs:
-                self._log.submit(SweepRequest(sweep, where, first, last, sweep.lower, sweep.upper, sweep.lower))
+        self._waiting.extend(self._planner.sweeps(now_ms, self.every_ms, self._again))
+        while self._waiting and len(self._active) < AT_ONCE:
+            self._begin(self._waiting.popleft(), now)
 
     def handle(self, event: ReadEvent, narrowest: int) -> None:
         """Take in what the log reader says of a sweep; ``narrowest``: see `ReadsPlan.swept`."""
@@ -113,8 +118,15 @@ class Sweeping:
         """After an abort, a release, a claim or new streams: drop the sweeps that do not stand any more."""
         for sweep in [sweep for sweep in self._active if not self._planner.is_sweeping(sweep)]:
             self._drop(sweep)
+        self._waiting = deque(filter(self._planner.is_sweeping, self._waiting))
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _begin(self, sweep: Sweep, now: float) -> None:
+        self._active[sweep] = _Active(sweep, len(sweep.arcs), now)
+        where = self._tables[sweep.table].log
+        for first, last in sweep.arcs:
+            self._log.submit(SweepRequest(sweep, where, first, last, sweep.lower, sweep.upper, sweep.lower))
 
     def _page(self, active: _Active, event: PageRead, narrowest: int) -> None:
         active.pages += 1
@@ -130,11 +142,16 @@ class Sweeping:
         self._drop(active.sweep)
         self._planner.swept(active.sweep, active.found, narrowest)
         self.swept += 1
-        took = self._clock() - active.began
-        if active.pages > DEAR_PAGES or took > max(DEAR_SECONDS, self.every_ms / 4000):
-            self._rest(active.sweep.table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
+        table, took = active.sweep.table, self._clock() - active.began
+        slow = took > max(DEAR_SECONDS, self.every_ms / 4000)
+        if active.pages > DEAR_PAGES or (slow and table in self._slow):
+            self._rest(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
+        elif slow:
+            # Perhaps it is this process that had no time, as at its start. All groups read one by one are dearer still.
+            self._slow.add(table)
         else:
-            self._dear.pop(active.sweep.table, None)
+            self._slow.discard(table)
+            self._dear.pop(table, None)
 
     def _failed(self, active: _Active, error: SourceError) -> None:
         self._drop(active.sweep)
@@ -142,6 +159,7 @@ class Sweeping:
         self._rest(active.sweep.table, f"its log could not be swept: {error}")
 
     def _rest(self, table: TableName, why: str) -> None:
+        self._slow.discard(table)
         self._dear[table] += 1
         pause = min(LONGEST_PAUSE, PAUSE_SECONDS * 2 ** (self._dear[table] - 1))
         self._again[table] = self._clock() + pause
