@@ -25,6 +25,7 @@ from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
+from connector.delivery.standing import Standing
 from connector.delivery.topic_reader import StoredRecord, read_tail, read_topic, scan_partition
 from connector.delivery.topics import (
     TopicFacts,
@@ -58,6 +59,7 @@ __all__ = [
     "RestoredSlot",
     "SchemaRegistry",
     "SmallTopic",
+    "Standing",
     "StoredRecord",
     "TopicFacts",
     "TopicSpec",

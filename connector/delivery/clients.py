@@ -69,6 +69,19 @@ class QuietLog:
 _QUIET = QuietLog()
 
 
+class HeedfulLog:
+    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have."""
+
+    def __init__(self, heard: Callable[[], None]) -> None:
+        self._heard = heard
+
+    def log(self, level: int, text: str, *arguments: object) -> None:
+        # That somebody who was not there is still not there is no news.
+        if arguments and str(arguments[0]) == "FAIL" and _STILL_AWAY.search(str(arguments[-1])) is None:
+            self._heard()
+        _QUIET.log(level, text, *arguments)
+
+
 class ConnectionHealth:
     """The newest connection error of any client of this process, cleared when a call succeeds again.
 
@@ -79,7 +92,7 @@ class ConnectionHealth:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._error: str | None = None
-        self._outages = 0
+        self._outages = self._losses = 0
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
@@ -92,6 +105,16 @@ class ConnectionHealth:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             with self._lock:
                 self._outages += 1
+
+    def disconnected(self) -> None:
+        with self._lock:
+            self._losses += 1
+
+    @property
+    def losses(self) -> int:
+        """How often a client that lasts lost its connection to a broker."""
+        with self._lock:
+            return self._losses
 
     @property
     def outages(self) -> int:
@@ -123,6 +146,7 @@ def connection_cause(error: KafkaError) -> str:
 
 # "sasl_plaintext://10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in …)"
 _PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
+_STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
 _AFTERWORD = re.compile(r" \((?:after|install|_)[^()]*\)\s*$")
 _PLAIN = (
     ("Failed to resolve", "the name does not resolve"),
@@ -171,10 +195,11 @@ class KafkaClients:
             raise RetriableDeliveryError(text if "Kafka at " in text else self.explained(text)) from None
 
     def producer(self, on_delivery: DeliveryCallback | None = None, lasting: bool = False, **own: Any) -> Producer:
-        """``lasting``: its losing all brokers counts as an outage."""
+        """``lasting``: its losing all brokers counts as an outage, and each connection that ends as a loss."""
         properties = self._merged(self.producer_properties, own)
         if lasting:
             properties["error_cb"] = self.health.lost
+            properties["logger"] = HeedfulLog(self.health.disconnected)
         if on_delivery is not None:
             properties["on_delivery"] = on_delivery
         properties.setdefault("linger.ms", LINGER_MS)
@@ -213,7 +238,10 @@ def high_watermarks(clients: KafkaClients, topic: str, partitions: Iterable[int]
 
 
 def end_offsets(
-    admin: AdminClient, places: Iterable[tuple[str, int]], isolation: str = READ_UNCOMMITTED
+    admin: AdminClient,
+    places: Iterable[tuple[str, int]],
+    isolation: str = READ_UNCOMMITTED,
+    seconds: float = CALL_SECONDS,
 ) -> dict[tuple[str, int], int]:
     """High watermarks, or (read_committed) last stable offsets, by topic and partition.
 
@@ -223,8 +251,7 @@ def end_offsets(
     if not wanted:
         return {}
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
-    futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=CALL_SECONDS)
+    futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
     return {
-        (where.topic, where.partition): int(future.result(timeout=CALL_SECONDS).offset)
-        for where, future in futures.items()
+        (where.topic, where.partition): int(future.result(timeout=seconds).offset) for where, future in futures.items()
     }

@@ -11,41 +11,42 @@ be it a commit, would speak for the hanging transaction as well. Only the same p
 transaction that touches the partition.
 
 How it was to end is known for slots: the name that their last entry carries stands in the group's offsets, and in other
-slots, if the transaction was committed. Then it is committed again.
+slots, if the transaction was committed. Then it is committed again. Records of a data topic carry no name: those from
+the time of a committed transaction belong to it, unless they are another worker's, whose transaction is not over.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.committed_words import Words, committed_words
 from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
-from connector.delivery.records import OutgoingRecord, commit_name, decode_offsets_entry, owner_of
-from connector.delivery.topic_reader import read_topic
+from connector.delivery.records import (
+    REPEATED_HEADER,
+    OutgoingRecord,
+    commit_name,
+    owner_of,
+)
+from connector.delivery.standing import PATIENCE_SECONDS, Place, Standing, blocked, newest_of_key, still_standing
 from connector.delivery.topics import leaderless, topic_partitions
 from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
 
-# Transactions of workers that are alive end within this time, and their partitions move on.
-PATIENCE_SECONDS = 3.0
-
 # Behind the hanging transaction of one owner there may be another one's.
 ROUNDS = 5
 PAUSE_SECONDS = 0.1
-GROUP_SECONDS = 10.0
 
-Place = tuple[str, int]
-
-
-#: Told of a topic that cannot be looked at, why, and whose transactions may stand there.
+#: Told of a topic that cannot be looked at, or whose readers are blocked by a commit, why, and whose it may be.
 Unseen = Callable[[str, str, Collection[str]], None]
 
 
@@ -54,7 +55,7 @@ class Field:
     """Where the workers of one connector write.
 
     Nothing may be written to a topic that ``unseen`` was told of before it has been looked at; without an ``unseen``
-    such topics are waited for.
+    such topics are waited for. ``stood`` knows where readers are blocked by what certainly ends no more.
     """
 
     connector: str
@@ -62,6 +63,7 @@ class Field:
     group: str
     topics: Callable[[], Iterable[str]] = lambda: ()
     unseen: Unseen | None = None
+    stood: Standing = field(default_factory=lambda: Standing(math.inf))
 
 
 def end_hanging_transactions(
@@ -76,7 +78,8 @@ def end_hanging_transactions(
     What such an owner left in a slot is committed if another slot or the group's offsets say that this transaction was,
     else aborted. What it left in a data topic is aborted, unless one of its later words in the offsets topic is
     committed: records that stand before a committed position belong to a commit that lost its marker here, and aborting
-    them would lose them. To commit them takes another record: that is told, and left to a human.
+    them would lose them. To commit them takes another record: one that is there is repeated, and has a header that says
+    so. Nothing may be written there before, for an abort would speak for both.
     """
     try:
         _end_hanging(clients, where, producers, deadline, cancelled)
@@ -85,17 +88,6 @@ def end_hanging_transactions(
         raise translated(caught.args[0], "looking for transactions left open") from None
     except TimeoutError:
         raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
-
-
-@dataclass
-class _Words:
-    """What is committed: each owner's newest entry in any slot, as its timestamp, and names of transactions."""
-
-    newest: dict[str, int] = field(default_factory=dict)
-    commits: set[str] = field(default_factory=set)
-
-    def heard(self, owner: str, timestamp: int) -> None:
-        self.newest[owner] = max(self.newest.get(owner, 0), timestamp)
 
 
 def _end_hanging(
@@ -107,11 +99,20 @@ def _end_hanging(
 ) -> None:
     admin = clients.admin()
     away = _without_leaders(admin, where)
-    for topic, why in away.items():
-        if where.unseen is not None:
-            where.unseen(topic, why, [producer.transactional_id for producer in producers])
+    owners = [producer.transactional_id for producer in producers]
+    if away and where.unseen is not None:
+        words = _words(clients, admin, where)
+        for topic, why in away.items():
+            for owner in owners:
+                where.stood.away(topic, owner, words.newest.get(owner, 0))
+            where.unseen(topic, why, owners)
+    tried: set[tuple[str, Place, int]] = set()
     for _ in range(ROUNDS):
-        standing = _standing(admin, where, away, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
+        places = _places(admin, where, away)
+        standing = still_standing(admin, places, min(deadline, time.monotonic() + PATIENCE_SECONDS), cancelled)
+        for topic in {*where.topics()}.difference(away, (topic for topic, _ in standing)):
+            for owner in owners:
+                where.stood.seen(topic, owner)
         if not standing:
             return
         words = _words(clients, admin, where)
@@ -125,20 +126,23 @@ def _end_hanging(
                 lost_commits.setdefault(owner, []).extend(messages)
                 # Its records in data topics belong to that commit.
                 words.heard(owner, messages[-1].timestamp()[1])
-        places = {_place(message) for messages in lost_commits.values() for message in messages}
+                words.named(name, messages[-1].timestamp()[1])
+        repaired = {_place(message) for messages in lost_commits.values() for message in messages}
         ended = False
         for producer in producers:
             owner = producer.transactional_id
             if owner in lost_commits:
                 _commit_again(clients, producer, where, lost_commits[owner], deadline)
                 ended = True
-                log.warning("committed a hanging transaction again in %s", _listed(standing, places))
+                log.warning("committed a hanging transaction again in %s", _listed(standing, repaired))
             aborted = [
                 messages[0]
                 for (topic, number), messages in left_open.items()
-                if (topic, number) not in places
-                if topic == where.offsets_topic or messages[0].timestamp()[1] > words.newest.get(owner, 0)
+                if (topic, number) not in repaired
+                if topic == where.offsets_topic or _left_open(where, words, topic, owner, messages[0])
+                if (owner, (topic, number), standing[topic, number]) not in tried
             ]
+            tried.update((owner, _place(message), standing[_place(message)]) for message in aborted)
             if aborted:
                 _abort_again(clients, producer, where, aborted, deadline)
                 ended = True
@@ -146,12 +150,60 @@ def _end_hanging(
                     "aborted possible hanging transactions again in %s", _listed(standing, map(_place, aborted))
                 )
         if not ended:
+            ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)
+        if not ended:
             break
     log.warning(
         "read_committed consumers of %s are blocked by an open transaction; if this persists, "
         "see kafka-transactions.sh find-hanging",
         _listed(standing, standing),
     )
+
+
+def _left_open(where: Field, words: Words, topic: str, owner: str, first: Message) -> bool:
+    """Whether ``owner``, if it is his, did not commit what begins with this record."""
+    time_ms: int = first.timestamp()[1]
+    return time_ms > where.stood.last_word(topic, owner, words.newest.get(owner, 0))
+
+
+def _end_lost_commits(
+    clients: KafkaClients,
+    producers: Sequence[TransactionalProducer],
+    where: Field,
+    left_open: Mapping[Place, Sequence[Message]],
+    words: Words,
+    deadline: float,
+) -> bool:
+    """Commit again what stands in data topics and is committed elsewhere; whether anything was. Where it is not certain
+    yet that nobody else is about to end it, nothing of these owners may be written meanwhile."""
+    ended = False
+    for (topic, number), messages in sorted(left_open.items()):
+        offset, time_ms = messages[0].offset() or 0, messages[0].timestamp()[1]
+        lost = {
+            producer.transactional_id: producer
+            for producer in producers
+            if words.committed_at(producer.transactional_id, time_ms)
+            if not _left_open(where, words, topic, producer.transactional_id, messages[0])
+            if where.stood.may_be(topic, number, offset, producer.transactional_id)
+        }
+        if topic == where.offsets_topic or not lost:
+            continue
+        if not where.stood.certain((topic, number), offset):
+            where.stood.suspect((topic, number), offset)
+            if where.unseen is not None:
+                where.unseen(topic, blocked((topic, number), offset), lost)
+            continue
+        again = newest_of_key(clients, where.group, messages[0], deadline)
+        for owner, producer in lost.items():
+            log.warning("committing what stands in %s [%d] at %d again, by repeating a record", topic, number, offset)
+            try:
+                _commit_again(clients, producer, where, [again], deadline, repeated=offset)
+            except DeliveryError:
+                log.error("%s [%d]: committed records from offset %d on may be aborted now", topic, number, offset)
+                raise
+            where.stood.tried(topic, number, offset, owner)
+        ended = True
+    return ended
 
 
 def _end_pending_offsets(
@@ -199,52 +251,27 @@ def _without_leaders(admin: AdminClient, where: Field) -> dict[str, str]:
     return {topic: found[topic] for topic in where.topics() if topic in found}
 
 
-def _standing(
-    admin: AdminClient, where: Field, away: Container[str], deadline: float, cancelled: Callable[[], bool]
-) -> dict[Place, int]:
-    """Partitions that do not become readable up to where they end now, with the offset where they stand."""
+def _words(clients: KafkaClients, admin: AdminClient, where: Field) -> Words:
+    slots = topic_partitions(admin)[where.offsets_topic]
+    return committed_words(clients, where.connector, where.offsets_topic, slots, where.group)
+
+
+def _places(admin: AdminClient, where: Field, away: Container[str]) -> list[Place]:
     existing = topic_partitions(admin)
     topics = {topic for topic in (where.offsets_topic, *where.topics()) if topic in existing and topic not in away}
-    places = [(topic, number) for topic in sorted(topics) for number in range(existing[topic])]
-    ends = end_offsets(admin, places)
-    standing = dict.fromkeys(places, 0)
-    while True:
-        stable = end_offsets(admin, standing, READ_COMMITTED)
-        standing = {place: stable[place] for place in standing if stable[place] < ends[place]}
-        if not standing or time.monotonic() >= deadline:
-            return standing
-        if cancelled():
-            raise RetriableDeliveryError("restoring was cancelled")
-        time.sleep(PAUSE_SECONDS)
+    return [(topic, number) for topic in sorted(topics) for number in range(existing[topic])]
 
 
-def _words(clients: KafkaClients, admin: AdminClient, where: Field) -> _Words:
-    """Positions are their slot's owner's."""
-    slots = topic_partitions(admin)[where.offsets_topic]
-    owners: dict[int, str] = {}
-    words = _Words()
-    for record in read_topic(clients, where.offsets_topic, slots, where.group, READ_COMMITTED):
-        entry = decode_offsets_entry(
-            where.connector, record.partition, record.key, record.value, where.offsets_topic, record.offset
-        )
-        if entry is None:
-            continue
-        if entry.owner is not None:
-            owners[entry.slot] = entry.owner
-        owner = owners.get(entry.slot)
-        if owner is not None:
-            words.heard(owner, record.timestamp)
-        if name := commit_name(record.headers):
-            words.commits.add(name)
-    # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
-    asking = clients.consumer(where.group, READ_UNCOMMITTED)
+def ended_everywhere(clients: KafkaClients, topics: Collection[str], slots: Iterable[Place], patience: float) -> bool:
+    """Whether it is known of what stands in all partitions of ``topics`` and in ``slots`` now how it ended. Those that
+    nobody leads do not tell."""
     try:
-        places = [TopicPartition(where.offsets_topic, slot) for slot in range(slots)]
-        told = asking.committed(places, timeout=GROUP_SECONDS)
-        words.commits.update(place.metadata for place in told if place.error is None and place.metadata)
-    finally:
-        asking.close()
-    return words
+        admin = clients.admin()
+        existing = topic_partitions(admin)
+        places = [(topic, number) for topic in sorted(topics) for number in range(existing.get(topic, 0))]
+        return not still_standing(admin, [*places, *slots], time.monotonic() + patience, seconds=patience)
+    except (KafkaException, TimeoutError, DeliveryError):
+        return False
 
 
 def _open_records(
@@ -289,11 +316,22 @@ def _repeated(messages: Iterable[Message]) -> list[OutgoingRecord]:
 
 
 def _commit_again(
-    clients: KafkaClients, producer: TransactionalProducer, where: Field, entries: Sequence[Message], deadline: float
+    clients: KafkaClients,
+    producer: TransactionalProducer,
+    where: Field,
+    entries: Sequence[Message],
+    deadline: float,
+    repeated: int | None = None,
 ) -> None:
     """A transaction of the same producer with the same entries: its marker speaks for both. Who reads them twice reads
-    the same positions twice."""
+    the same positions twice. ``repeated``: where what is committed again begins, if it is a record of a data topic."""
     producer.begin()
+    if repeated is not None:
+        header = (REPEATED_HEADER, str(repeated).encode())
+        producer.produce_all([replace(record, headers=(*record.headers, header)) for record in _repeated(entries)])
+        producer.flush(deadline)
+        producer.commit()
+        return
     producer.produce_all(_repeated(entries))
     producer.flush(deadline)
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from connector.delivery.bounded import bounded
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
 from connector.delivery.records import BlockClient, BlockProducer, KafkaRecord, OutgoingRecord
@@ -37,11 +37,17 @@ log = logging.getLogger(__name__)
 # signals and shutdown are noticed.
 CALL_SECONDS = 2.0
 
+# So long news of a lost broker may wait while records are on their way: less than a broker's session with its cluster.
+WATCH_SECONDS = 0.25
+
 # A call that is still under way so long after its own timeout hangs.
 HANG_SECONDS = CALL_SECONDS + 8.0
 
 # Between two attempts of a call that failed retriably.
 RETRY_PAUSE_SECONDS = 0.05
+
+# Partitions whose leader is gone have another one sooner, if they get one.
+LEADERLESS_SECONDS = 3.0
 
 # Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
 # be free.
@@ -74,7 +80,10 @@ class ReportingProducer:
                 self._producer = self._made(clients, own | {"plugin_library_paths": blocks.plugin})
                 self._blocks = beside()
         self.failure: FailedRecord | None = None
+        #: Of what is not flushed, and of what is.
         self._topics: set[str] = set()
+        self._written: set[str] = set()
+        self._given = 0
 
     def _made(self, clients: KafkaClients, own: dict[str, Any]) -> Any:
         # murmur2 over the key, and random for null keys, is what Java producers do: records of both connectors
@@ -91,6 +100,7 @@ class ReportingProducer:
 
     def produce_all(self, records: Sequence[KafkaRecord]) -> None:
         """All of ``records``, in order; waits while our own queue is full."""
+        self._given += len(records)
         if self._blocks is not None and self._blocks.takes(records):
             self._produce_block(self._blocks, records)
             return
@@ -121,12 +131,17 @@ class ReportingProducer:
     def pending(self) -> int:
         return len(self._producer)
 
-    def flush(self, deadline: float) -> None:
-        """Wait until every report has come and was good.
+    def flush(self, deadline: float, watch: Callable[[], object] = lambda: None) -> None:
+        """Wait until every report has come and was good. ``watch`` is called again and again meanwhile.
 
         Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
         """
-        while self._served(self._producer.flush, min(CALL_SECONDS, max(0.0, deadline - time.monotonic()))):
+        patience = time.monotonic() + LEADERLESS_SECONDS
+        while self._served(self._producer.flush, min(WATCH_SECONDS, max(0.0, deadline - time.monotonic()))):
+            watch()
+            if time.monotonic() >= patience:
+                # Another leader would have been found by now: those who write elsewhere shall not wait for this one.
+                self._blame_a_topic(gone=False)
             if self._failed:
                 break
             if time.monotonic() >= deadline:
@@ -134,7 +149,13 @@ class ReportingProducer:
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
+        self._written |= self._topics
         self._topics.clear()
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Topics that records were given for, since the last transaction began."""
+        return frozenset(self._written | self._topics)
 
     @property
     def _failed(self) -> bool:
@@ -151,7 +172,7 @@ class ReportingProducer:
             self._blame_a_topic()
         raise TransactionAborted(str(self.failure))
 
-    def _blame_a_topic(self) -> None:
+    def _blame_a_topic(self, gone: bool = True) -> None:
         """Called when reports did not come, or say that time was up: librdkafka waits for a topic that is gone, or has
         no leader, as for one that is slow, and for longer than most transactions last."""
         try:
@@ -160,6 +181,8 @@ class ReportingProducer:
             return
         for topic in sorted(self._topics):
             error = existing[topic].error if topic in existing else _gone()
+            if error is not None and not gone:
+                continue
             if error is None:
                 why = led_by_nobody(existing[topic])
                 if why is None:
@@ -288,11 +311,18 @@ class TransactionalProducer(ReportingProducer):
         # What was said while it connected (of the first of a name's addresses, say) is no news from here on.
         self.poll()
 
+    @property
+    def acknowledged(self) -> bool:
+        """Whether a record of this transaction is written. Its coordinator is done with the one before, then."""
+        return self.pending() < self._given
+
     def begin(self) -> None:
         self.failure = None
         if self._blocks is not None:
             self._blocks.forget_failure()
         self._topics.clear()
+        self._written.clear()
+        self._given = 0
         try:
             self._producer.begin_transaction()
         except KafkaException as caught:
@@ -339,7 +369,7 @@ class TransactionalProducer(ReportingProducer):
     def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
         while True:
             try:
-                _bounded(call, doing)
+                bounded(call, doing, CALL_SECONDS, HANG_SECONDS)
                 return
             except KafkaException as caught:
                 error = translated(caught.args[0], doing)
@@ -351,29 +381,6 @@ class TransactionalProducer(ReportingProducer):
 
 def _gone() -> KafkaError:
     return KafkaError(KafkaError._UNKNOWN_TOPIC, "the topic does not exist")
-
-
-def _bounded(call: Callable[[float], Any], doing: str) -> None:
-    """``call`` with its timeout, and without it: after a broker's restart librdkafka has been seen to stay for ever in
-    `send_offsets_to_transaction`. Such a producer is of no use any more; a new one with its id ends what it left open.
-    """
-    answers: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            call(CALL_SECONDS)
-        except BaseException as error:
-            answers.put(error)
-        else:
-            answers.put(None)
-
-    threading.Thread(target=run, daemon=True, name="transaction").start()
-    try:
-        error = answers.get(timeout=HANG_SECONDS)
-    except queue.Empty:
-        raise UnknownOutcome(f"{doing}: the Kafka client does not come back") from None
-    if error is not None:
-        raise error
 
 
 def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> TransactionalProducer | None:

@@ -24,11 +24,15 @@ log = logging.getLogger(__name__)
 _OTHER = re.compile(rb'\["[^"\\\x00-\x1f]*",')
 #: What no key of ours has unless a name of a table holds it: another way to spell the same.
 _ODD = re.compile(rb"[\s\\]")
+_BEGAN = re.compile(r"\w+@(\d+) ")
 #: So many other connectors of a shared topic are told by their first bytes alone.
 _REMEMBERED = 100
 
 #: The header that names the transaction of an offsets entry, at the last entry of each slot in it.
 COMMIT_HEADER = "commit"
+
+#: The header of a record that was there before, and is repeated for its commit to be told once more: `repairs`.
+REPEATED_HEADER = "scylla.cdc.repeated"
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
 
@@ -141,13 +145,19 @@ def commit_name(headers: Headers | None) -> str | None:
     return None
 
 
-def name_of_commit(owner: str) -> str:
-    """A new one. Of the owner's transactional id and what no other transaction has."""
-    return f"{secrets.token_hex(16)} {owner}"
+def name_of_commit(owner: str, began_ms: int) -> str:
+    """A new one. Of the owner's transactional id, the time at which it began, and what no other transaction has."""
+    return f"{secrets.token_hex(16)}@{began_ms} {owner}"
 
 
 def owner_of(commit: str) -> str:
     return commit.partition(" ")[2]
+
+
+def begin_of(commit: str) -> int | None:
+    """When the transaction began, in ms; versions that did not say so named theirs as well."""
+    found = _BEGAN.match(commit)
+    return None if found is None else int(found[1])
 
 
 def compact_json(value: object) -> bytes:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -20,6 +21,7 @@ from connector.delivery.failures import translated
 from connector.delivery.hanging_transactions import Field, Unseen, are_pending, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
+from connector.delivery.standing import Standing
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ def restore(
     slots: Iterable[int],
     topics: Callable[[], Iterable[str]] = lambda: (),
     unseen: Unseen | None = None,
+    stood: Standing | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     patience: float = 60.0,
 ) -> dict[int, RestoredSlot]:
@@ -65,7 +68,9 @@ def restore(
         owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)
         waited.renew()
         present = present_members(clients, group, waited.deadline)
-        _end_all(clients, Field(connector, topic, group, topics, unseen), owners - present, waited.deadline, cancelled)
+        where = Field(connector, topic, group, topics, unseen)
+        where = where if stood is None else replace(where, stood=stood)
+        _end_all(clients, where, owners - present, waited.deadline, cancelled)
         waited.renew()
         _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)

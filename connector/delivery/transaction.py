@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions
+from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions, ended_everywhere
 from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
 from connector.delivery.records import (
     COMMIT_HEADER,
@@ -29,6 +29,7 @@ from connector.delivery.records import (
     name_of_commit,
     record_size,
 )
+from connector.delivery.standing import Standing
 from connector.errors import (
     DeliveryError,
     LostClaim,
@@ -40,6 +41,9 @@ from connector.errors import (
 from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
+
+# So long the owner thread waits for partitions to tell: transactions of others, which may stand in front, are shorter.
+MARKERS_SECONDS = 2.0
 
 
 class Membership(Protocol):
@@ -80,10 +84,12 @@ class Delivery:
         group: str = "",
         unseen: Unseen | None = None,
         blocks: BlockClient | None = None,
+        stood: Standing | None = None,
     ) -> None:
         self._clients = clients
         self._blocks = blocks
-        self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen)
+        where = Field(settings.connector, settings.offsets_topic, group, topics, unseen)
+        self._field = where if stood is None else replace(where, stood=stood)
         self.settings = settings
         self._membership = membership
         self._clock = clock
@@ -93,11 +99,14 @@ class Delivery:
         self._member_at_begin = ""
         self._name = ""
         self._touched: set[int] = set()
+        self._last_slots: frozenset[int] = frozenset()
         self.bytes = 0
         self.records = 0
         self.byte_limit = settings.max_bytes
         self._batch_size = settings.batch_size
-        self._outages = 0
+        self._outages = self._losses = 0
+        #: Whether what the last transaction wrote certainly has its end in each partition.
+        self._settled = True
         self.last_failure: FailedRecord | None = None
         self.commits = 0
         self.aborts = 0
@@ -122,7 +131,8 @@ class Delivery:
             deadline = self._clock() + patience
             producer.start(deadline)
             # From here on: what an outage before this did to an earlier transaction is looked for now.
-            self._outages = self._clients.health.outages
+            self._outages, self._losses = self._clients.health.outages, self._clients.health.losses
+            self._settled = True
             if again:
                 end_hanging_transactions(self._clients, self._field, [producer], deadline)
         except DeliveryError:
@@ -181,6 +191,7 @@ class Delivery:
         try:
             producer.produce_all(records)
             producer.check()
+            self._settle()
         except DeliveryError:
             self.last_failure = producer.failure
             raise
@@ -220,8 +231,9 @@ class Delivery:
             if self._plain is not None:
                 self._plain.flush(deadline)
             producer.produce_all(self._records(entries))
-            producer.flush(deadline)
+            producer.flush(deadline, self._settle)
             self._never_away(producer)
+            self._settle()
             if by is not None and self._clock() >= by:
                 raise TooLate("the brokers had it too late to be in front of what other workers deliver")
             if named:
@@ -239,6 +251,7 @@ class Delivery:
             self._after_failure(error)
             raise
         self.commits += 1
+        self._settled, self._last_slots = False, frozenset(named)
         self._clients.health.succeeded()
         self.byte_limit = min(self.settings.max_bytes, self.byte_limit * 2)
         self._forget()
@@ -254,6 +267,7 @@ class Delivery:
                 self._plain = ReportingProducer(self._clients, **self._own())
             self._producer.abort()
             self.aborts += 1
+            self._settled, self._last_slots = False, frozenset(self._touched)
         finally:
             self._forget()
 
@@ -275,6 +289,34 @@ class Delivery:
         producer.poll()
         if self._clients.health.outages != self._outages:
             raise UnknownOutcome("Kafka was away, and may have forgotten to end the last transaction")
+
+    def _ended_everywhere(self, producer: TransactionalProducer) -> None:
+        """Raise UnknownOutcome unless what the last transaction wrote has its end in all partitions.
+
+        A coordinator leaves out those that nobody leads, and says nothing of it. What is written behind a transaction
+        that is open there ends together with it, and may have to be aborted. A leader is not lost without a
+        connection, so partitions are asked only if one was.
+        """
+        losses = self._clients.health.losses
+        if losses == self._losses:
+            return
+        topic = self.settings.offsets_topic
+        slots = [(topic, slot) for slot in self._last_slots]
+        if not ended_everywhere(self._clients, producer.written - {topic}, slots, MARKERS_SECONDS):
+            raise UnknownOutcome("a broker was lost, and partitions do not tell how the last transaction ended")
+        self._losses, self._settled = losses, True
+
+    def _settle(self) -> None:
+        """Raise UnknownOutcome if a broker was lost before this transaction's first record was written: nothing of it
+        may reach a partition that has not heard of the end of the last one."""
+        if self._settled:
+            return
+        assert self._producer is not None
+        acknowledged = self._producer.acknowledged
+        self._producer.poll()
+        if self._clients.health.losses != self._losses:
+            raise UnknownOutcome("a broker was lost while the last transaction was brought to its end")
+        self._settled = acknowledged
 
     def _records(self, entries: Sequence[OffsetsEntry]) -> list[OutgoingRecord]:
         last = {entry.slot: at for at, entry in enumerate(entries)}
@@ -298,9 +340,12 @@ class Delivery:
         assert self._producer is not None, "start() comes first"
         if self._opened_at is None:
             self._never_away(self._producer)
+            self._ended_everywhere(self._producer)
+            # Before the first record, by the same clock as the records' timestamps, and cut off as they are.
+            began_ms = int(time.time() * 1000)
             self._member_at_begin = self._membership.member_id
             self._producer.begin()
-            self._name = name_of_commit(self.settings.transactional_id)
+            self._name = name_of_commit(self.settings.transactional_id, began_ms)
             self._opened_at = self._clock()
         return self._producer
 

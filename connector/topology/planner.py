@@ -122,6 +122,8 @@ class Planner:
         """No position in memory is valid any more: release all slots; they are returned, to be restored."""
         slots = sorted(self.book.own)
         self.aborted()
+        for plan in self._plans.values():
+            plan.doubt()
         self.release(slots)
         return slots
 

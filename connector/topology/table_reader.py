@@ -69,6 +69,12 @@ class TableReader(TableState):
                 self.fresh.pop(state, None)
         self._sort_anew()
 
+    def doubt(self) -> None:
+        """The last commit may not have happened: the gates that it opened are shut again."""
+        for state, gate in self._taken_down:
+            state.gates = sorted([gate, *state.gates], key=lambda each: each.at)
+        self._taken_down.clear()
+
     def followed(self, slots: Iterable[int]) -> None:
         """Other workers' slots moved on: look again at whoever waits for streams in them."""
         for slot in slots:
@@ -275,6 +281,9 @@ class TableReader(TableState):
         self._undo, self._undo_later = self._undo_later, {}
         if staged is None:
             return
+        if staged.positions or staged.marks:
+            # Nobody commits behind a commit that may not have happened: from here on the one before stands.
+            self._taken_down.clear()
         commits.settle(self, staged)
         snapshots.committed(self)
         if staged.claimed:

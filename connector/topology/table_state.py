@@ -79,6 +79,7 @@ class TableState:
         self._parked: dict[int, set[GroupState]] = {}
         self._numbers = itertools.count(1)
         self._undo: dict[GroupState, Saved] = {}
+        self._taken_down: list[tuple[GroupState, Gate]] = []
         self._staged: Staged | None = None
         self._undo_later: dict[GroupState, Saved] = {}
         self.grace_ms = max(confidence_ms, LEAST_GRACE_MS) if grace_ms is None else grace_ms
@@ -141,7 +142,11 @@ class TableState:
 
     def blocking(self, state: GroupState) -> tuple[Gate, GroupState] | None:
         """The first gate in front of a group that is still shut, and one group that keeps it shut."""
-        return blocking(state, self.reached, self.committed_to)
+        before = state.gates
+        shut = blocking(state, self.reached, self.committed_to)
+        if len(state.gates) < len(before):
+            self._taken_down += [(state, gate) for gate in before if gate not in state.gates]
+        return shut
 
     def reached(self, source: GroupState, at: int) -> bool:
         """``source`` is delivered up to ``at``: produced by us, in front of whatever waits for it, or

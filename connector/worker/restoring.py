@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, RestoredSlot, Unseen, restore
+from connector.delivery import KafkaClients, RestoredSlot, Standing, Unseen, restore
 from connector.errors import ConfigurationError, FatalSourceError, ForeignGroup
 from connector.source import (
     Background,
@@ -74,6 +74,7 @@ class Restoring:
         background: Background,
         one_group: OneGroup,
         unseen: Unseen,
+        stood: Standing,
     ) -> None:
         self._one_group = one_group
         self._session = configuration.worker.session_timeout_ms / 1000
@@ -87,6 +88,7 @@ class Restoring:
         self._tables = tables
         self._pipeline = pipeline
         self._unseen = unseen
+        self._stood = stood
         self._chores = chores
         self._tickets: dict[int, int] = {}
         self._ticket = 0
@@ -145,6 +147,7 @@ class Restoring:
             slots=wanted,
             topics=lambda: self._pipeline.topics,
             unseen=self._unseen,
+            stood=self._stood,
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
         )
         versions = last_versions(self._clients, connector.output.schema_topic, group)

@@ -15,6 +15,7 @@ from connector.delivery import (
     Follower,
     KafkaClients,
     Membership,
+    Standing,
     TopicFacts,
     end_left_open,
     ensure_topics,
@@ -46,6 +47,9 @@ from connector.worker.signals import Signals
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
+
+# So long after a transaction's timeout its coordinator has looked at it.
+COORDINATORS_SECONDS = 15.0
 
 
 def build_worker(
@@ -102,8 +106,9 @@ def build_worker(
     )
     one_group = OneGroup(configuration, clients, who.client_id)
     unseen = Unseen()
+    stood = Standing(configuration.worker.transaction_timeout_ms / 1000 + COORDINATORS_SECONDS)
     restoring = Restoring(
-        configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen
+        configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen, stood
     )
     delivery = Delivery(
         clients,
@@ -113,12 +118,17 @@ def build_worker(
         group=group,
         unseen=unseen,
         blocks=native.client,
+        stood=stood,
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
         found = look_at_topic(clients.admin(), spec_of(configuration, topic))
         if owners and isinstance(found, TopicFacts):
-            end_left_open(clients, Field(connector.name, offsets, group, lambda: [topic]), {*owners})
+            if why := stood.look(clients, topic):
+                return why
+            # What our own id left open is ended with its next producer, which is started before this topic is written.
+            others = owners - {who.client_id}
+            end_left_open(clients, Field(connector.name, offsets, group, lambda: [topic], stood=stood), {*others})
         return found
 
     transactions = Transactions(

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from connector.delivery.records import REPEATED_HEADER
 from tests.simulation.scheduler import EPOCH
 from tests.simulation.service import DEAD_LETTERS, NAME, SCHEMAS, Service
 from tests.simulation.source_world import Row, Table
@@ -104,8 +105,12 @@ def _order(table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
 
 
 def _delivered(service: Service, table: Table) -> list[tuple[Identity, int]]:
-    values = service.values(f"{NAME}.{table.name}")
-    return [(_identity(value), partition) for partition, _, value in values]
+    """Without what is there twice and says so."""
+    return [
+        (_identity(json.loads(record.value)), partition)
+        for partition, record in service.records(f"{NAME}.{table.name}")
+        if record.value is not None and REPEATED_HEADER not in dict(record.headers)
+    ]
 
 
 def _identity(value: Any) -> Identity:

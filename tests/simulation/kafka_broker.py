@@ -21,6 +21,9 @@ from tests.simulation.scheduler import EPOCH, Process, Scheduler
 
 T = TypeVar("T")
 
+# So long a broker that died counts as a leader. A real one's, by default, is 9 s.
+SESSION_SECONDS = 0.6
+
 
 def failure(code: int, why: str = "", *, fatal: bool = False, retriable: bool = False, abort: bool = False) -> Any:
     """What a call raises."""
@@ -48,6 +51,8 @@ class Broker:
         self.away_until = 0.0
         self.coordinator_until = 0.0
         self.outages = 0
+        # How often a leader went away, and with it the connections to it.
+        self.losses = 0
         self.requests = 0
         self.mishaps = 0
 
@@ -98,7 +103,20 @@ class Broker:
 
     def move_leader(self, partition: Partition, seconds: float) -> None:
         self.mishaps += 1
+        self.losses += 1
+        if partition.available_at <= self.scheduler.now:
+            partition.lost_at = self.scheduler.now
         partition.available_at = max(partition.available_at, self.scheduler.now + seconds)
+
+    def skip_leaderless(self) -> None:
+        """As coordinators of Kafka 4.1 do: a partition that nobody leads while others are there gets no marker, once
+        its leader's session has ended."""
+
+        def left_out(partition: Partition) -> bool:
+            now = self.scheduler.now
+            return partition.available_at > max(now, self.away_until) and now >= partition.lost_at + SESSION_SECONDS
+
+        self.transactions.skips_leaderless = left_out
 
     def move_coordinator(self, seconds: float) -> None:
         self.mishaps += 1
@@ -144,7 +162,8 @@ class Handle:
         self.properties = properties
         self.process: Process | None = broker.scheduler.in_process
         self._error_cb: Callable[[KafkaError], None] = properties.get("error_cb", lambda error: None)
-        self._outages = broker.outages
+        self._log = properties.get("logger")
+        self._outages, self._losses = broker.outages, broker.losses
 
     @property
     def runs(self) -> bool:
@@ -154,6 +173,10 @@ class Handle:
 
     def serve(self) -> None:
         """Called within poll and flush."""
+        if self.broker.losses != self._losses:
+            self._losses = self.broker.losses
+            if self._log is not None:
+                self._log.log(20, "%s [%s] %s", "FAIL", "client", "Disconnected: connection closed by peer")
         if self.broker.outages != self._outages:
             self._outages = self.broker.outages
             self._error_cb(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers down"))

@@ -33,7 +33,7 @@ class Stored:
 
 @dataclass(slots=True)
 class Partition:
-    """``available_at``: there is no leader before that time."""
+    """``available_at``: there is no leader before that time; ``lost_at``: the last one went away."""
 
     topic: str
     number: int
@@ -41,6 +41,7 @@ class Partition:
     open: dict[int, int] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     available_at: float = 0.0
+    lost_at: float = 0.0
 
     @property
     def end(self) -> int:

@@ -18,6 +18,9 @@ from tests.simulation.scheduler import Scheduler
 # The group's coordinator gathers what it writes for so long.
 GROUP_LATER = 0.01
 
+# After so long a marker that could not be written is tried again.
+AGAIN_SECONDS = 0.3
+
 
 class Phase(Enum):
     EMPTY = 0
@@ -54,6 +57,8 @@ class Transactions:
         # A crash: the markers that are due meanwhile are left out, of whatever was decided, in all partitions.
         self.forgetting: Callable[[], bool] = lambda: False
         self.forgotten = 0
+        # Whether a partition that nobody leads is taken for deleted, as newer coordinators do, or waited for.
+        self.skips_leaderless: Callable[[Partition], bool] = lambda partition: False
         self.commits = 0
         self.timeouts = 0
 
@@ -144,10 +149,12 @@ class Transactions:
         place = (partition.topic, partition.number)
 
         def write() -> None:
-            if self.forgetting():
+            if self.forgetting() or self.skips_leaderless(partition):
                 self.forgotten += 1
             elif partition.available_at > self._scheduler.now:
-                self._scheduler.later(partition.available_at - self._scheduler.now + self._delay(), write)
+                # Asked again now and then: whoever has no leader for long may be left out.
+                left = partition.available_at - self._scheduler.now
+                self._scheduler.later(min(left, AGAIN_SECONDS) + self._delay(), write)
                 return
             else:
                 partition.mark(found.producer, found.epoch, found.commit)

@@ -11,6 +11,7 @@ from tests.delivery import test_delivery_restore as restoring
 from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation import outages, scenarios
 from tests.simulation.ahead_mutants import AHEAD
+from tests.simulation.leaderless_mutants import LEADERLESS
 from tests.simulation.mutant_worlds import MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
@@ -184,15 +185,15 @@ DELIVERY = [
     Mutant(
         "nothing is produced behind an outage",
         TRANSACTION,
-        "            self._never_away(self._producer)\n            self._member_at_begin",
-        "            self._member_at_begin",
+        "            self._never_away(self._producer)\n            self._ended",
+        "            self._ended",
         outages.nothing_is_produced_behind_an_outage,
     ),
     Mutant(
         "nothing is committed behind an outage",
         TRANSACTION,
-        "            self._never_away(producer)\n            if by is not None",
-        "            if by is not None",
+        "            self._never_away(producer)\n            self._settle()",
+        "            self._settle()",
         outages.nothing_is_committed_behind_an_outage,
     ),
     Mutant(
@@ -305,4 +306,4 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *PURE]
+MUTANTS = [*DELIVERY, *LEADERLESS, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *PURE]

@@ -351,7 +351,7 @@ def a_member_that_is_thrown_out_during_the_flush_does_not_commit() -> None:
         delivery = on.world.delivery(membership, "w")
         delivery.add(0, on.records("zombie"))
         for partition in on.broker.topics[on.world.data].partitions:
-            on.broker.move_leader(partition, 4.0)
+            on.broker.move_leader(partition, 2.5)
         on.scheduler.later(1.0, lambda: on.broker.groups.throw_out(on.world.group, membership.member_id))
         raised = False
         try:

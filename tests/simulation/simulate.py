@@ -67,6 +67,8 @@ def simulate(seed: int, plan: Plan | None = None, world: World | None = None) ->
     worker = {"transaction.timeout.ms": str(rng.choice([4_000, 10_000])), "native": rng.choice(["on", "off"])}
     worker |= plan.worker
     with service(world, seed, workers=workers, slots=slots, connector=connector, worker=worker) as running:
+        if random.Random(seed ^ 0x51C1).random() < 0.5:
+            running.broker.skip_leaderless()
         chaos = Chaos(running, plan.roughness, seed)
         running.start()
         chaos.start()

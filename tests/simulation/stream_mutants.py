@@ -77,6 +77,13 @@ WAITING = [
         following.test_a_torn_group_is_drained_with_its_last_stream,
     ),
     Mutant(
+        "a commit that did not happen shuts the gates again that it opened",
+        "connector/topology/planner.py",
+        "            plan.doubt()\n",
+        "            pass\n",
+        planning.test_a_commit_that_did_not_happen_shuts_the_gate_again,
+    ),
+    Mutant(
         "a gate that an abort may shut again stays",
         GATES,
         "            elif all(committed(source, gate.at) for source in gate.before):\n",

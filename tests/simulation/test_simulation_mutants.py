@@ -28,5 +28,10 @@ def test_a_rule_that_is_taken_out_is_missed(mutant: Mutant) -> None:
     pytest.fail(f"nobody notices: {mutant.rule}")
 
 
+def test_the_text_of_each_rule_stands_once_in_its_file() -> None:
+    moved = [mutant.rule for mutant in MUTANTS if mutant.source.count(mutant.old) != 1]
+    assert not moved
+
+
 def test_each_rule_stands_once() -> None:
     assert len({mutant.rule for mutant in MUTANTS}) == len(MUTANTS) >= 60

@@ -53,6 +53,12 @@ def test_a_broker_that_forgets_how_transactions_ended_loses_nothing(seed: int) -
     assert not outcome.faults
 
 
+@pytest.mark.parametrize("seed", [159, 1043, 2199, 510327])
+def test_partitions_that_nobody_leads_and_brokers_that_crash_lose_nothing_together(seed: int) -> None:
+    outcome = simulate(seed)
+    assert not outcome.faults
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(seed: int) -> None:
     outcome = simulate(seed, TWO_GROUPS)

@@ -66,6 +66,23 @@ def test_an_abort_shuts_the_gate_again() -> None:
     assert single.at(B) == 1_000
 
 
+def test_a_commit_that_did_not_happen_shuts_the_gate_again() -> None:
+    """Its brokers said that it did, and forgot it: what is restored is older than what the gate was opened by."""
+    single = Single(FOUR, now=2_000)
+    single.poll(tablets(1_500, A, LEFT, RIGHT, C, D))
+    known = list(single.topic)
+    single.read_all()
+    single.commit(move_marks=True)
+    single.to(2_100)
+    single.read_all()
+    assert not any(state.gates for state in single.plan.states()), "by what is committed they are open for good"
+    for slot in single.planner.forget():
+        single.planner.restore(slot, [entry for entry in known if entry.slot == slot])
+    single.commit()
+    reads = single.reads()
+    assert B in reads and LEFT not in reads
+
+
 def test_a_merge_waits_for_the_slower_parent() -> None:
     merged = stream(64, 2)
     single = Single(FOUR, now=2_000)

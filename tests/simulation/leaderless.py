@@ -1,0 +1,167 @@
+"""Short stories of a partition that nobody leads when a transaction is brought to its end, as `scenarios.py`.
+
+A coordinator of Kafka 4.1 or later takes such a partition for deleted, says that the transaction is committed, and goes
+on: seen with real brokers. What is written there next ends together with what is open there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from connector.delivery import Delivery, DeliverySettings, Standing
+from connector.delivery.records import REPEATED_HEADER
+from connector.errors import TransactionAborted
+from tests.delivery.conftest import mark
+from tests.simulation.kafka_log import Fate, Partition
+from tests.simulation.outages import refused
+from tests.simulation.scenarios import Stage, stage
+
+SURE_SECONDS = 6.0
+
+
+class Told:
+    """Topics that were said to be blocked, or away."""
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+
+    def __call__(self, topic: str, why: str, owners: object) -> None:
+        self.topics.append(topic)
+
+
+class Leaderless:
+    """A worker's delivery, and the partition of its records."""
+
+    def __init__(self, on: Stage) -> None:
+        self.on, self.told, self.stood = on, Told(), Standing(SURE_SECONDS)
+        self.delivery = self._delivery("w")
+        self.partition: Partition = on.broker.partition(on.world.data, -1, b"a")
+        on.broker.skip_leaderless()
+
+    def _delivery(self, name: str) -> Delivery:
+        world = self.on.world
+        delivery = Delivery(
+            world.clients,
+            DeliverySettings("c", world.offsets, name),
+            world.member(name)[0],
+            topics=lambda: [world.data],
+            group=world.group,
+            unseen=self.told,
+            stood=self.stood,
+        )
+        delivery.start()
+        world.deliveries.append(delivery)
+        return delivery
+
+    def commit(self, *keys: str) -> None:
+        self.delivery.add(0, self.on.records(*keys))
+        self.delivery.commit([mark(0, "w")])
+
+    def lose_leader(self, seconds: float = 3.0) -> None:
+        self.on.broker.move_leader(self.partition, seconds)
+
+    def commit_without_leader(self) -> None:
+        """Everywhere but in the partition, which has a leader again afterwards."""
+        self.on.broker.transactions.marker_seconds = 0.001
+        self.delivery.add(0, self.on.records("a"))
+        assert self.delivery._producer is not None
+        self.delivery._producer.flush(float("inf"))
+        self.lose_leader()
+        self.delivery.commit([mark(0, "w")])
+        self.on.scheduler.pass_time(1)
+
+    @property
+    def fates(self) -> list[Fate]:
+        return [record.fate for record in self.partition.records if record is not None]
+
+
+def nothing_is_written_behind_a_partition_that_missed_its_marker() -> None:
+    """Nor is what stands there ever aborted: its positions are committed."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit_without_leader()
+        assert refused(lambda: one.delivery.add(0, on.records("a"))), "written behind a commit that has no end"
+        one.delivery.start(again=True)
+        assert one.told.topics == [on.world.data], "records are sent to a topic that nobody leads"
+        on.scheduler.pass_time(3)
+        one.delivery.start(again=True)
+        assert one.fates == [Fate.OPEN]
+        assert one.told.topics == [on.world.data] * 2, "records are sent behind a commit that has no end"
+
+
+def a_leader_that_is_lost_costs_nothing_where_all_markers_are_written() -> None:
+    """The partitions are asked, and delivery goes on with the same producer."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit("a")
+        on.scheduler.pass_time(1)
+        one.lose_leader(0.2)
+        on.scheduler.pass_time(1)
+        one.commit("b")
+        assert on.keys() == ["a", "b"]
+
+
+def what_is_certainly_left_is_committed_again() -> None:
+    """By a record that says of itself that it was there before; as soon as no worker that lives can end it."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit_without_leader()
+        on.scheduler.pass_time(3)
+        one.delivery.start(again=True)
+        assert one.stood.look(on.world.clients, on.world.data), "it may be another worker's open transaction"
+        on.scheduler.pass_time(SURE_SECONDS)
+        assert one.stood.look(on.world.clients, on.world.data) is None
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(1)
+        assert one.fates == [Fate.COMMITTED] * 2
+        repeated = [record for record in one.partition.records if record is not None and record.headers]
+        assert [dict(record.headers) for record in repeated] == [{REPEATED_HEADER: b"0"}]
+        one.commit("a")
+        assert on.keys() == ["a", "a", "a"]
+
+
+def a_transaction_of_others_is_not_committed_for_them() -> None:
+    """It is younger than the last word of whoever looks, and open as long as its owner lives."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit("a")
+        on.scheduler.pass_time(1)
+        other = on.producer("other")
+        other.produce_all(on.records("a"))
+        other.flush(float("inf"))
+        one.commit("b")
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(SURE_SECONDS / 2)
+        one.stood.look(on.world.clients, on.world.data)
+        other.abort()
+        on.scheduler.pass_time(SURE_SECONDS)
+        one.delivery.start(again=True)
+        assert on.keys() == ["a", "b"]
+
+
+def a_leader_that_is_lost_while_the_last_commit_ends_stops_what_is_on_its_way() -> None:
+    """Before the first record of the next transaction is written: its coordinator waits for the partition just then."""
+    with stage() as on:
+        one = Leaderless(on)
+        on.broker.transactions.marker_seconds = 0.4
+        one.commit("a")
+        one.delivery.add(0, on.records("a"))
+        one.lose_leader()
+        assert refused(lambda: one.delivery.commit([mark(0, "w", 2)])), "written behind what may have no end"
+
+
+def a_topic_that_nobody_leads_ends_a_transaction_soon() -> None:
+    """Long before the transaction's time is up: others wait with it."""
+    with stage() as on:
+        one = Leaderless(on)
+        assert one.delivery._producer is not None
+        one.delivery.add(0, on.records("a"))
+        one.delivery._producer.flush(float("inf"))
+        one.lose_leader(60.0)
+        one.delivery.add(0, on.records("a"))
+        began = on.scheduler.now
+        with contextlib.suppress(TransactionAborted):
+            one.delivery.commit([mark(0, "w", 2)])
+        failure = one.delivery.last_failure
+        assert failure is not None and failure.topic == on.world.data, "who is to blame is not known"
+        assert on.scheduler.now - began < 5, "all wait for one topic"

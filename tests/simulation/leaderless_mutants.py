@@ -1,0 +1,73 @@
+"""Rules for partitions that nobody leads when a transaction ends, each with a story of `leaderless.py`.
+
+In: nothing. Out: `LEADERLESS`, a part of `MUTANTS`.
+"""
+
+from __future__ import annotations
+
+from tests.simulation import leaderless
+from tests.simulation.mutation import Mutant
+
+TRANSACTION = "connector/delivery/transaction.py"
+HANGING = "connector/delivery/hanging_transactions.py"
+STANDING = "connector/delivery/standing.py"
+PRODUCER = "connector/delivery/producer.py"
+
+LEADERLESS = [
+    Mutant(
+        "a leader that is lost costs nothing where all markers are written",
+        TRANSACTION,
+        "            self._ended_everywhere(self._producer)\n",
+        "",
+        leaderless.a_leader_that_is_lost_costs_nothing_where_all_markers_are_written,
+    ),
+    Mutant(
+        "nothing is written behind a partition that missed its marker",
+        TRANSACTION,
+        "        if losses == self._losses:\n            return\n",
+        "        if losses:\n            self._losses, self._settled = losses, True\n            return\n",
+        leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
+    ),
+    Mutant(
+        "a topic with a commit that has no end is left alone",
+        HANGING,
+        "                where.unseen(topic, blocked((topic, number), offset), lost)\n",
+        "                pass\n",
+        leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
+    ),
+    Mutant(
+        "what is certainly left is committed again",
+        HANGING,
+        "            ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)\n",
+        "            pass\n",
+        leaderless.what_is_certainly_left_is_committed_again,
+    ),
+    Mutant(
+        "a record that is repeated says so",
+        HANGING,
+        "headers=(*record.headers, header)",
+        "headers=record.headers",
+        leaderless.what_is_certainly_left_is_committed_again,
+    ),
+    Mutant(
+        "what may be another worker's is not committed yet",
+        STANDING,
+        "time.monotonic() - known[1] >= self._seconds",
+        "time.monotonic() - known[1] >= 0",
+        leaderless.what_is_certainly_left_is_committed_again,
+    ),
+    Mutant(
+        "a leader that is lost while the last commit ends stops what is on its way",
+        TRANSACTION,
+        "        if self._clients.health.losses != self._losses:\n",
+        "        if self._clients.health.losses < 0:\n",
+        leaderless.a_leader_that_is_lost_while_the_last_commit_ends_stops_what_is_on_its_way,
+    ),
+    Mutant(
+        "a topic that nobody leads ends a transaction soon",
+        PRODUCER,
+        "                self._blame_a_topic(gone=False)\n",
+        "                pass\n",
+        leaderless.a_topic_that_nobody_leads_ends_a_transaction_soon,
+    ),
+]
