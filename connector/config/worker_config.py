@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, InstanceOf
 
@@ -20,6 +20,7 @@ from connector.config.kafka import KafkaProperties
 from connector.config.part import OrNone, Part, of
 from connector.config.properties import HTTP
 from connector.config.secret import Secret
+from connector.table_name import TableName
 
 #: What differs between the workers of one group by right.
 _OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", "native", *(one.name for one in HTTP.properties)))
@@ -72,6 +73,22 @@ class Configuration(Part):
     def group(self) -> str:
         """The consumer group that shares the slots."""
         return f"{self.worker.group_id}-{self.connector.name}"
+
+    def with_tables(self, tables: Sequence[TableName], written: str) -> Self:
+        """The same of other tables; ``written``: the property's text."""
+        connector, name = self.connector, "scylla.table.names"
+        other = connector.but(
+            reading=connector.reading.but(tables=tuple(tables)),
+            values={**connector.values, name: tuple(tables)},
+            written={**connector.written, name: written},
+        )
+        return self.but(connector=other)
+
+    def differs_in_tables_alone(self, other: Configuration) -> bool:
+        """Whether what reads by this one can go on by the other, but for which tables it reads."""
+        tables, written = self.connector.reading.tables, self.connector.written["scylla.table.names"]
+        alike = other.with_tables(tables, written).but(notices=self.notices, warnings=self.warnings)
+        return self == alike and self.connector.reading.tables != other.connector.reading.tables
 
     def fingerprint(self) -> str:
         """Tells workers with different configurations apart; secrets are left out."""

@@ -232,6 +232,11 @@ class Background:
             found = self._tasks[key] = Task(self, purpose, str(about))
         return found
 
+    def dismiss(self, about: object) -> None:
+        """Nothing of that subject is done any more."""
+        for task in [task for (_, subject), task in self._tasks.items() if subject == str(about)]:
+            task.dismiss()
+
     def expect(self, *purposes: Purpose) -> None:
         """Kinds of which there may be a task one day: metrics have them from the beginning."""
         self._kinds |= {purpose.kind: None for purpose in purposes}

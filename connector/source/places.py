@@ -17,17 +17,17 @@ SHARE = 4
 
 
 class Places:
-    """Of one process. ``alone``: there is no other table."""
+    """Of one process."""
 
-    def __init__(self, *, alone: bool) -> None:
-        self._alone = alone
+    def __init__(self) -> None:
+        self._alone = False
         self._free = 0
         self._busy: Counter[TableName] = Counter()
         self._waiting: dict[TableName, deque[Read]] = {}
 
-    def count(self, free: int, busy: Iterable[tuple[TableName, int]]) -> None:
-        """At the beginning of a round: places that are free, and queries of each table."""
-        self._free = free
+    def count(self, free: int, busy: Iterable[tuple[TableName, int]], *, alone: bool) -> None:
+        """At the beginning of a round: places that are free, queries of each table. ``alone``: there is no other."""
+        self._alone, self._free = alone, free
         self._busy.clear()
         for table, queries in busy:
             self._busy[table] += queries

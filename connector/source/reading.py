@@ -106,7 +106,7 @@ class Reading:
         self._active: dict[Window, _Active] = {}
         self.ahead = ReadAhead(self.log, self._widths, settings)
         self._delayed: list[tuple[float, int, Read]] = []
-        self._places = Places(alone=len(planner.tables) == 1)
+        self._places = Places()
         self._order = itertools.count()
         self._counted = (float("-inf"), 0)
 
@@ -122,7 +122,8 @@ class Reading:
             self._widths.forget_drained()
         self._try_again(now)
         busy = ((active.read.table, active.outstanding) for active in self._active.values())
-        self._places.count(self._room, itertools.chain(busy, self.ahead.queries()))
+        queries = itertools.chain(busy, self.ahead.queries())
+        self._places.count(self._room, queries, alone=len(self._planner.tables) == 1)
         for read in self._places.waited():
             self._begin(read, now)
         while self._delayed and self._delayed[0][0] <= now:

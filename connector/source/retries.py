@@ -92,8 +92,10 @@ class Retries:
     def forget_settled(self, tables: Mapping[TableName, TableState]) -> None:
         """Groups that nobody will read: a sweep saw that they are silent, or they have ended, or they are not ours."""
         for group, retrying in list(self.groups.items()):
-            plan = tables[retrying.table]
-            if group.silence is not None or (group.drained and group.looked):
+            plan = tables.get(retrying.table)
+            if plan is None:
+                self.over(group, worked=False)
+            elif group.silence is not None or (group.drained and group.looked):
                 self.over(group)
             elif plan.failure is not None or group.slot not in plan.active:
                 self.over(group, worked=False)

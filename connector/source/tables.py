@@ -59,6 +59,19 @@ class Tables(Mapping[TableName, DescribedTable]):
     def __len__(self) -> int:
         return len(self._known)
 
+    # -- which tables ------------------------------------------------------------------------------------------
+    # Both replace what is known as a whole: threads that restore slots go through it.
+
+    def take(self, described: DescribedTable, version: str | None) -> None:
+        """One more; ``version``: of the record that the schemas topic has of it."""
+        self.missing.pop(described.table, None)
+        self._known = {**self._known, described.table: _Known(described, version=version)}
+
+    def drop(self, table: TableName) -> None:
+        """One less."""
+        self.missing.pop(table, None)
+        self._known = {each: known for each, known in self._known.items() if each != table}
+
     # -- the reader: how to read a page ------------------------------------------------------------------------
 
     def stopped(self, table: TableName) -> bool:
@@ -111,8 +124,8 @@ class Tables(Mapping[TableName, DescribedTable]):
 
     def seen(self, described: DescribedTable) -> None:
         """What the table is, read without being asked: whoever waits for an answer goes on waiting."""
-        known = self._known[described.table]
-        if described != known.newest:
+        known = self._known.get(described.table)
+        if known is not None and described != known.newest:
             known.found = described
 
     # -- transactions: schema records --------------------------------------------------------------------------

@@ -129,7 +129,8 @@ class Watch:
         self._background = background
         self._monotonic = monotonic
         self.polls: list[Poll] = []
-        self._describing: set[TableName] = set()
+        # Which question about each table is under way.
+        self._describing: dict[TableName, object] = {}
         self._describe_again: dict[TableName, float] = {}
         background.expect(STREAM_SETS, DESCRIPTION)
         self._clock = background.task(CLOCK)
@@ -145,24 +146,49 @@ class Watch:
         self._missing: dict[TableName, tuple[int, float]] = {}
         # FAILED since they are gone, and when to look for them.
         self._lost: dict[TableName, float] = {}
-        #: One that was not there when the process began, and is now: only a new process reads it.
-        self.appeared: TableName | None = None
-        self._missing_due = monotonic() + FAILED_SECONDS
 
     def start(self) -> None:
-        """Begin to poll; all vnode tables share one answer."""
-        vnodes: list[TableName] = []
-        for table, described in self._tables.items():
-            if described.tablets:
-                self._poll(TabletStreams(self._connection, table), [table])
-            else:
-                vnodes.append(table)
-        if vnodes:
-            self._poll(VnodeGenerations(self._connection), vnodes)
+        """Begin to poll."""
+        for table in self._tables:
+            self.take(table)
+
+    def take(self, table: TableName) -> None:
+        """Poll for a table, too; all vnode tables share one answer."""
+        if self._tables[table].tablets:
+            self._poll(TabletStreams(self._connection, table), [table])
+            return
+        shared = next((poll for poll in self.polls if isinstance(poll.sets, VnodeGenerations)), None)
+        if shared is None:
+            self._poll(VnodeGenerations(self._connection), [table])
+        else:
+            shared.due = self._monotonic()
+            self._serve(shared, [*shared.tables, table])
+
+    def drop(self, table: TableName) -> None:
+        """Nobody reads it any more."""
+        poll = next(poll for poll in self.polls if table in poll.tables)
+        rest = [each for each in poll.tables if each != table]
+        if rest:
+            self._serve(poll, rest)
+        else:
+            poll.task.dismiss()
+            poll.tables = []
+            self.polls.remove(poll)
+        for known in (self._describing, self._describe_again, self._missing, self._lost):
+            known.pop(table, None)
+        self._background.task(DESCRIPTION, table).dismiss()
 
     def _poll(self, sets: StreamSets, tables: list[TableName]) -> None:
+        self.polls.append(Poll(sets, tables, self._polling(tables)))
+
+    def _serve(self, poll: Poll, tables: list[TableName]) -> None:
+        """Other tables than before. What fails is said of them anew."""
+        poll.task.dismiss()
+        poll.tables, poll.task = tables, self._polling(tables)
+
+    def _polling(self, tables: list[TableName]) -> Task:
         about = str(tables[0]) + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
-        self.polls.append(Poll(sets, tables, self._background.task(STREAM_SETS, about)))
+        return self._background.task(STREAM_SETS, about)
 
     def tick(self) -> None:
         """Start what is due."""
@@ -177,10 +203,6 @@ class Watch:
         if self._alive_due <= now and not self._asking:
             self._asking = True
             self._chores.submit(self._connection.require_an_answer, self._answered)
-        if self._missing_due <= now:
-            self._missing_due = now + FAILED_SECONDS
-            for table in self._tables.missing:
-                self._look_for(table)
         for table in self._tables.asked:
             self._background.task(DESCRIPTION, table).holds = True
             self._start_describing(table)
@@ -193,10 +215,10 @@ class Watch:
                 self._start_describing(table)
 
     def look_again(self) -> None:
-        """For tables that are gone or never came, in the next round instead of when their time has come."""
+        """For tables that are gone, in the next round instead of when their time has come."""
         now = self._monotonic()
         self._lost = dict.fromkeys(self._lost, now)
-        self._describe_due = self._missing_due = now
+        self._describe_due = now
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
@@ -255,6 +277,8 @@ class Watch:
 
     def _poll_failed(self, poll: Poll, error: BaseException) -> None:
         poll.running = False
+        if not poll.tables:
+            return  # nobody asks any more
         poll.task.failed(error)
         attempts = poll.task.attempts
         if isinstance(error, UnsupportedServer) and attempts >= UNSUPPORTED_ATTEMPTS:
@@ -274,15 +298,19 @@ class Watch:
         if table in self._describing or self._rests(table):
             return
         self._describe_again.pop(table, None)
-        self._describing.add(table)
+        question = self._describing[table] = object()
         self._tables.asking(table)
         self._background.task(DESCRIPTION, table).asked(self._connection.address)
-        self._chores.submit(
-            lambda: describe_table(self._connection, table), lambda found, error: self._found(table, found, error)
-        )
+
+        def done(found: DescribedTable | None, error: BaseException | None) -> None:
+            # Else it was dropped meanwhile, and perhaps taken again: then this answer is too old.
+            if self._describing.get(table) is question:
+                self._found(table, found, error)
+
+        self._chores.submit(lambda: describe_table(self._connection, table), done)
 
     def _found(self, table: TableName, found: DescribedTable | None, error: BaseException | None) -> None:
-        self._describing.discard(table)
+        self._describing.pop(table)
         task = self._background.task(DESCRIPTION, table)
         if table in self._tables.asked:
             self._start_describing(table)  # asked for meanwhile: this answer is too old
@@ -306,13 +334,6 @@ class Watch:
             if self._planner.tables[table].failure is not None:
                 self._describe_again.pop(table)
                 task.dismiss()
-
-    def _look_for(self, table: TableName) -> None:
-        def found(_: DescribedTable | None, error: BaseException | None) -> None:
-            if error is None:
-                self.appeared = table
-
-        self._chores.submit(lambda: describe_table(self._connection, table), found)
 
     def _gone(self, table: TableName, error: FatalSourceError) -> None:
         """A table that is missing may be a schema change on its way; one that stays missing is gone."""

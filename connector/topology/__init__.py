@@ -77,6 +77,7 @@ from connector.topology.roles import (
     SetsPlan,
     SlotsPlan,
     SnapshotsPlan,
+    TablesPlan,
     WishesPlan,
 )
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
@@ -139,6 +140,7 @@ __all__ = [
     "StreamSet",
     "Sweep",
     "TableState",
+    "TablesPlan",
     "Tenure",
     "Unrecorded",
     "View",

@@ -19,10 +19,12 @@ from connector.topology.offsets import (
     Snapshot,
     SnapshotKey,
     known_key,
+    mark_entry,
     parse_mark,
     parse_position,
     parse_progress,
     parse_snapshot,
+    position_entry,
 )
 
 
@@ -58,6 +60,14 @@ class SlotLedger:
         if ledger is None:
             ledger = self.tables[table] = Ledger()
         return ledger
+
+    def entries(self, slot: int, table: TableName) -> list[OffsetsEntry]:
+        """The mark and the positions of a table, as they were taken in."""
+        ledger = self.tables.get(table)
+        if ledger is None or ledger.mark is None:
+            return []
+        positions = [position_entry(slot, PositionKey(table, stream), at) for stream, at in ledger.positions.items()]
+        return [mark_entry(MarkKey(table, slot, self.slots), ledger.mark), *positions]
 
     def take(self, record: OffsetsEntry) -> None:
         """Take one entry in. One that cannot be read holds up its own table in this slot, and nobody else."""

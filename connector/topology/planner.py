@@ -54,17 +54,40 @@ class Planner:
         self.book = SlotBook(slots, owner)
         self.voids = 0
         self._turn = 0
-        self._plans = {
-            table: TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
-            for table in tables
-        }
-        for plan in self._plans.values():
+        self._hears_from: int | None = None
+        self._last_events: list[Event] = []
+
+        def plan_of(table: TableName) -> TableReader:
+            plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
             plan.snapshots.start, plan.snapshots.when_needed = snapshot_start, snapshot_when_needed
+            plan.snapshots.hears_from = self._hears_from
+            return plan
+
+        self._plan_of = plan_of
+        self._plans = {table: plan_of(table) for table in tables}
 
     @property
     def tables(self) -> Mapping[TableName, TableState]:
         """Each table's plan, to look at; it is changed through this class alone."""
         return self._plans
+
+    # -- which tables ----------------------------------------------------------------------------------------
+
+    def take_table(self, table: TableName) -> None:
+        """One more: it is claimed in the slots that are ours, and goes on where it stood when it was read before."""
+        self._plans[table] = self._plan_of(table)
+
+    def drop_table(self, table: TableName) -> None:
+        """One less, after the open transaction was committed or aborted: its reads are taken back, and what is
+        committed of it stays."""
+        self.voids += 1
+        plan = self._plans.pop(table)
+        self._last_events += plan.snapshots.events
+        plan.release(list(plan.active))
+
+    def stored(self, table: TableName) -> list[OffsetsEntry]:
+        """What is committed of a table in the slots that are ours, whether it is read or not."""
+        return [entry for slot, ledger in self.book.own.items() for entry in ledger.entries(slot, table)]
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
@@ -177,7 +200,8 @@ class Planner:
 
     def is_sweeping(self, sweep: Sweep) -> bool:
         """The sweep still stands."""
-        return self._plans[sweep.table].sweep is sweep
+        plan = self._plans.get(sweep.table)
+        return plan is not None and plan.sweep is sweep
 
     def swept(self, sweep: Sweep, found: Mapping[bytes, int], narrowest: int = 1) -> bool:
         """The whole sweep was read; ``found`` is the ms of the first row of each stream that has one."""
@@ -210,7 +234,8 @@ class Planner:
 
     def is_current(self, read: Read) -> bool:
         """The read still stands; pages of one that does not are dropped."""
-        return self._plans[read.table].is_current(read)
+        plan = self._plans.get(read.table)
+        return plan is not None and plan.is_current(read)
 
     def advance(self, read: Read, stream: bytes, time: bytes) -> bool:
         return self._plans[read.table].advance(read, stream, time)
@@ -226,7 +251,8 @@ class Planner:
 
     def try_again(self, read: Read) -> bool:
         """The group of this read, which failed, may be mended: False where there is nothing to be tried."""
-        return self._plans[read.table].try_again(read.state)
+        plan = self._plans.get(read.table)
+        return plan is not None and plan.try_again(read.state)
 
     # -- snapshots -------------------------------------------------------------------------------------------
 
@@ -236,7 +262,8 @@ class Planner:
 
     def is_open(self, opening: Opening) -> bool:
         """What was read for it may still be placed."""
-        return snapshots.is_open(self._plans[opening.table], opening)
+        plan = self._plans.get(opening.table)
+        return plan is not None and snapshots.is_open(plan, opening)
 
     def stands(self, opening: Opening) -> int | None:
         """Rows may be placed now: as of this ms, exclusive."""
@@ -253,6 +280,7 @@ class Planner:
 
     def hear_from(self, number: int) -> None:
         """Wishes are heard from now on; of tables of which nothing is noted, those from this number on count."""
+        self._hears_from = number
         for plan in self._plans.values():
             if plan.snapshots.hears_from is None:
                 plan.snapshots.hears_from = number
@@ -263,7 +291,8 @@ class Planner:
 
     def snapshot_events(self) -> list[Event]:
         """What this worker has committed of snapshots since the last call."""
-        found = [event for plan in self._plans.values() for event in plan.snapshots.events]
+        found = [*self._last_events, *(event for plan in self._plans.values() for event in plan.snapshots.events)]
+        self._last_events = []
         for plan in self._plans.values():
             plan.snapshots.events = []
         return found

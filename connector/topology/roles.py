@@ -36,6 +36,16 @@ class Plan(Protocol):
     def is_current(self, read: Read) -> bool: ...
 
 
+class TablesPlan(Plan, Protocol):
+    """For who says which tables are read."""
+
+    def take_table(self, table: TableName) -> None: ...
+
+    def drop_table(self, table: TableName) -> None: ...
+
+    def stored(self, table: TableName) -> list[OffsetsEntry]: ...
+
+
 class SetsPlan(Plan, Protocol):
     """For who watches the stream sets."""
 

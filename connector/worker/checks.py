@@ -163,9 +163,16 @@ def _together(asked: Iterable[Asked]) -> Findings:
 
 
 def _check_source(configuration: Configuration, found: Findings) -> None:
-    tables = _check_scylla(configuration, found)
-    _check_images(configuration, tables, found)
-    _check_names(configuration, tables, found)
+    for table in _check_scylla(configuration, found):
+        found.problems += objections(configuration, table)
+
+
+def objections(configuration: Configuration, table: DescribedTable) -> list[Problem]:
+    """What a configuration asks for and a table does not give."""
+    if not table.description.cdc.enabled:
+        how = f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true}}"
+        return [Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)]
+    return [*_missing_images(configuration, table), *_refused_names(configuration, table)]
 
 
 # -- ScyllaDB --------------------------------------------------------------------------------------------------
@@ -204,16 +211,6 @@ def _check_table(connection: Connection, name: TableName, found: Findings) -> De
     except FatalSourceError as error:
         found.problems.append(Problem(TABLES, str(error), str(name)))
         return None
-    if not table.description.cdc.enabled:
-        found.problems.append(
-            Problem(
-                TABLES,
-                f"table {name} does not have CDC enabled",
-                str(name),
-                f"ALTER TABLE {name} WITH cdc = {{'enabled': true}}",
-            )
-        )
-        return None
     return table
 
 
@@ -240,32 +237,28 @@ def _check_streams(connection: Connection, tables: Iterable[DescribedTable], fou
             found.problems.append(Problem(ADDRESSES, str(error)))
 
 
-def _check_images(configuration: Configuration, tables: Iterable[DescribedTable], found: Findings) -> None:
-    output = configuration.connector.output
-    for table in tables:
-        cdc = table.description.cdc
-        wanted = {"preimage": output.include_before != "none", "postimage": output.include_after != "none"}
-        written = {"preimage": cdc.preimage != "false", "postimage": cdc.postimage}
-        missing = [image for image, asked in wanted.items() if asked and not written[image]]
-        if missing:
-            options = ", ".join(
-                f"'{image}': true" for image in ("preimage", "postimage") if image in missing or written[image]
-            )
-            found.problems.append(
-                Problem(
-                    "cdc.include.before" if "preimage" in missing else "cdc.include.after",
-                    f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}",
-                    output.include_before if "preimage" in missing else output.include_after,
-                    f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true, {options}}}",
-                )
-            )
+def _missing_images(configuration: Configuration, table: DescribedTable) -> list[Problem]:
+    output, cdc = configuration.connector.output, table.description.cdc
+    wanted = {"preimage": output.include_before != "none", "postimage": output.include_after != "none"}
+    written = {"preimage": cdc.preimage != "false", "postimage": cdc.postimage}
+    missing = [image for image, asked in wanted.items() if asked and not written[image]]
+    if not missing:
+        return []
+    options = ", ".join(f"'{image}': true" for image in ("preimage", "postimage") if image in missing or written[image])
+    return [
+        Problem(
+            "cdc.include.before" if "preimage" in missing else "cdc.include.after",
+            f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}",
+            output.include_before if "preimage" in missing else output.include_after,
+            f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true, {options}}}",
+        )
+    ]
 
 
-def _check_names(configuration: Configuration, tables: Iterable[DescribedTable], found: Findings) -> None:
+def _refused_names(configuration: Configuration, table: DescribedTable) -> list[Problem]:
     """Names of columns that a converter will refuse in every record."""
-    for table in tables:
-        for side, problem in refused_schemas(table.description, table.log_columns, configuration.connector.output):
-            found.problems.append(Problem(f"{side}.converter", f"table {table.table}: {problem}"))
+    refused = refused_schemas(table.description, table.log_columns, configuration.connector.output)
+    return [Problem(f"{side}.converter", f"table {table.table}: {problem}") for side, problem in refused]
 
 
 # -- Kafka and the Schema Registry -----------------------------------------------------------------------------

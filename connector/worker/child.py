@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from connector.config import Configuration
 from connector.worker.instructions import Asked, LogLevel
 from connector.worker.messages import Message, StreamsMessage, from_line
 from connector.worker.order import WorkerOrder
@@ -30,6 +31,8 @@ class Child:
     process: subprocess.Popen[bytes]
     #: Of its order: what ails one connector's workers says nothing of another's.
     group: str = ""
+    #: Of its order, or what it was told since.
+    configuration: Configuration | None = None
     status: WorkerStatus | None = None
     waiting: str | None = None
     blocked: str | None = None
@@ -63,7 +66,8 @@ def started(
 ) -> Child:
     """A new process with its order, listened to from now on."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    child = Child(order.index, process, order.configuration.group, started=time.monotonic(), heard=now)
+    ordered = order.configuration
+    child = Child(order.index, process, ordered.group, ordered, started=time.monotonic(), heard=now)
     assert process.stdin is not None
     try:
         pickle.dump(order, process.stdin)

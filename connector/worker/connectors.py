@@ -9,12 +9,13 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from connector.config import Configuration
 from connector.errors import CdcError
 from connector.secrets import MASK
+from connector.worker.holding import Target
 from connector.worker.order import WorkerOrder
 from connector.worker.shared_state import SharedState
 from connector.worker.supervisor import Supervisor
@@ -92,6 +93,9 @@ class Connectors:
             self._dismiss(self._group(name))
             self.supervisor.tenants = {**self.supervisor.tenants, self._group(name): Tenant(name, over=str(error))}
             return
+        if self._goes_on(configuration):
+            self._read_on(configuration)
+            return
         orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
         tenant = Tenant(name, target=self.shared.target(name))
         tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
@@ -105,6 +109,28 @@ class Connectors:
         supervisor.tenants = {**supervisor.tenants, group: tenant}
         supervisor.orders = [*self._others(group), *orders]
         supervisor.requests.put(supervisor.end_leftovers)
+
+    def _goes_on(self, configuration: Configuration) -> bool:
+        """Its workers run, and are to read other tables than before; nothing else is new."""
+        tenant = self.supervisor.tenants.get(configuration.group)
+        runs = tenant is not None and tenant.over is None and tenant.target is Target.RUNNING
+        if tenant is None or not runs or tenant.preparation is not None:
+            return False
+        return any(
+            before.group == configuration.group and before.differs_in_tables_alone(configuration)
+            for before in self.supervisor.configurations()
+        )
+
+    def _read_on(self, configuration: Configuration) -> None:
+        """By the same workers: of the tables that stay nothing is interrupted."""
+        supervisor = self.supervisor
+        tables = ", ".join(map(str, configuration.connector.reading.tables))
+        log.info("connector %s: reads %s from now on", configuration.connector.name, tables)
+        supervisor.orders = [
+            replace(order, configuration=configuration) if order.configuration.group == configuration.group else order
+            for order in supervisor.orders
+        ]
+        supervisor.requests.put(supervisor.tell_tables)
 
     def _dismiss(self, group: str) -> None:
         supervisor = self.supervisor

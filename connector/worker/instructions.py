@@ -9,6 +9,11 @@ import json
 from dataclasses import asdict, dataclass
 from enum import Enum
 
+from connector.config import Configuration
+from connector.table_name import TableName
+
+TABLES = "scylla.table.names"
+
 
 class Instruction(Enum):
     TRY_AGAIN = "try again what is FAILED"
@@ -39,8 +44,28 @@ class TellStreams:
         return f"{json.dumps(asdict(self))}\n".encode()
 
 
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    """These from now on, and no others. ``written``: as the configuration says it."""
+
+    names: tuple[tuple[str, str], ...]
+    written: str
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> ReadTables:
+        tables = configuration.connector.reading.tables
+        return cls(tuple((each.keyspace, each.name) for each in tables), configuration.connector.written[TABLES])
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        return tuple(TableName(*each) for each in self.names)
+
+    def line(self) -> bytes:
+        return f"{json.dumps(asdict(self))}\n".encode()
+
+
 #: What is obeyed between two turns.
-Asked = Instruction | TellStreams
+Asked = Instruction | TellStreams | ReadTables
 
 
 def from_lines(lines: bytes) -> list[Asked | LogLevel]:
@@ -56,4 +81,6 @@ def _from_line(line: bytes) -> Asked | LogLevel:
     if not line.startswith(b"{"):
         return Instruction[line.decode()]
     members = json.loads(line)
+    if "names" in members:
+        return ReadTables(tuple(map(tuple, members["names"])), members["written"])
     return TellStreams(**members) if "table" in members else LogLevel(**members)

@@ -14,9 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from connector.secrets import scrubbed
 from connector.worker.status_document import WorkerStatus
 
-#: The status of a process that has ended in order, and wants to be followed by another one at once.
-BEGIN_ANEW = 3
-
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True)

@@ -33,8 +33,8 @@ from connector.source import Connection, DescribedTable, Tables, connection_sett
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.blocked import BlockedTurns
-from connector.worker.instructions import Asked, Instruction, TellStreams
-from connector.worker.messages import BEGIN_ANEW, EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
+from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
+from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
 from connector.worker.slots import check_partitions, slots_in_force
@@ -69,8 +69,7 @@ def run_worker(
     slots: int | None = None,
     start: str | None = None,
 ) -> int:
-    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1), or until there
-    is more to read than when it began (`BEGIN_ANEW`).
+    """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
     ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
     """
@@ -85,7 +84,7 @@ def run_worker(
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     try:
         _turn(worker, stop, report, instructions, status_topic)
-        return BEGIN_ANEW if worker.watch.appeared is not None and not stop.is_set() else 0
+        return 0
     except ConfigurationError as error:
         report(EndMessage(cause="; ".join(map(str, error.problems))))
         log.error("%s", error)
@@ -115,7 +114,7 @@ def _turn(
     due = 0.0
     with BlockedTurns(report, worker.clients) as turns:
         worker.start()
-        while not stop.is_set() and worker.watch.appeared is None:
+        while not stop.is_set():
             worker.turn()
             turns.turned()
             while not instructions.empty():
@@ -137,6 +136,8 @@ def _obey(worker: Worker, instruction: Asked, report: Report) -> None:
             worker.pipeline.written.clear()
         case TellStreams(table=table):
             report(told_streams(worker, table))
+        case ReadTables(tables=tables, written=written):
+            worker.read_tables(tables, written)
         case _:
             assert_never(instruction)
 

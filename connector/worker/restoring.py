@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from connector.config import Configuration
 from connector.delivery import KafkaClients, RestoredSlot, Standing, Unseen, restore
 from connector.errors import ConfigurationError, FatalSourceError, ForeignGroup
+from connector.offsets_entry import OffsetsEntry
 from connector.source import (
     Background,
     Chores,
@@ -183,8 +184,12 @@ class Restoring:
             readable, wrong = told_apart(entries)
             for each in wrong:
                 log.error("%s", each)
-            for gone in expired(readable, self._tables, now):
-                self._report_expired(gone)
+            self.look_for_expired(readable, now)
+
+    def look_for_expired(self, entries: Iterable[OffsetsEntry], now: int) -> None:
+        """Of tables that are read, what their logs may not have any more."""
+        for gone in expired(entries, self._tables, now):
+            self._report_expired(gone)
 
     def _look_at_patience(self, error: ForeignGroup) -> None:
         now = time.monotonic()

@@ -19,9 +19,8 @@ from connector.source import Purpose
 from connector.worker.aging import with_lags
 from connector.worker.child import Child, end_in_order, instruct, started, stop_all
 from connector.worker.initial_only import only_snapshots_and_over
-from connector.worker.instructions import LogLevel
+from connector.worker.instructions import LogLevel, ReadTables
 from connector.worker.messages import (
-    BEGIN_ANEW,
     BlockedMessage,
     EndMessage,
     Message,
@@ -136,6 +135,14 @@ class Supervisor(Service):
         children = list(self.children.values())
         return [child.status for child in children if child.own and child.status is not None]
 
+    def tell_tables(self) -> None:
+        """Workers whose orders name other tables than they were told; those that have not reported are told then."""
+        for order in self.orders:
+            child = self.children.get(order.index)
+            if child is not None and child.own and child.configuration not in (None, order.configuration):
+                instruct(child, ReadTables.of(order.configuration))
+                child.configuration = order.configuration
+
     def tell_level(self, level: LogLevel) -> None:
         """All workers; those that have not reported yet are told when they do."""
         self._levels.pop(level.logger, None)
@@ -207,6 +214,7 @@ class Supervisor(Service):
                 if begins:
                     for level in self._levels.values():
                         instruct(child, level)
+                    self.tell_tables()
             case WaitingMessage():
                 child.waiting = f"{message.doing}: {message.error}"
             case BlockedMessage():
@@ -232,7 +240,7 @@ class Supervisor(Service):
             self._last.pop(child.index, None)
             return None
         tenant = self.tenants[child.group]
-        if code == BEGIN_ANEW or (child.renewed and code != 2):
+        if child.renewed and code != 2:
             self.due[child.index] = 0.0
             return None
         tenant.restarts += 1

@@ -44,6 +44,7 @@ from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings, spec_of
 from connector.worker.signals import Signals
+from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 from connector.worker.worker import Worker
@@ -146,6 +147,7 @@ def build_worker(
         heartbeat_ms=connector.output.heartbeat_interval_ms,
         background=background,
     )
+    watch = Watch(planner, connection, reading, chores, tables, background)
     snapshots = Snapshots(
         planner, connection, snapshot_settings(connector.reading), chores, tables, transactions, background
     )
@@ -162,7 +164,7 @@ def build_worker(
         chores=chores,
         planner=planner,
         tables=tables,
-        watch=Watch(planner, connection, reading, chores, tables, background),
+        watch=watch,
         reading=reads,
         snapshots=snapshots,
         signals=Signals(configuration, clients, background) if hears else None,
@@ -175,5 +177,18 @@ def build_worker(
         follower=Follower(clients, connector.name, offsets, group, slots),
         delivery=delivery,
         transactions=transactions,
+        table_list=TableList(
+            configuration,
+            planner,
+            tables,
+            watch,
+            transactions,
+            restoring,
+            pipeline,
+            Looking(clients, connection),
+            chores,
+            unseen,
+            background,
+        ),
         native=native,
     )

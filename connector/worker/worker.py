@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from connector.config import Configuration
@@ -30,12 +30,14 @@ from connector.source import (
     Tables,
     Watch,
 )
+from connector.table_name import TableName
 from connector.topology import Planner, SlotsPlan
 from connector.worker.notifications import Notifications
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity
 from connector.worker.signals import Signals
+from connector.worker.table_list import TableList
 from connector.worker.transactions import Transactions
 
 log = logging.getLogger(__name__)
@@ -80,6 +82,7 @@ class Worker:
     follower: Follower
     delivery: Delivery
     transactions: Transactions
+    table_list: TableList
     native: Native
     monotonic: Callable[[], float] = time.monotonic
 
@@ -119,6 +122,7 @@ class Worker:
         if self.signals is not None:
             self.signals.take(self.planner, self.tables)
         self.notifications.tick(self.planner)
+        self.table_list.tick()
         self.background.tick()
         now = self.monotonic()
         if self.transactions.ready:
@@ -157,6 +161,12 @@ class Worker:
         """Somebody has asked for what is FAILED to be tried now, not when its time has come."""
         self.reading.try_again()
         self.watch.look_again()
+        self.table_list.look_again()
+
+    def read_tables(self, tables: Sequence[TableName], written: str) -> None:
+        """These from now on: those that stay are read on as if nothing had been said."""
+        self.configuration = self.configuration.with_tables(tables, written)
+        self.table_list.want(self.configuration)
 
     def _next_due(self, now: float) -> float:
         due = self._pump_due if self.transactions.ready else now + LONGEST_WAIT

@@ -59,7 +59,11 @@ class Chaos:
             "try again": self._try_again,
         }
         # Those that are drawn only where they are named.
-        named: dict[str, Callable[[], None]] = {"another group": self._another_group, "long stop": self._long_stop}
+        named: dict[str, Callable[[], None]] = {
+            "another group": self._another_group,
+            "long stop": self._long_stop,
+            "other tables": self._other_tables,
+        }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
         # Each run has its own favourites, so that every pair of mishaps gets runs in which it is likely.
@@ -88,6 +92,7 @@ class Chaos:
             topic.refuses = None
         self._scheduler.disturb = lambda process: None
         self._service.end_strangers()
+        self._service.read_tables([table.name for table in cluster.world.tables])
         broker.network.lost = broker.network.unanswered = 0.0
         broker.network.seconds = 0.004
         broker.transactions.marker_seconds = 0.02
@@ -225,6 +230,12 @@ class Chaos:
             return
         ttl = max(table.ttl for table in self._service.cluster.world.tables)
         self._service.close(ttl + self._random.uniform(5.0, 15.0))
+
+    def _other_tables(self) -> None:
+        """Some tables are not read for a while."""
+        names = [table.name for table in self._service.cluster.world.tables]
+        some = self._random.sample(names, self._random.randint(1, len(names)))
+        self._service.read_tables(some)
 
     def _another_group(self) -> None:
         """Somebody starts the connector once more, under another group; it stays if nobody else is there just then."""

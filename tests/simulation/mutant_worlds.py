@@ -55,6 +55,19 @@ STOPS = replace(
 ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
 
 
+# Which tables are read changes all the time.
+OTHER_TABLES = Plan(
+    Kind(tables=2, rows=60),
+    Roughness(
+        0.6,
+        only=(
+            *("other tables", "kill", "orderly stop", "pause", "leader moves", "broker away", "lost answers"),
+            *("slow markers", "reads time out"),
+        ),
+    ),
+)
+
+
 # The connector is started once more under another group, while its own workers come and go.
 TWO_GROUPS = Plan(
     roughness=Roughness(

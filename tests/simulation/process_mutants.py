@@ -6,7 +6,7 @@ In: nothing. Out: `PROCESS`.
 from __future__ import annotations
 
 from tests.simulation import test_simulation_refusals as refusing
-from tests.simulation.mutant_worlds import ALTERS, EXPIRES, ROUGH, STOPS, TWO_GROUPS, world
+from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH, STOPS, TWO_GROUPS, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.simulate import Plan
 from tests.topology import test_topology_offsets as offsets
@@ -18,6 +18,7 @@ WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
 RESTORING = "connector/worker/restoring.py"
 SCHEMAS = "connector/worker/schemas.py"
+TABLE_LIST = "connector/worker/table_list.py"
 
 PROCESS = [
     Mutant(
@@ -30,9 +31,17 @@ PROCESS = [
     Mutant(
         "what may have expired unread is said",
         RESTORING,
-        "                self._report_expired(gone)\n",
-        "                pass\n",
+        "            self._report_expired(gone)\n",
+        "            pass\n",
         world(EXPIRES, 0),
+    ),
+    Mutant(
+        "a table is let go behind the end of the transaction",
+        TABLE_LIST,
+        "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
+        "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
+        "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
+        world(OTHER_TABLES, 0),
     ),
     Mutant(
         "a slot moves on with nothing of it open",
@@ -137,9 +146,9 @@ PROCESS = [
     ),
     Mutant(
         "a table that was not there at the start is looked for",
-        "connector/source/watch.py",
-        "                self._look_for(table)\n",
-        "                pass\n",
+        TABLE_LIST,
+        "            self._look_at(new)\n",
+        "            pass\n",
         refusing.test_a_table_that_was_not_there_at_the_start_of_a_worker_is_read_when_it_is,
     ),
 ]

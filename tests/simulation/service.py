@@ -9,7 +9,7 @@ import contextlib
 import json
 import logging
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 from connector.config import Configuration, OutputConfig, load
 from connector.native import Native, load_native
 from connector.source import Connection
+from connector.table_name import TableName
 from connector.worker import process as worker_process
-from connector.worker.instructions import Asked
+from connector.worker.instructions import Asked, ReadTables
 from connector.worker.messages import Message, StatusMessage, WaitingMessage
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
@@ -114,6 +115,12 @@ class Service:
     def start_worker(self, index: int) -> Worker:
         worker = self.workers[index] = self._spawned(index, self.configuration)
         return worker
+
+    def read_tables(self, tables: Sequence[TableName]) -> None:
+        """Another list of tables, as the supervisor takes it: those that run are told, those that come know it."""
+        self.configuration = self.configuration.with_tables(tables, ",".join(map(str, tables)))
+        for worker in self.living:
+            worker.instructions.put(ReadTables.of(self.configuration))
 
     def start_stranger(self) -> None:
         self.strangers.append(self._spawned(0, self.elsewhere))

@@ -10,7 +10,7 @@ import pytest
 from connector.source.ahead import ReadAhead, Window
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
-from tests.simulation.mutant_worlds import EXPIRES, HOT, TWO_GROUPS
+from tests.simulation.mutant_worlds import EXPIRES, HOT, OTHER_TABLES, TWO_GROUPS
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -64,6 +64,13 @@ def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(
     outcome = simulate(seed, TWO_GROUPS)
     assert not outcome.faults
     assert outcome.kinds["another group"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_come_and_go_while_workers_run_and_nothing_of_them_is_lost_or_doubled(seed: int) -> None:
+    outcome = simulate(seed, OTHER_TABLES)
+    assert not outcome.faults
+    assert outcome.kinds["other tables"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -287,18 +287,6 @@ def test_read_says_so_and_ends_with_1(scylla: Double, session: Session, table: T
     assert wrong.returncode == 2
 
 
-def test_a_table_that_never_came_is_looked_for_at_once_when_asked(watched: Watched, session: Session) -> None:
-    late = TableName(watched.table.keyspace, "late")
-    watched.tables.missing[late] = "it does not exist"
-    watched.run(1)
-    session.execute(f"CREATE TABLE {late} (pk int PRIMARY KEY) WITH cdc = {{'enabled': true}}")
-    watched.run(1)
-    assert watched.watch.appeared is None, "its time comes once a minute"
-    watched.watch.look_again()
-    watched.run(0.2)
-    assert watched.watch.appeared == late
-
-
 def test_generations_that_were_taken_in_stay_nowhere_else(scylla: Double, table: Table) -> None:
     """A large cluster's has a million streams."""
     made = Watched(scylla, table(tablets=False))

@@ -10,7 +10,7 @@ import pytest
 from cassandra.cluster import Session
 
 from tests.servers.patience import seldom, until
-from tests.worker.harness import Service, exactly_once
+from tests.worker.harness import Service, exactly_once, found
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 
@@ -22,6 +22,18 @@ def insert(session: Session, table: str, rows: range) -> None:
 
 def listed(connector: Service) -> Any:
     return json.loads(connector.get("/connectors")[1])
+
+
+def tables(connector: Service) -> dict[str, Any]:
+    (worker,) = json.loads(connector.get("/status")[1])["workers"]
+    return dict(worker["tables"])
+
+
+def reader(connector: Service) -> tuple[object, ...]:
+    """Who reads, and how often it was interrupted."""
+    (worker,) = json.loads(connector.get("/status")[1])["workers"]
+    delivery = worker["delivery"]
+    return worker["pid"], worker["slots"], delivery["rebalances"], delivery["aborts"], connector.log.count("claimed")
 
 
 def test_connectors_come_change_and_go(
@@ -39,12 +51,25 @@ def test_connectors_come_change_and_go(
     assert listed(connector) == [connector.name]
     assert exactly_once(connector, session, table) == 20
 
-    both = {**definition["config"], "scylla.table.names": f"{table},{other}"}
+    alone = definition["config"]
+    both = {**alone, "scylla.table.names": f"{table},{other}"}
+    undisturbed = reader(connector)
     assert connector.post(f"{path}/config", "PUT", both) == 200
     assert exactly_once(connector, session, other) == 20
+
+    assert connector.post(f"{path}/config", "PUT", alone) == 200
+    until(lambda: list(tables(connector)) == [table], 90, "the end of a table's reading")
+    for each in (table, other):
+        insert(session, each, range(20, 25))
+    assert exactly_once(connector, session, table) == 25
+    assert sum(found(connector, other).values()) == 20, "it is not read any more"
+    assert connector.post(f"{path}/config", "PUT", both) == 200
+    assert exactly_once(connector, session, other) == 25
+    assert reader(connector) == undisturbed
+    assert connector.report()["warnings"] == []
     connector.stopped(run)
 
-    insert(session, table, range(20, 30))
+    insert(session, table, range(25, 30))
     run = connector.start("--http-port", "0", files=False)
     until(lambda: connector.log.count("REST API on") == 2, 90, "its port")
     until(lambda: listed(connector) == [connector.name], 90, "a start that remembers")
