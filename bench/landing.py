@@ -35,7 +35,7 @@ from spark_jobs.land import land
 from spark_jobs.model import changes_patch
 from spark_jobs.session import start_session
 from spark_jobs.stream import Offsets, Progress, Topics
-from spark_jobs.tables import LandedTable, open_sink
+from spark_jobs.tables import LandedTable, PublishedTable, open_publisher, open_sink
 
 PREFIX, TOPIC = "bench", "bench.ks.t"
 COLUMNS = [("a", "int"), ("b", "bigint"), ("c", "text"), ("d", "text"), ("e", "double"), ("f", "boolean")]
@@ -127,6 +127,9 @@ class Bench:
         self.session: SparkSession = start_session(self.settings().session_config())
         sink = open_sink(self.session, self.settings().session_config())
         self.landed = LandedTable(self.session, sink, "ks", "t")
+        publisher = open_publisher(self.session, self.settings().session_config())
+        assert publisher is not None
+        self.published = PublishedTable(publisher, self.landed)
         self.topics = Topics(self.session, self.settings().kafka())
         handle: Any = self.session._jvm.java.lang.ProcessHandle
         self._pid = int(handle.current().pid())
@@ -139,6 +142,8 @@ class Bench:
                 "topic.prefix": PREFIX,
                 "tables": ["ks.t"],
                 "value.converter.schemas.enable": False,
+                # At times that are measured by themselves.
+                "publish.interval.ms": 0,
                 "warehouse": f"{self.folder}/warehouse",
                 "spark.master": "local[2]",
                 "spark.driver.memory": "2g",
@@ -175,15 +180,25 @@ class Bench:
         # Until here the JVM has mostly compiled; what is measured begins warm.
         self.fill(self.rows, self.count // 4)
         self.once(1)
+        self.publish()
         append, merge, read = self.running()
         self.rate("append", self.count, append)
         self.figures[f"merge of {self.count:,} changes into {self.rows:,} rows, s"] = round(merge.wall, 1)
         self.rate("sustained with merges", self.count, append + merge)
+        publish = self.timed(self.publish)
+        self.figures[f"publication of {self.count:,} changes, CPU-s"] = round(publish.cpu, 1)
+        self.rate("sustained with merges, all published at once", self.count, append + merge + publish)
         self.stages(append, merge, read)
         plain = self.plain_recipe(read)
         self.rate("plain recipe, one MERGE per batch", PLAIN_BATCH * PLAIN_BATCHES, plain)
         faster = (self.count / (append + merge).wall) / (PLAIN_BATCH * PLAIN_BATCHES / plain.wall)
         self.figures["landing, times the plain recipe"] = round(faster, 1)
+
+    def publish(self) -> None:
+        restored = self.landed.restore()
+        assert restored.known is not None
+        stand = self.published.stand()
+        self.published.publish(restored.known, stand, restored.segment - 1, restored.positions)
 
     def running(self) -> tuple[Moment, Moment, tuple[Offsets, Offsets]]:
         """A job that runs: what it needs to append and merge many changes, and to show a few."""
@@ -285,8 +300,7 @@ class Bench:
 
         columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
         self.session.sql(f"CREATE TABLE delta.`{path}` (id bigint, {columns}) USING delta")
-        shown = ", ".join(f"v_{name} AS {name}" for name in kinds)
-        rows = self.session.sql(f"SELECT k_p0 AS id, {shown} FROM ks.t__state")
+        rows = self.session.sql(f"SELECT id, {', '.join(kinds)} FROM ks.t")
         rows.write.format("delta").mode("append").save(path)
         batch(0)
         began = self.now()

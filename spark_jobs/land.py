@@ -28,7 +28,7 @@ from spark_jobs.tables import Lease, job_lease, open_sink
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
 _POLL_S = 0.1
-_PUBLISHED_AT_ONCE = 2
+_BESIDE_AT_ONCE = 2
 
 
 class _Landing:
@@ -39,12 +39,12 @@ class _Landing:
         self.failures = 0
         self.retry_at: float | None = None
         self.done = False
-        self.publishing: Future[None] | None = None
+        self.beside: Future[None] | None = None
 
     @property
     def waits(self) -> bool:
         """Whether something is still to be done for it."""
-        under_way = self.retry_at is not None or self.publishing is not None or self.stream.query is not None
+        under_way = self.retry_at is not None or self.beside is not None or self.stream.query is not None
         return not self.done and under_way
 
 
@@ -80,7 +80,7 @@ def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Ev
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
             list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
         try:
-            with ThreadPoolExecutor(_PUBLISHED_AT_ONCE) as pool:
+            with ThreadPoolExecutor(_BESIDE_AT_ONCE) as pool:
                 _watch(landings, once, settings, progress, stop, lease, pool)
         finally:
             for landing in landings:
@@ -133,16 +133,16 @@ def _watch(
         for landing in landings:
             if landing.done:
                 continue
-            if landing.publishing is not None:
-                if not landing.publishing.done():
+            if landing.beside is not None:
+                if not landing.beside.done():
                     continue
-                error, landing.publishing = landing.publishing.exception(), None
+                error, landing.beside = landing.beside.exception(), None
                 if error is not None and once:
                     _failed(landing, _why(error), once, settings, progress)
                 elif error is not None:
                     # Landing goes on meanwhile; the next interval tries again.
                     progress.of(landing.stream.name).last_error = _why(error)
-                    progress.note(f"{landing.stream.name} was not published, trying again: {_why(error)}")
+                    progress.note(f"{landing.stream.name}: publishing or upkeep failed, trying again: {_why(error)}")
                 elif landing.stream.query is None:
                     landing.done = True
                     progress.of(landing.stream.name).last_error = None
@@ -157,9 +157,11 @@ def _watch(
                 if why is not None:
                     _failed(landing, why, once, settings, progress)
                 else:
-                    landing.publishing = pool.submit(landing.stream.publish, now=True)
+                    landing.beside = pool.submit(landing.stream.publish, now=True)
             elif landing.stream.wants_publishing:
-                landing.publishing = pool.submit(landing.stream.publish)
+                landing.beside = pool.submit(landing.stream.publish)
+            elif landing.stream.wants_housekeeping:
+                landing.beside = pool.submit(landing.stream.keep_house)
         if once and not any(item.waits for item in landings):
             return
         stop.wait(_POLL_S)

@@ -54,7 +54,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property("merge.every.rows", integer(1, LONG_MAX), "Merge after this many unmerged changes.", 1_000_000),
     Property("merge.every.ms", _MS, "Merge when the oldest unmerged change is this old; 0 = never by time.",
              600_000),
-    Property("trigger.interval.ms", _MS, "Interval of micro-batches.", 1000),
+    Property("trigger.interval.ms", _MS, "Interval of micro-batches; each writes a file and makes a commit.", 2000),
     Property("max.offsets.per.trigger", integer(1, LONG_MAX), "Maximum records of a table in a micro-batch.", 500_000),
     Property("state.buckets", integer(1, 1_000_000), "Parts of a landed table, by hash of the partition key; "
              "fixed when the table is created. About one per 1-10 million rows, at least one per core.", 4),
@@ -63,7 +63,9 @@ PROPERTIES: tuple[Property, ...] = (
     Property("publish.catalog", STRING, "A catalog of the Spark session in which the published Delta tables are "
              "registered: `spark_catalog` with a Hive metastore, or one of `spark.sql.catalog.*`. Iceberg's are in "
              "their own.", default_text="none"),
-    Property("reader.grace.ms", _MS, "How long merged changes are kept for queries that started before (`maintain`).",
+    Property("publish.retention.ms", _MS, "How long earlier versions of the published tables, and their change feed, "
+             "can be read; a day at least.", 604_800_000),
+    Property("reader.grace.ms", _MS, "How long merged changes are kept for queries that started before.",
              3_600_000),
     Property("history", LIST, "Tables whose row versions are kept, as `ks.t__history`.", ()),
     Property("history.retention.ms", integer(1, LONG_MAX), "How long these versions are kept (`maintain`).",

@@ -58,6 +58,7 @@ class Settings(Part):
     state_buckets: int = of("state.buckets")
     publish_interval_ms: int = of("publish.interval.ms")
     publish_catalog: str | None = of("publish.catalog")
+    publish_retention_ms: int = of("publish.retention.ms")
     reader_grace_ms: int = of("reader.grace.ms")
     history: tuple[str, ...] = of("history")
     history_retention_ms: int | None = of("history.retention.ms")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from spark_jobs.decode.avro_records import Registry
 from spark_jobs.decode.record_versions import MADE_BY
-from spark_jobs.decode.records import bucket, decoded_avro, decoded_json, made_identity, not_fitting, over_frame
+from spark_jobs.decode.records import decoded_avro, decoded_json, made_identity, not_fitting, over_frame
 
 __all__ = [
     "MADE_BY",
     "Registry",
-    "bucket",
     "decoded_avro",
     "decoded_json",
     "made_identity",

@@ -26,6 +26,7 @@ from spark_jobs.model import (
     Stored,
     adapted,
     as_stored,
+    bucket_of,
     changelog_columns,
     literal,
     order_is_stored,
@@ -144,7 +145,7 @@ def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
 def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     made = {
         "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
-        "bucket": bucket(layout),
+        "bucket": bucket_of(layout),
         "landed_at": "current_timestamp()",
         "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
         "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
@@ -155,12 +156,6 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     if name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
-
-
-def bucket(layout: Layout) -> str:
-    """The part of the table that a partition's rows are in."""
-    partition = ", ".join(quoted(key.identity) for key in layout.partition)
-    return f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)"
 
 
 def _no_longer_written(layout: Layout) -> set[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.decode import bucket, not_fitting, over_frame
+from spark_jobs.decode import not_fitting, over_frame
 from spark_jobs.model import (
     DEAD,
     ROW,
     TTL,
     DeadReason,
     Layout,
+    bucket_of,
     changelog_columns,
     key_columns,
     quoted,
@@ -102,7 +103,7 @@ def _final(layout: Layout, name: str, kind: str, segment: int, lowest: int, made
     key = struct_of([(key.name, quoted(key.value)) for key in layout.keys])
     fixed = {
         "segment": f"CASE WHEN unfit THEN {DEAD} ELSE {segment} END",
-        "bucket": bucket(layout),
+        "bucket": bucket_of(layout),
         "kind": "kind",
         "op": f"CASE WHEN kind = {ROW} AND at.t = {lowest}L THEN 'c' ELSE 'u' END",
         "ts": "at.t",

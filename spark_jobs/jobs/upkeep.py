@@ -19,22 +19,20 @@ from pyspark.sql import SparkSession
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.model import POSITIONS, literal
-from spark_jobs.stream import Limit, Topics, purge, purge_limit, tombstones, unread
+from spark_jobs.stream import YOUNG_MS, Limit, Topics, purge, purge_limit, tombstones, unread
 from spark_jobs.tables import (
     LandedTable,
     PublishedTable,
     Restored,
     Stand,
     leases,
+    older_positions,
     open_publisher,
     open_sink,
     wait_free,
 )
 
 _CATCH_UP_S, _LOOK_S = 30.0, 0.5
-VACUUM_FLOOR_MS = 3_600_000
-"""A batch that landing writes at this moment has files that no commit names yet: young files are never deleted."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
             kept = settings.history_retention_ms
             upkeep = _upkeep(landed, restored, settings.reader_grace_ms, kept, dry_run)
             if published is not None and not dry_run:
-                published.upkeep(max(settings.reader_grace_ms, VACUUM_FLOOR_MS))
+                published.compact()
+                published.vacuum(max(settings.publish_retention_ms, YOUNG_MS))
             done.append(replace(upkeep, tombstones=forgotten, tombstones_stay=limit.why))
     if not done:
         raise LandingError(f"nothing has been landed in {settings.warehouse} yet")
@@ -141,22 +140,18 @@ def _upkeep(landed: LandedTable, restored: Restored, grace_ms: int, retention_ms
         if retention_ms is not None:
             layout = restored.known.layout()
             trimmed = landed.history.trim(layout, restored.mark, retention_ms, grace_ms, dry_run)
-    outdated = " OR ".join(
-        f"(topic = {literal(topic)} AND partition = {number} AND offset < {offset})"
-        for (topic, number), offset in sorted(restored.positions.items())
-    )
-    where = f"segment = {POSITIONS} AND ({outdated or 'false'})"
+    where = older_positions(restored.positions)
     counted = session.sql(f"SELECT count(*) AS rows FROM {log} WHERE {where}").first()
     assert counted is not None
-    tables = [landed.changelog, landed.state]
-    if landed.history.exists():
-        tables.append(landed.history.table)
+    tables = landed.folders()
     before = sum(sink.files(table)[0] for table in tables)
     if not dry_run:
         _purge(landed, [row["segment"] for row in old], where if counted["rows"] else None)
         for table in tables:
-            sink.compact(table)
-            sink.vacuum(table, max(grace_ms, VACUUM_FLOOR_MS))
+            # The state's files are as large as they should be, and sorted.
+            if table != landed.state.table:
+                sink.compact(table)
+            sink.vacuum(table, max(grace_ms, YOUNG_MS))
     return Upkeep(
         table=landed.name,
         segments=tuple(row["segment"] for row in old),

@@ -79,6 +79,12 @@ def identities(layout: Layout, partition_only: bool = False) -> list[str]:
     return [key.identity for key in keys]
 
 
+def bucket_of(layout: Layout) -> str:
+    """The part of the table that a partition's rows are in."""
+    partition = ", ".join(map(quoted, identities(layout, partition_only=True)))
+    return f"CAST(pmod(hash({partition}), {layout.buckets}) AS int)"
+
+
 def changes_patch(layout: Layout, source: str) -> str:
     """Patches of changelog rows: one time per row, tombstones of collections one microsecond before it."""
     columns = ["bucket", "kind", *_keys(layout)]

@@ -5,19 +5,29 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import quoted
+from spark_jobs.sinks.delta_files import data_files
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
-_PROPERTIES = {"delta.checkpointInterval": "20"}
+_PROPERTIES = {
+    "delta.checkpointInterval": "50",
+    # Nobody reads the past of these: a commit each second would leave a month of them. Delta keeps whole days.
+    "delta.logRetentionDuration": "interval 24 hours",
+    "delta.deletedFileRetentionDuration": "interval 24 hours",
+}
 _INTERNAL = "_landing"
+_INDEXED = "delta.dataSkippingStatsColumns"
 _SKIPPED_BY = ("ts", "kafka_ms")
-"""Columns by whose range files can be skipped. Keys cannot: each file has one bucket's, of the whole range."""
+"""Columns by whose bounds files of changes can be skipped."""
+_BOUNDED = frozenset(("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string"))
+"""Types that Delta keeps bounds of, and whose order there is that of their values."""
+_ROWS_PER_FILE = 200_000
 
 
 class DeltaSink:
@@ -48,29 +58,37 @@ class DeltaSink:
         files.mkdirs(place.getParent())
         return bool(files.rename(before, place))
 
-    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str, sorted_by: Sequence[str] = ()) -> None:
+        bounded = [name for name in (*_SKIPPED_BY, *sorted_by) if columns.get(name) in _BOUNDED]
+        # Delta reads the list as SQL: of a later place of a key, as k_p0$v2, it would take the name up to the $.
+        named = ",".join(name if name.isidentifier() else quoted(name) for name in bounded)
         if not self.exists(table):
             described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
-            indexed = ",".join(name for name in _SKIPPED_BY if name in columns)
-            statistics = "delta.dataSkippingStatsColumns" if indexed else "delta.dataSkippingNumIndexedCols"
-            chosen = {**_PROPERTIES, statistics: indexed or "0"}
-            properties = ", ".join(f"'{name}' = '{value}'" for name, value in chosen.items())
+            indexed = {_INDEXED: named} if named else {"delta.dataSkippingNumIndexedCols": "0"}
+            properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**_PROPERTIES, **indexed}.items())
             self.session.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
                 f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
             )
             return
-        present = set(self.session.table(self.relation(table)).columns)
+        relation = self.relation(table)
+        present = set(self.session.table(relation).columns)
         missing = [f"{quoted(name)} {kind}" for name, kind in columns.items() if name not in present]
         if missing:
-            text = f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({', '.join(missing)})"
-            retried(lambda: self.session.sql(text), _is_conflict)
+            added = f"ALTER TABLE {relation} ADD COLUMNS ({', '.join(missing)})"
+            retried(lambda: self.session.sql(added), _is_conflict)
+        wanted = {**_PROPERTIES, **({_INDEXED: named} if named else {})}
+        there = {row["key"]: row["value"] for row in self.session.sql(f"SHOW TBLPROPERTIES {relation}").collect()}
+        if other := [f"'{name}' = '{value}'" for name, value in wanted.items() if there.get(name) != value]:
+            changed = f"ALTER TABLE {relation} SET TBLPROPERTIES ({', '.join(other)})"
+            retried(lambda: self.session.sql(changed), _is_conflict)
 
     def append(self, table: str, frame: DataFrame) -> None:
         retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
 
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         writer = frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer = writer.option("maxRecordsPerFile", str(_ROWS_PER_FILE))
         try:
             writer.save(self.path(table))
         except Exception as error:
@@ -93,6 +111,12 @@ class DeltaSink:
             self.session.sql(f"VACUUM {self.relation(table)} RETAIN {hours} HOURS")
         finally:
             self.session.conf.set(check, str(before))
+
+    def sizes(self, table: str) -> Mapping[int, int]:
+        sizes = data_files(self.session, self.path(table)).selectExpr(
+            "CAST(map_values(partitionValues)[0] AS int) AS part", "size"
+        )
+        return {row["part"]: row["size"] for row in sizes.groupBy("part").sum("size").toDF("part", "size").collect()}
 
     def files(self, table: str) -> tuple[int, int]:
         row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("numFiles", "sizeInBytes").first()

@@ -1,19 +1,22 @@
 """The tables that others read: business columns and nothing else, in Delta Lake's format.
 
-In: a session and the warehouse's folder. Out: a ``Publisher``. They use no feature of Delta's that readers outside of
-Spark may lack (deletion vectors, column mapping), but where a column's name asks for it; they have a change data feed.
+In: a session and the warehouse's folder. Out: a ``Publisher``. They have a change data feed. What some readers lack is
+used where it is needed: column mapping for odd names of columns, deletion vectors for tables so large that a change
+should not write all rows of its file again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
+from spark_jobs.sinks.delta_files import data_files
 from spark_jobs.sinks.sink import note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
@@ -21,6 +24,26 @@ _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _COMMITS_LOOKED_AT = 200
 _LEAST_BYTES, _MOST_BYTES = 256 << 10, 128 << 20
+_PARTS = 250
+"""About so many files a large table has after it was compacted."""
+_SMALL_FILES = 32
+"""So many files of less than half of that size are made larger ones."""
+_VECTORS_FROM = 1 << 20
+_INDEXED = "delta.dataSkippingNumIndexedCols"
+_VECTORS = "delta.enableDeletionVectors"
+_MOST_DELETED, _DELETED_SORTED = 0.3, 0.1
+"""Of a file's rows until it is written anew, and of the table's until ``compact`` sorts it again."""
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Those of a table: their ``bytes``, what ``size`` they should have, how many are small; rows, also deleted."""
+
+    bytes: int
+    size: int
+    small: int
+    deleted: int
+    rows: int
 
 
 class DeltaPublisher:
@@ -30,8 +53,8 @@ class DeltaPublisher:
         jsession: Any = session._jsparkSession
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
         self.warehouse = warehouse
-        # What is merged is made of tables that are being written: it is made once.
-        self.session.conf.set("spark.databricks.delta.merge.materializeSource", "all")
+        # What is merged is made once, by who asks for it: of tables that are being written.
+        self.session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
 
     def relation(self, table: str) -> str:
         return quoted("delta", f"{self.warehouse}/{table}")
@@ -55,7 +78,7 @@ class DeltaPublisher:
         properties = {
             **_properties(_names(frame.schema)),
             # Of other columns the bounds are never asked for, and dates beyond the year 9999 some readers cannot parse.
-            "delta.dataSkippingNumIndexedCols": str(indexed),
+            _INDEXED: str(indexed),
         }
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
@@ -63,7 +86,8 @@ class DeltaPublisher:
         for name, value in defaults.items():
             self.session.conf.set(name, value)
         try:
-            writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            sorted_ = frame.sortWithinPartitions(*map(quoted, frame.columns[:indexed])) if indexed else frame
+            writer = sorted_.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer = writer.option("userMetadata", note_text(note)).option("maxRecordsPerFile", str(rows_per_file))
             writer.save(f"{self.warehouse}/{table}")
         finally:
@@ -77,8 +101,7 @@ class DeltaPublisher:
 
     def _set(self, table: str, properties: Mapping[str, str]) -> None:
         """Gives an existing table the properties that it has not."""
-        rows = self.session.sql(f"SHOW TBLPROPERTIES {self.relation(table)}").collect()
-        there = {row["key"]: row["value"] for row in rows}
+        there = self._properties(table)
         wanted = {name: value for name, value in properties.items() if there.get(name) != value}
         if wanted:
             text = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in wanted.items())
@@ -111,14 +134,50 @@ class DeltaPublisher:
         place = literal(f"{self.warehouse}/{table}")
         self.session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {place}")
 
+    def tidy(self, table: str) -> None:
+        files = self._files(table)
+        if files.bytes >= _VECTORS_FROM and _VECTORS not in self._properties(table):
+            self._set(table, {_VECTORS: "true"})
+        if files.small > _SMALL_FILES:
+            self._optimize(table, files, "")
+
     def compact(self, table: str) -> None:
-        """Files stay small enough that a change rewrites a small part of a large table."""
-        row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("sizeInBytes").first()
-        size = min(max((row[0] if row else 0) // 1000, _LEAST_BYTES), _MOST_BYTES)
-        for name in ("minFileSize", "maxFileSize"):
-            self.session.conf.set(f"spark.databricks.delta.optimize.{name}", str(size))
+        files = self._files(table)
+        indexed = int(self._properties(table).get(_INDEXED, "0"))
+        if indexed and files.deleted > _DELETED_SORTED * files.rows:
+            first = quoted(self.session.table(self.relation(table)).columns[0])
+            self._optimize(table, files, f" ZORDER BY ({first})")
+        else:
+            self._optimize(table, files, "")
+
+    def _optimize(self, table: str, files: _Files, order: str) -> None:
+        """Files stay small enough that readers of few keys skip most of a large table."""
+        optimize = "spark.databricks.delta.optimize"
+        settings = {"minFileSize": files.size // 2, "maxFileSize": files.size, "maxDeletedRowsRatio": _MOST_DELETED}
+        for name, value in settings.items():
+            self.session.conf.set(f"{optimize}.{name}", str(value))
         retried(
-            lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}"), lambda error: "DELTA_CONCURRENT" in str(error)
+            lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"),
+            lambda error: "DELTA_CONCURRENT" in str(error),
+        )
+
+    def _properties(self, table: str) -> dict[str, str]:
+        rows = self.session.sql(f"SHOW TBLPROPERTIES {self.relation(table)}").collect()
+        return {row["key"]: row["value"] for row in rows}
+
+    def _files(self, table: str) -> _Files:
+        found = data_files(self.session, f"{self.warehouse}/{table}").selectExpr(
+            "size", "deletionVector.cardinality AS deleted", "int(get_json_object(stats, '$.numRecords')) AS rows"
+        )
+        each = found.collect()
+        total = sum(row["size"] for row in each)
+        size = min(max(total // _PARTS, _LEAST_BYTES), _MOST_BYTES)
+        return _Files(
+            bytes=total,
+            size=size,
+            small=sum(row["size"] < size // 2 for row in each),
+            deleted=sum(row["deleted"] or 0 for row in each),
+            rows=sum(row["rows"] or 0 for row in each),
         )
 
     def vacuum(self, table: str, older_than_ms: int) -> None:

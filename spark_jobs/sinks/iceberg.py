@@ -13,7 +13,7 @@ import fcntl
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ _PROPERTIES = {
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
+_BYTES_PER_FILE = str(32 << 20)
 _ORPHANS_FLOOR_MS = 24 * 3_600_000 + 60_000
 """Iceberg refuses to take a younger file for one that nobody will name."""
 
@@ -69,10 +70,12 @@ class IcebergSink:
     def exists(self, table: str) -> bool:
         return bool(self.session.catalog.tableExists(self.relation(table)))
 
-    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str, sorted_by: Sequence[str] = ()) -> None:
         if not self.exists(table):
             described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
-            properties = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in _PROPERTIES.items())
+            bounded = {f"write.metadata.metrics.column.{name}": "truncate(16)" for name in sorted_by}
+            chosen = {**_PROPERTIES, **bounded}
+            properties = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in chosen.items())
             with self._alone(table):
                 self._create_namespace(table)
                 self.session.sql(
@@ -97,7 +100,7 @@ class IcebergSink:
         whole = self._whole(table, frame)
 
         def write() -> None:
-            writer = whole.writeTo(self.relation(table))
+            writer = whole.writeTo(self.relation(table)).option("target-file-size-bytes", _BYTES_PER_FILE)
             snapshot = self._loaded(table).currentSnapshot()
             if snapshot is not None:
                 writer = writer.option("isolation-level", "serializable")
@@ -116,6 +119,13 @@ class IcebergSink:
         self._expire(table, older_than_ms)
         orphaned = _timestamp(max(older_than_ms, _ORPHANS_FLOOR_MS))
         self._call(table, "remove_orphan_files", f", older_than => {orphaned}")
+
+    def sizes(self, table: str) -> Mapping[int, int]:
+        """Of tables that have one column to partition by."""
+        part = quoted("partition", str(self._loaded(table).spec().fields().get(0).name()))
+        files = f"{self.relation(table)}.files"
+        rows = self.session.sql(f"SELECT {part} AS part, sum(file_size_in_bytes) AS size FROM {files} GROUP BY 1")
+        return {row["part"]: row["size"] for row in rows.collect()}
 
     def files(self, table: str) -> tuple[int, int]:
         counted = f"SELECT count(*), coalesce(sum(file_size_in_bytes), 0) FROM {self.relation(table)}.files"

@@ -2,7 +2,7 @@
 
 In: a session and the warehouse's folder. Out: a ``Publisher``. ``ks/t`` is the table ``ks.t`` of the catalog that the
 sink writes to, so whoever knows that catalog finds it. Changes are merged on read: small files of rows and of deleted
-positions, which ``maintain`` makes large ones of.
+positions, which are made large ones now and then.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _PROPERTIES = {
     "commit.retry.num-retries": "20",
 }
 _NOTES_LOOKED_AT = 20
+_TIDIED_EVERY = 64
+"""Publications leave a few small files each."""
 
 
 class IcebergPublisher:
@@ -38,6 +40,7 @@ class IcebergPublisher:
         jsession: Any = session._jsparkSession
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
         self._sink = IcebergSink(self.session, warehouse)
+        self._since: dict[str, int] = {}
 
     def relation(self, table: str) -> str:
         return self._sink.relation(table)
@@ -89,6 +92,12 @@ class IcebergPublisher:
 
     def enroll(self, table: str, name: str) -> None:
         """It is in the catalog that the sink writes to."""
+
+    def tidy(self, table: str) -> None:
+        self._since[table] = self._since.get(table, 0) + 1
+        if self._since[table] >= _TIDIED_EVERY:
+            self._since[table] = 0
+            self._sink.compact(table)
 
     def compact(self, table: str) -> None:
         self._sink.compact(table)

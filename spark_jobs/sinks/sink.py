@@ -32,8 +32,11 @@ class Sink(Protocol):
     def exists(self, table: str) -> bool:
         """Whether the table was created."""
 
-    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str) -> None:
-        """Creates the table, or adds the columns it lacks. Called before the first write of every table version."""
+    def prepare(self, table: str, columns: Mapping[str, str], partition_by: str, sorted_by: Sequence[str] = ()) -> None:
+        """Creates the table, or adds the columns it lacks. Called before the first write of every table version.
+
+        Files tell the bounds of columns that their rows are ``sorted_by``, so that readers of few keys skip files.
+        """
 
     def relation(self, table: str) -> str:
         """The table as SQL text names it; also inside a permanent view."""
@@ -44,8 +47,8 @@ class Sink(Protocol):
     def replace_buckets(self, table: str, frame: DataFrame) -> None:
         """Replaces, in one commit, exactly those partitions of the table that the frame has rows for.
 
-        The frame may read the table. If another writer changed it meanwhile, either the frame is read anew or
-        ``LostRaceError`` is raised.
+        Files are of bounded size, in the frame's order. The frame may read the table. If another writer changed it
+        meanwhile, either the frame is read anew or ``LostRaceError`` is raised.
         """
 
     def delete(self, table: str, condition: str) -> None:
@@ -56,6 +59,9 @@ class Sink(Protocol):
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         """Deletes files that no snapshot younger than this needs."""
+
+    def sizes(self, table: str) -> Mapping[int, int]:
+        """The bytes of each partition of the current snapshot, without reading a row."""
 
     def files(self, table: str) -> tuple[int, int]:
         """Number and bytes of the files that the current snapshot consists of."""
@@ -80,7 +86,8 @@ class Publisher(Protocol):
         """What the last commit with a note says."""
 
     def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
-        """Makes the table these rows and columns, in one commit. Files tell the bounds of the first columns."""
+        """Makes the table these rows and columns, in one commit. Files are sorted by the first columns, and tell their
+        bounds."""
 
     def widen(self, table: str, columns: StructType) -> None:
         """Adds columns."""
@@ -88,14 +95,17 @@ class Publisher(Protocol):
     def merge(
         self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
     ) -> None:
-        """Takes over rows ``s`` of the frame that belong to the table's rows ``t`` by the condition ``on``, in one
-        commit; rows with a true ``gone`` are removed."""
+        """Takes over rows ``s`` of the frame, which is a checkpointed one, that belong to the table's rows ``t`` by the
+        condition ``on``, in one commit; rows with a true ``gone`` are removed."""
+
+    def tidy(self, table: str) -> None:
+        """Makes larger files of small ones, where there are many; changes no row, and writes little."""
 
     def enroll(self, table: str, name: str) -> None:
         """Makes the table known by a name in a catalog of the session, unless it is."""
 
     def compact(self, table: str) -> None:
-        """Makes larger files of small ones; changes no row."""
+        """Makes larger files of small ones, sorted again where much has changed; changes no row."""
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
         """Deletes files that no snapshot younger than this needs."""

@@ -13,10 +13,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from connector.values import NativeType
-from spark_jobs.decode import bucket, made_identity
+from spark_jobs.decode import made_identity
 from spark_jobs.functions import is_blob, order_bytes, register_functions, register_tie, tie_sql
-from spark_jobs.model import TEXTS, WHOLE_NUMBERS, Key, Layout, adapted, moved, quoted, same_order
-from spark_jobs.tables import MARK_BUCKET, LandedTable
+from spark_jobs.model import TEXTS, WHOLE_NUMBERS, Key, Layout, adapted, bucket_of, moved, quoted, same_order
+from spark_jobs.tables import MARK_PART, LandedTable
 
 _RANGES = "scylla_cdc_moved_ranges"
 
@@ -44,17 +44,13 @@ def move_keys(landed: LandedTable, before: Layout, after: Layout) -> None:
     if after.clustering and after.ranges != before.ranges:
         kept = quoted(after.ranges)
         made[after.ranges] = f"coalesce({kept}, {_RANGES}({quoted(before.ranges)}))"
-    relation = landed.sink.relation(landed.state)
+    relation = landed.state.relation
     names = session.table(relation).columns
     columns = [f"{made[name]} AS {quoted(name)}" if name in made else quoted(name) for name in names]
-    rows = f"SELECT {', '.join(columns)} FROM {relation} WHERE bucket <> {MARK_BUCKET}"
-    placed = [f"{bucket(after)} AS bucket" if name == "bucket" else quoted(name) for name in names]
-    # A bucket that all rows have left is replaced as well.
-    blanks = f"SELECT explode(sequence(0, {after.buckets - 1})) AS bucket, 0 AS kind"
-    whole = f"SELECT {', '.join(placed)} FROM ({rows}) AS rows"
-    landed.replace_state(
-        lambda: session.sql(whole).unionByName(session.sql(blanks), allowMissingColumns=True),
-    )
+    rows = f"SELECT {', '.join(columns)} FROM {relation} WHERE bucket <> {MARK_PART}"
+    placed = [f"{bucket_of(after)} AS bucket" if name == "bucket" else quoted(name) for name in names]
+    whole = f"SELECT {', '.join(placed)} FROM ({rows}) AS rows WHERE kind <> 0"
+    landed.state.rewrite(after, lambda: session.sql(whole))
 
 
 def _moved_value(old: Key, new: Key) -> str:

@@ -67,6 +67,18 @@ class Publishing:
         if self._impossible is not None:
             self._say(f"{known.definitions[-1].name} is not published: {self._impossible}")
 
+    @property
+    def published_through(self) -> int | None:
+        """The segment up to which everything is published; None if nobody waits for that."""
+        if self._table is None or self._impossible is not None:
+            return None
+        return 0 if self._stand is None else self._stand.segment
+
+    def vacuum(self, older_than_ms: int) -> None:
+        """Deletes the published table's files that only readers of versions older than this need."""
+        if self._table is not None and self._stand is not None:
+            self._table.vacuum(older_than_ms)
+
     def landed(self, ends: Offsets) -> None:
         self._positions.update(ends)
         self._behind, self._empty = True, False

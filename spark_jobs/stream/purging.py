@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_jobs.fold import NEVER, compacted, folded, partition_columns, parts, range_cover
+from spark_jobs.fold import NEVER, compacted, partition_columns, parts, range_cover
 from spark_jobs.model import (
     DEAD,
     PARTITION,
@@ -62,7 +62,7 @@ def unread(restored: Restored, ends: Offsets, begins: Offsets) -> tuple[str, int
 
 def tombstones(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) -> dict[int, int]:
     """How many tombstones would go, by bucket."""
-    patch = state_patch(layout, f"SELECT * FROM {landed.sink.relation(landed.state)}")
+    patch = state_patch(layout, landed.state.rows(layout))
     rows = landed.session.sql(
         f"SELECT bucket, sum({_counted(layout, limit_us, ended_s)}) AS found FROM ({patch}) AS patch GROUP BY bucket"
     ).collect()
@@ -70,20 +70,13 @@ def tombstones(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int 
 
 
 def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) -> int:
-    """Rewrites the buckets that hold such tombstones; returns how many went."""
+    """Writes the state anew if it holds such tombstones; returns how many went."""
     layout = layout.merging or layout
-    found = tombstones(landed, layout, limit_us, ended_s)
+    found = sum(tombstones(landed, layout, limit_us, ended_s).values())
     if found:
-        chosen = ", ".join(map(str, sorted(found)))
-        kept = f"SELECT * FROM {landed.sink.relation(landed.state)} WHERE bucket IN ({chosen})"
-        whole = folded(layout, [state_patch(layout, kept)], partition_columns(layout))
-        text = compacted(layout, purged(layout, whole, limit_us, ended_s))
-        # A bucket that nothing is left of must still be among those that are replaced.
-        blanks = f"SELECT explode(array({chosen})) AS bucket, 0 AS kind"
-        landed.replace_state(
-            lambda: landed.session.sql(text).unionByName(landed.session.sql(blanks), allowMissingColumns=True)
-        )
-    return sum(found.values())
+        text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s))
+        landed.state.rewrite(layout, lambda: landed.session.sql(text))
+    return found
 
 
 def purged(layout: Layout, patch: str, limit_us: int, ended_s: int = 0) -> str:

@@ -32,6 +32,7 @@ from spark_jobs.decode import MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
 from spark_jobs.model import RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
+from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
@@ -56,6 +57,8 @@ _FETCH = {
 
 
 _TOLD_S = 60
+_BATCHES = 200
+"""So many are merged however few their changes are: each has left small files that every reader opens."""
 
 
 class TableStream:
@@ -95,6 +98,8 @@ class TableStream:
         self._said: set[str] = set()
         self._has_rows = False
         self._lacking: str | None = None
+        self._housekeeping = Housekeeping(settings)
+        self._batches = 0
         self._publishing = Publishing(session, settings, sink, table, lease, self._say)
 
     @property
@@ -115,7 +120,8 @@ class TableStream:
         restored = landed.restore()
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
-        self._has_rows = restored.has_rows
+        self._has_rows, self._batches = restored.has_rows, 0
+        self._housekeeping.merged(self._mark)
         positions = restored.positions
         self._positions = dict(positions)
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
@@ -280,6 +286,17 @@ class TableStream:
     def wants_publishing(self) -> bool:
         return self._publishing.is_due(False)
 
+    @property
+    def wants_housekeeping(self) -> bool:
+        return self._housekeeping.is_due
+
+    def keep_house(self) -> None:
+        """Removes what nobody needs any more. It goes on while batches land."""
+        self.lease.check()
+        with self._publishing.lock:
+            positions = dict(self._positions)
+        self._housekeeping.keep(self._landed(self.session), self._publishing, positions)
+
     def _land(self, batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
         landed = self._landed(session)
@@ -302,6 +319,7 @@ class TableStream:
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]
         self._unmerged += landed_rows
+        self._batches += 1
         if landed_rows and self._since_ms is None:
             self._since_ms = int(time.time() * 1000)
         self.progress.batch(self.name, landed_rows, dead, counted["newest"])
@@ -327,7 +345,7 @@ class TableStream:
         self._segment += 1
 
     def _merge_is_due(self) -> bool:
-        if self._unmerged >= self.settings.merge_every_rows:
+        if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:
             return True
         patience = self.settings.merge_every_ms
         return bool(patience and self._since_ms is not None and time.time() * 1000 - self._since_ms >= patience)
@@ -337,7 +355,8 @@ class TableStream:
         landed.merge(self._layout, self._segment, self._mark, self._positions)
         self._mark = self._segment
         self._segment += 1
-        self._unmerged, self._since_ms = 0, None
+        self._unmerged, self._batches, self._since_ms = 0, 0, None
+        self._housekeeping.merged(self._mark)
         self.progress.of(self.name).merges += 1
 
     def _ends(self, number: int) -> Offsets:

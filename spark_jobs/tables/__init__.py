@@ -5,8 +5,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 
 from __future__ import annotations
 
-from spark_jobs.tables.history_table import MARK_BUCKET
-from spark_jobs.tables.landed_table import LandedTable, Restored
+from spark_jobs.tables.landed_table import LandedTable, Restored, older_positions
 from spark_jobs.tables.landing_plan import (
     Plan,
     check_landed,
@@ -17,13 +16,14 @@ from spark_jobs.tables.landing_plan import (
     plan_table,
 )
 from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
+from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 
 __all__ = [
     "FORM",
-    "MARK_BUCKET",
+    "MARK_PART",
     "Known",
     "LandedTable",
     "Lease",
@@ -38,6 +38,7 @@ __all__ = [
     "lacking",
     "leases",
     "notices",
+    "older_positions",
     "open_publisher",
     "open_sink",
     "plan_table",

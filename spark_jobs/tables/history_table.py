@@ -11,6 +11,7 @@ with the new horizon; the next upkeep removes them when every reader has seen th
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -18,27 +19,26 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from spark_jobs.fold import compacted, folded, versions
 from spark_jobs.model import Layout, changes_patch, state_columns, state_patch
 from spark_jobs.sinks import Sink, replace_made
-
-MARK_BUCKET = -1
+from spark_jobs.tables.levels import MARK_PART
 
 
 @dataclass(frozen=True)
 class History:
-    """The history of one landed table. ``log`` and ``state`` are the relations of its changelog and its state."""
+    """The history of one landed table. ``log`` is its changelog's relation, ``state`` the SQL of its state's rows."""
 
     session: SparkSession
     sink: Sink
     table: str
     changelog: str
     log: str
-    state: str
+    state: Callable[[Layout], str]
 
     def exists(self) -> bool:
         return self.sink.exists(self.table)
 
     def text(self, layout: Layout) -> str:
         """All versions of all rows."""
-        horizon = f"(SELECT max(horizon) FROM {self._relation} WHERE bucket = {MARK_BUCKET})"
+        horizon = f"(SELECT max(horizon) FROM {self._relation} WHERE bucket = {MARK_PART})"
         return versions(layout, f"SELECT * FROM {self.log} WHERE segment > 0", self._kept, horizon)
 
     def prepare(self, layout: Layout, mark: int) -> None:
@@ -53,7 +53,7 @@ class History:
         if there["segments"] == mark:
             self.sink.replace_buckets(self.table, self._mark_row(0, None))
             return
-        rows = self.session.sql(f"SELECT * FROM {self.state} WHERE bucket <> {MARK_BUCKET}")
+        rows = self.session.sql(self.state(layout))
         marked = self._mark_row(mark, int(time.time() * 1_000_000))
         self.sink.replace_buckets(self.table, rows.unionByName(marked, allowMissingColumns=True))
 
@@ -64,7 +64,7 @@ class History:
 
     def restart(self) -> None:
         """Forgets what removed changes came to: they were another table's, or are landed anew."""
-        self.sink.delete(self.table, f"bucket <> {MARK_BUCKET}")
+        self.sink.delete(self.table, f"bucket <> {MARK_PART}")
         self.sink.replace_buckets(self.table, self._mark_row(0, None))
 
     def end(self) -> None:
@@ -112,13 +112,13 @@ class History:
     def _noted(self) -> Row | None:
         """How far the table goes; None if there is no history."""
         age = "unix_millis(current_timestamp()) - unix_millis(noted_at) AS age_ms"
-        where = f"bucket = {MARK_BUCKET}"
+        where = f"bucket = {MARK_PART}"
         return self.session.sql(f"SELECT mark, horizon, {age} FROM {self._relation} WHERE {where}").first()
 
     def _mark_row(self, mark: int, horizon: int | None) -> DataFrame:
         until = "CAST(NULL AS bigint)" if horizon is None else f"{horizon}L"
         return self.session.sql(
-            f"SELECT {MARK_BUCKET} AS bucket, 0 AS kind, {mark} AS mark, {until} AS horizon, "
+            f"SELECT {MARK_PART} AS bucket, 0 AS kind, {mark} AS mark, {until} AS horizon, "
             "current_timestamp() AS noted_at"
         )
 
@@ -128,7 +128,7 @@ class History:
 
     @property
     def _kept(self) -> str:
-        return f"SELECT * FROM {self._relation} WHERE bucket <> {MARK_BUCKET}"
+        return f"SELECT * FROM {self._relation} WHERE bucket <> {MARK_PART}"
 
 
 def _old(mark: int, horizon: int) -> str:

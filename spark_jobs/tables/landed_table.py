@@ -11,17 +11,15 @@ segment that its successor has merged without it, is as if it had never been: it
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.fold import NOW, compacted, folded, partition_columns, visible_rows
+from spark_jobs.fold import NOW, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
     DEFINITIONS,
-    MARKED_POSITIONS,
     MARKER_TTL,
     POSITIONS,
     TTL,
@@ -35,12 +33,13 @@ from spark_jobs.model import (
     physical,
     quoted,
     reasons_sql,
-    state_columns,
     state_patch,
 )
-from spark_jobs.sinks import Sink, replace_made
-from spark_jobs.tables.history_table import MARK_BUCKET, History
+from spark_jobs.sinks import Sink
+from spark_jobs.tables.history_table import History
+from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import Known, Offsets, known_in, positions_in
+from spark_jobs.tables.state_table import State
 
 SESSION_CATALOG = "spark_catalog"
 LIVE = "__live"
@@ -77,15 +76,15 @@ class LandedTable:
         self.table = table
         self.folder = folder = f"{physical(keyspace)}/{physical(table)}"
         self.changelog = f"{folder}/changelog"
-        self.state = f"{folder}/state"
-        self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self._rows)
+        self.state = State(session, sink, f"{folder}/state")
+        self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self.state.rows)
 
     @property
     def name(self) -> str:
         return f"{self.keyspace}.{self.table}"
 
     def exists(self) -> bool:
-        return self.sink.exists(self.changelog) and self.sink.exists(self.state)
+        return self.sink.exists(self.changelog) and self.sink.exists(self.state.table)
 
     def known(self) -> Known | None:
         """The newest noted definitions; None for a table that was never prepared."""
@@ -95,8 +94,7 @@ class LandedTable:
         """Everything a job must know to go on, in one query."""
         if not self.exists():
             return Restored(None, {}, 0, 1, 0, None)
-        mark = _mark(self._rows)
-        marked = self._marked_positions()
+        mark, marked = self.state.mark, self.state.positions
         what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
         placed, ttl = f"segment = {POSITIONS}", self._column(self._log, TTL)
         rows = self.session.sql(
@@ -134,18 +132,18 @@ class LandedTable:
     def widen_for(self, layout: Layout) -> None:
         """Gives the tables the columns of a layout that is not noted yet."""
         self.sink.prepare(self.changelog, changelog_columns(layout), "segment")
-        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        self.state.prepare(layout)
 
     def expect_ends(self, layout: Layout) -> Layout:
         """From now on parts of the table may end by themselves, and state and history say when."""
         layout = layout.with_ends()
         if self.history.exists():
             self.history.widen(layout)
-        self.sink.prepare(self.state, state_columns(layout), "bucket")
+        self.state.prepare(layout)
         return layout
 
     def _expires(self) -> bool:
-        return self._column(self._rows, MARKER_TTL) == MARKER_TTL
+        return self._column(self.state.relation, MARKER_TTL) == MARKER_TTL
 
     def _column(self, relation: str, name: str) -> str:
         """A column that what an earlier version has made does not have."""
@@ -210,16 +208,30 @@ class LandedTable:
         noted = f"(SELECT max(landed_at) FROM {self._log} WHERE segment = {DEFINITIONS})"
         return f"({reasons_sql(reasons)} AND landed_at <= {noted})"
 
+    def remove_changes(self, through: int) -> None:
+        """Removes the changes of all segments up to this one: nobody reads them, as they are merged."""
+        self.sink.delete(self.changelog, f"segment > 0 AND segment <= {through}")
+
+    def remove_positions(self, newer: Offsets) -> None:
+        """Removes positions that these stand for."""
+        if newer:
+            self.sink.delete(self.changelog, older_positions(newer))
+
+    def folders(self) -> list[str]:
+        """The sink's names of what it consists of."""
+        history = [self.history.table] if self.history.exists() else []
+        return [self.changelog, self.state.table, *history]
+
     def mark(self) -> int:
         """The greatest segment that is merged into the state."""
-        row = self.session.sql(f"SELECT {_mark(self._rows)} AS mark").first()
+        row = self.session.sql(f"SELECT {self.state.mark} AS mark").first()
         assert row is not None
         return int(row["mark"])
 
-    def merge(self, layout: Layout, through: int, mark: int | None = None, positions: Offsets | None = None) -> int:
-        """Folds the segments up to ``through`` into the state; the mark moves in the same commit. Returns the buckets.
+    def merge(self, layout: Layout, through: int, mark: int | None = None, positions: Offsets | None = None) -> None:
+        """Folds the segments up to ``through`` into the state; the mark moves in the same commit.
 
-        Only buckets that have changes are read and written. Doing it twice changes nothing.
+        What is read and written is in proportion to the changes. Doing it twice changes nothing.
         ``mark`` saves a query where the caller knows it; too small a one only folds something again.
         ``positions`` are those of the rows in these segments that the caller has appended or found; without any,
         whatever the changelog says counts.
@@ -227,42 +239,24 @@ class LandedTable:
         layout = layout.merging or layout
         mark = self.mark() if mark is None else mark
         if through <= mark:
-            return 0
+            return
+        # Tables that earlier versions have made get what tables have now.
+        self.widen()
         window = f"segment > {mark} AND segment <= {through}"
-        ttls = f"count({self._column(self._log, TTL)}) AS ttls"
-        touched = self.session.sql(
-            f"SELECT bucket, {ttls} FROM {self._log} WHERE {window} AND bucket IS NOT NULL GROUP BY bucket ORDER BY 1"
-        ).collect()
-        buckets = [row["bucket"] for row in touched]
-        if not layout.expiring and (self._expires() or any(row["ttls"] for row in touched)):
+        if not layout.expiring and (self._expires() or self._has_ttls(window)):
             layout = self.expect_ends(layout)
+        new = sum(size for segment, size in self.sink.sizes(self.changelog).items() if mark < segment <= through)
+        changes = changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}")
+        self.state.merge(layout, changes, new, through, positions)
 
-        def merged() -> DataFrame:
-            marked = self._mark_row(through, positions)
-            if not buckets:
-                return marked
-            chosen = ", ".join(map(str, buckets))
-            patches = [
-                state_patch(layout, f"SELECT * FROM {self._rows} WHERE bucket IN ({chosen})"),
-                changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}"),
-            ]
-            # Spread by what the bucket is the hash of: tasks are of one size, and each has few buckets to write.
-            spread = identities(layout, partition_only=True)
-            rows = self.session.sql(compacted(layout, folded(layout, patches, spread)))
-            return rows.unionByName(marked, allowMissingColumns=True)
-
-        self._note_positions()
-        self.replace_state(merged)
-        return len(buckets)
-
-    def replace_state(self, made: Callable[[], DataFrame]) -> None:
-        """Replaces buckets of the state by what is made of them, made anew if another writer was first."""
-        replace_made(self.sink, self.state, made)
+    def _has_ttls(self, window: str) -> bool:
+        found = f"SELECT 1 FROM {self._log} WHERE {window} AND {TTL} IS NOT NULL LIMIT 1"
+        return self.session.sql(found).first() is not None
 
     def clear(self, through: int, positions: Offsets | None = None) -> None:
         """Empties the state and counts everything up to ``through`` as merged: a new or rebuilt source table."""
-        self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
-        self._set_mark(through, positions)
+        self.state.clear()
+        self.state.set_mark(through, positions)
         if self.history.exists():
             self.history.restart()
 
@@ -271,41 +265,23 @@ class LandedTable:
 
         The mark goes on, beyond all segments that a job which was paused meanwhile may still append to.
         """
-        self._set_mark(self.restore().segment + _SEGMENTS_PASSED, {})
+        self.state.set_mark(self.restore().segment + _SEGMENTS_PASSED, {})
         self.sink.delete(self.changelog, f"segment <> {DEFINITIONS}")
-        self.sink.delete(self.state, f"bucket <> {MARK_BUCKET}")
+        self.state.clear()
         if self.history.exists():
             self.history.restart()
 
-    def _set_mark(self, through: int, positions: Offsets | None) -> None:
-        self._note_positions()
-        self.sink.replace_buckets(self.state, self._mark_row(through, positions))
-
-    def _mark_row(self, through: int, positions: Offsets | None) -> DataFrame:
-        noted = "CAST(NULL AS string)"
-        if positions is not None:
-            noted = literal(json.dumps([[*place, offset] for place, offset in sorted(positions.items())]))
-        columns = f"{MARK_BUCKET} AS bucket, 0 AS kind, {through} AS mark, {noted} AS {MARKED_POSITIONS}"
-        return self.session.sql(f"SELECT {columns}")
-
-    def _note_positions(self) -> None:
-        """A state that an earlier version has made gets the column for them."""
-        self.sink.prepare(self.state, {MARKED_POSITIONS: "string"}, "bucket")
-
-    def _marked_positions(self) -> str:
-        if MARKED_POSITIONS not in self.session.table(self._rows).columns:
-            return "CAST(NULL AS string)"
-        return f"(SELECT max({MARKED_POSITIONS}) FROM {self._rows} WHERE bucket = {MARK_BUCKET})"
-
-    def folded_text(self, layout: Layout, among: str | None = None, buckets: Sequence[int] = ()) -> str:
+    def folded_text(
+        self, layout: Layout, among: str | None = None, buckets: Sequence[int] = (), near: str = "true"
+    ) -> str:
         """Patches of everything landed: the state, and the changes after the mark that this very state carries.
 
-        ``among`` is a relation with the partition keys' identities: only these partitions are looked at, which are in
-        these ``buckets`` if some are named.
+        ``among`` is a relation with the partition keys' identities: only these partitions are looked at. They are in
+        these ``buckets`` if some are named, and their keys meet ``near``, by which files are skipped.
         """
         chosen = f"bucket IN ({', '.join(map(str, buckets))})" if buckets else "true"
-        kept = f"SELECT * FROM {self._rows} WHERE {chosen}"
-        tail = f"{self.tail_text()} AND {chosen}"
+        kept = self.state.rows(layout, buckets, near)
+        tail = f"{self.tail_text()} AND {chosen} AND ({near})"
         if among is not None:
             same = " AND ".join(
                 f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True))
@@ -318,7 +294,7 @@ class LandedTable:
 
     def tail_text(self) -> str:
         """The changes that the state has not."""
-        return f"SELECT * FROM {self._log} WHERE segment > {_mark(self._rows)}"
+        return f"SELECT * FROM {self._log} WHERE segment > {self.state.mark}"
 
     def view_text(self, layout: Layout, now: str = NOW) -> str:
         return visible_rows(layout, self.folded_text(layout), now)
@@ -328,7 +304,7 @@ class LandedTable:
         self.session.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self.keyspace)}")
         self._view(LIVE if self._has_way_made() else "", self.view_text(layout))
         self._view("__changelog", f"SELECT * FROM {self._log} WHERE segment > 0")
-        self._view("__state", f"SELECT * FROM {self._rows} WHERE bucket <> {MARK_BUCKET}")
+        self._view("__state", f"SELECT * FROM {self.state.relation} WHERE bucket <> {MARK_PART}")
         letters = "topic, partition, offset, reason, raw_key, raw_value, landed_at"
         self._view("__dead_letters", f"SELECT {letters} FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL")
         if layout.history:
@@ -354,13 +330,14 @@ class LandedTable:
     def _log(self) -> str:
         return self.sink.relation(self.changelog)
 
-    @property
-    def _rows(self) -> str:
-        return self.sink.relation(self.state)
 
-
-def _mark(state: str) -> str:
-    return f"(SELECT coalesce(max(mark), 0) FROM {state} WHERE bucket = {MARK_BUCKET})"
+def older_positions(newer: Offsets) -> str:
+    """SQL of the rows with positions that these stand for."""
+    outdated = " OR ".join(
+        f"(topic = {literal(topic)} AND partition = {number} AND offset < {offset})"
+        for (topic, number), offset in sorted(newer.items())
+    )
+    return f"segment = {POSITIONS} AND ({outdated or 'false'})"
 
 
 def same_versions(one: Sequence[TableDefinition], other: Sequence[TableDefinition]) -> bool:

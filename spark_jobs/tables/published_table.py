@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,13 @@ from pyspark.sql.types import StructType
 from connector.values import CqlType, NativeType
 from spark_jobs.fold import visible_rows
 from spark_jobs.model import (
+    Key,
     Layout,
     TableDefinition,
     ended_change,
     ended_rows,
     identities,
+    literal,
     partition_keys,
     present,
     quoted,
@@ -34,9 +36,11 @@ from spark_jobs.sinks import Publisher
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
 from spark_jobs.tables.notes import Known, Offsets
 
-_PARTS = 1000
-"""A table of many rows has about so many files: a change rewrites a thousandth of it."""
+_PARTS = 250
+"""A table of many rows has about so many files: who looks for few keys reads few of them."""
 _LEAST_ROWS, _MOST_ROWS = 10_000, 1_000_000
+_SPANS, _MOST_NEAR = 32, 10_000
+"""Of so many partitions at most, files are skipped by their keys."""
 _INDEXED = frozenset(("ascii", "bigint", "int", "smallint", "text", "tinyint", "uuid", "timeuuid"))
 
 
@@ -84,10 +88,12 @@ class PublishedTable:
         new = None if present_schema is None else _new_columns(present_schema, wanted)
         if stand is None or new is None or (stand.lineage, stand.dropped) != (now.lineage, now.dropped):
             self._replace(layout, rows, note)
+            self.publisher.tidy(self.name)
             return now
         if new.fields:
             self.publisher.widen(self.name, new)
         self._merge(layout, wanted, stand, now, note)
+        self.publisher.tidy(self.name)
         return now
 
     def enroll(self, catalog: str, known: Known) -> None:
@@ -109,38 +115,46 @@ class PublishedTable:
         missing, added = (int(one.exceptAll(other).count()) for one, other in (sides, sides[::-1]))
         return missing + added
 
-    def upkeep(self, older_than_ms: int) -> None:
-        """Fewer files, and none that only readers of the past need."""
+    def compact(self) -> None:
+        """Fewer files."""
         self.publisher.compact(self.name)
+
+    def vacuum(self, older_than_ms: int) -> None:
+        """No files that only readers of the past need."""
         self.publisher.vacuum(self.name, older_than_ms)
 
     def _rows(self) -> DataFrame:
         return self.publisher.session.table(self.publisher.relation(self.name))
 
     def _replace(self, layout: Layout, rows: str, note: Mapping[str, Any]) -> None:
-        count = self.landed.session.table(self.landed.sink.relation(self.landed.state)).count()
+        count = self.landed.session.table(self.landed.state.relation).count()
         size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
-        plain = [isinstance(key.type, NativeType) and key.type.name in _INDEXED for key in layout.keys]
-        indexed = [*plain, False].index(False)
+        indexed = [*map(_is_indexed, layout.keys), False].index(False)
         self.publisher.replace(self.name, self.landed.session.sql(rows), note, indexed, size)
 
     def _merge(self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]) -> None:
         session = self.landed.session
         affected = self._affected(layout, before, now).localCheckpoint()
-        buckets = [row["bucket"] for row in affected.select("bucket").distinct().collect()]
-        if not buckets:
+        first = layout.partition[0]
+        some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
+        if not some:
             return
+        few = some if len(some) <= _MOST_NEAR else []
+        buckets = sorted({row[0] for row in few})
+        near = _near([row[1] for row in few] if _is_indexed(first) else [])
         name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
         affected.createOrReplaceTempView(name)
         try:
-            fresh = visible_rows(layout, self.landed.folded_text(layout, name, buckets), f"{now.at_s}L")
+            patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)))
+            fresh = visible_rows(layout, patches, f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
             gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in columns)
             marked = quoted(gone)
             was = " AND ".join(
                 same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
             )
-            old = f"SELECT o.* FROM {self.publisher.relation(self.name)} AS o LEFT SEMI JOIN {name} AS a ON {was}"
+            there = f"SELECT * FROM {self.publisher.relation(self.name)} WHERE {near(quoted(first.name))}"
+            old = f"SELECT o.* FROM ({there}) AS o LEFT SEMI JOIN {name} AS a ON {was}"
             on = _same_key(layout, "n", "o")
             shown = [
                 f"CASE WHEN n.{marked} IS NULL THEN o.{quoted(each)} ELSE n.{quoted(each)} END AS {quoted(each)}"
@@ -161,7 +175,7 @@ class PublishedTable:
             ).localCheckpoint()
             if changes.isEmpty():
                 return
-            matched = _same_key(layout, "t", "s")
+            matched = f"{_same_key(layout, 't', 's')} AND ({near(f't.{quoted(first.name)}')})"
             self.publisher.merge(self.name, changes, matched, columns, gone, note)
         finally:
             session.catalog.dropTempView(name)
@@ -172,16 +186,48 @@ class PublishedTable:
         names = [quoted(name) for name in identities(layout, partition_only=True)]
         values = [present(key.type, quoted(key.value), layout.declared.get(key.name)) for key in layout.partition]
         shown = [F.expr(f"any_value({value})").alias(f"shown_{at}") for at, value in enumerate(values)]
-        log, state = (self.landed.sink.relation(table) for table in (self.landed.changelog, self.landed.state))
+        log = self.landed.sink.relation(self.landed.changelog)
         changed = f"segment > {before.segment} AND segment <= {now.segment}"
         columns = ", ".join(["bucket", *map(quoted, dict.fromkeys(partition_keys(layout)))])
         texts = [f"SELECT {columns} FROM {log} WHERE {changed} AND bucket IS NOT NULL"]
         if layout.expiring:
             span = before.at_s, now.at_s
             texts.append(f"SELECT {columns} FROM ({self.landed.tail_text()}) AS tail WHERE {ended_change(*span)}")
-            texts.append(f"SELECT {columns} FROM ({ended_rows(layout, f'SELECT * FROM {state}', *span)}) AS ended")
+            texts.append(
+                f"SELECT {columns} FROM ({ended_rows(layout, self.landed.state.rows(layout), *span)}) AS ended"
+            )
         found = self.landed.session.sql(" UNION ALL ".join(texts))
         return found.groupBy("bucket", *names).agg(*shown)
+
+
+def _near(values: Sequence[Any]) -> Callable[[str], str]:
+    """Of a column by its name: that it has one of these values, told in few words; of no values, that it has any.
+
+    Files that have no such row are neither read nor looked for rows to replace.
+    """
+    spans = _spans(sorted(set(values)))
+    return lambda name: " OR ".join(_within(name, *map(_spelled, span)) for span in spans) or "true"
+
+
+def _spans(values: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Spans that hold all of the sorted values: each of few, one of many: long conditions are dear.
+
+    >>> _spans([1, 4]), _spans(range(100))
+    ([(1, 1), (4, 4)], [(0, 99)])
+    """
+    return [(value, value) for value in values] if len(values) <= _SPANS else [(values[0], values[-1])]
+
+
+def _within(name: str, least: str, most: str) -> str:
+    return f"{name} = {least}" if least == most else f"{name} BETWEEN {least} AND {most}"
+
+
+def _spelled(value: str | int) -> str:
+    return literal(value) if isinstance(value, str) else f"CAST('{value}' AS bigint)"
+
+
+def _is_indexed(key: Key) -> bool:
+    return isinstance(key.type, NativeType) and key.type.name in _INDEXED
 
 
 def _same_key(layout: Layout, one: str, other: str) -> str:

@@ -27,6 +27,7 @@ from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.table_stream import told
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import open_folder
+from spark_jobs.tables.state_table import State
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -85,8 +86,8 @@ def test_landing_goes_on_after_every_step_of_a_batch(spark: SparkSession, way: W
         (LandedTable, "prepare", True),
         (LandedTable, "append", False),
         (LandedTable, "append", True),
-        (LandedTable, "replace_state", False),
-        (LandedTable, "replace_state", True),
+        (State, "replace", False),
+        (State, "replace", True),
     ]
     for at, (owner, name, after) in enumerate(steps):
         delta = {"mode": "modify", "elements": [{"key": f"k{at}", "value": at}]}

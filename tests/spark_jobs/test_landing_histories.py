@@ -14,8 +14,10 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.stream.purging import purge
+from spark_jobs.tables import levels
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
+from spark_jobs.tables.state_table import State
 from tests.spark_jobs.history_comparison import expected_rows, landed_rows
 from tests.spark_jobs.history_model import NOW_S
 from tests.spark_jobs.history_records import CLUSTERING, RANGES, Histories, definition
@@ -25,7 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(("seed", "sink", "count"), [(20261121, "delta", 150), (20261122, "iceberg", 60)])
 def test_landed_view_equals_the_model_however_the_histories_arrive(
-    spark: SparkSession, warehouse: str, seed: int, sink: str, count: int
+    spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch, seed: int, sink: str, count: int
 ) -> None:
     histories = Histories(seed, count, 14, ttls=True)
     rnd = random.Random(seed)
@@ -36,6 +38,8 @@ def test_landed_view_equals_the_model_however_the_histories_arrive(
     layout = landed.prepare(Known((parse_definition(definition()),)))
     register_functions(spark, layout)
     schema = "key binary, value binary, topic string, partition int, offset bigint"
+    monkeypatch.setattr(levels, "SHARE", 1e9)
+    monkeypatch.setattr(levels, "FAN", 2)
     for segment, (first, last) in enumerate(zip([0, *cuts], [*cuts, len(feed)]), 1):
         rows = [(None, bytearray(value), topic, 0, at) for at, (topic, value) in enumerate(feed[first:last], first)]
         batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
@@ -52,11 +56,25 @@ def test_landed_view_equals_the_model_however_the_histories_arrive(
     different = [key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key)]
     first_one = different[0] if different else None
     assert not different, (len(different), first_one, expected.get(first_one), found.get(first_one))
+    assert parts(landed) == {"base", -3}
+    with monkeypatch.context() as dying, pytest.raises(RuntimeError):
+        dying.setattr(State, "drop", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        landed.merge(layout, 3, mark=0)
+    assert parts(landed) == {"base", -3, -4}, "one run is part of the next, and still there"
+    assert landed_rows(spark.sql(view)) == found
     landed.merge(layout, 3, mark=0)
+    assert parts(landed) == {"base", -4}
+    monkeypatch.setattr(levels, "SHARE", 0)
+    landed.merge(layout, 4, mark=2)
+    assert parts(landed) == {"base"}
     assert landed_rows(spark.sql(view)) == found
     if sink == "delta":
         assert purge(landed, layout, 10**9, ended_s=NOW_S) > 0, "what has ended is a tombstone"
         assert landed_rows(spark.sql(view)) == found
+
+
+def parts(landed: LandedTable) -> set[int | str]:
+    return {"base" if part >= 0 else part for part in landed.state.parts() if part != levels.MARK_PART}
 
 
 def test_serialised_tie_of_the_model_is_the_binary_format() -> None:

@@ -93,7 +93,7 @@ def test_merges_spread_the_buckets_over_the_tasks(spark: SparkSession, warehouse
         landed.merge(layout, 1)
     files: Counter[int] = Counter()
     tasks: Counter[str] = Counter()
-    placed = f"SELECT bucket, input_file_name() AS file FROM {landed._rows} WHERE bucket >= 0"
+    placed = f"SELECT bucket, input_file_name() AS file FROM {landed.state.relation} WHERE bucket >= 0"
     for row in spark.sql(f"SELECT bucket, file, count(*) AS rows FROM ({placed}) AS placed GROUP BY 1, 2").collect():
         files[row["bucket"]] += 1
         written = re.search(r"part-(\d+)", row["file"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars
+import pyarrow
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
@@ -51,10 +52,16 @@ class Readers:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """By delta-rs and Arrow; polars and pandas must see the same."""
-        read = self.table.to_pyarrow_table()
+        read = pyarrow.table(self.table.scan())
         rows = [tuple(dict(v) if isinstance(v, list) else v for v in row.values()) for row in read.to_pylist()]
-        assert polars.read_delta(self.path).height == len(self.table.to_pandas()) == len(rows)
+        assert polars.read_delta(self.path).height == len(rows)
+        if "deletionVectors" not in self.features:
+            assert len(self.table.to_pandas()) == len(rows)
         return sorted(rows, key=repr)
+
+    @property
+    def features(self) -> list[str]:
+        return list(self.table.protocol().reader_features or [])
 
     def note(self) -> dict[str, Any]:
         """What the last commit says."""
@@ -75,7 +82,7 @@ def test_everybody_reads_what_landed_and_only_what_changed_is_written(spark: Spa
     way.land(spark)
     assert readers.rows() == way.rows(spark) and len(readers.rows()) == 6
     assert sum(sum(parts.values()) for parts in readers.note()["positions"].values()) == 6
-    assert "deletionVectors" not in (readers.table.protocol().reader_features or [])
+    assert "deletionVectors" not in readers.features, "every reader can read a table that is small"
 
     first = readers.table.version()
     changes = [merged(2000, 1, 1, v="new"), merged(2000, 2, None, s="all"), change("d", 2000, {"pk": 3, "ck": 1})]

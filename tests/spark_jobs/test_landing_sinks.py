@@ -157,6 +157,16 @@ def test_compaction_and_vacuum_change_no_row(spark: SparkSession, sink: Sink, wa
     assert content(spark, sink) == before
 
 
+def test_sizes_are_told_by_partition(spark: SparkSession, sink: Sink, rows: Any) -> None:
+    assert sink.sizes(TABLE) == {}
+    sink.append(TABLE, rows((-7, 1), (2, 1)))
+    sink.append(TABLE, rows((2, 2)))
+    sizes = sink.sizes(TABLE)
+    assert set(sizes) == {-7, 2} and sum(sizes.values()) == sink.files(TABLE)[1]
+    sink.delete(TABLE, "bucket IN (-7)")
+    assert set(sink.sizes(TABLE)) == {2}
+
+
 def test_what_a_table_does_not_have_is_refused(spark: SparkSession, sink: Sink) -> None:
     sink.append(TABLE, spark.sql("SELECT 1 AS bucket, 1 AS mark"))
     with pytest.raises(Exception, match="unheard"):

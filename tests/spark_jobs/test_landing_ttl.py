@@ -127,7 +127,7 @@ def _clocks_may_be_apart(tables: Ending, name: str, monkeypatch: pytest.MonkeyPa
     apart_s = 100_000
     for shift in (apart_s, -apart_s):
         moved = ", ".join(f"{column} = {column} + {shift}" for column in ("marker_ttl", "l_v", "l_w"))
-        tables.spark.sql(f"UPDATE {tables.landed(name)._rows} SET {moved}")
+        tables.spark.sql(f"UPDATE {tables.landed(name).state.relation} SET {moved}")
         if shift > 0:
             (verdict,) = tables.verify(name)
             assert verdict.differences > 0, "so far apart no clocks are"

@@ -1,0 +1,88 @@
+"""What a running job removes, and when: never what a reader, or the published table, still needs."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from spark_jobs.config.settings import load_settings
+from spark_jobs.stream.housekeeping import Housekeeping
+
+HOUR_S, DAY_MS = 3600.0, 86_400_000
+
+
+class Beside:
+    """A clock, a landed table, and what publishes it; all that is done is noted."""
+
+    def __init__(self, history: bool = False, **properties: Any) -> None:
+        self.seconds = 0.0
+        self.done: list[tuple[Any, ...]] = []
+        self.history = history
+        self.published_through: int | None = None
+        self.known_: Any = self
+        settings = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+        self.house = Housekeeping(load_settings({**settings, **properties}), lambda: self.seconds)
+
+    def known(self) -> Any:
+        return self.known_
+
+    @property
+    def sink(self) -> Any:
+        return self
+
+    def folders(self) -> list[str]:
+        return ["changelog"]
+
+    def remove_changes(self, through: int) -> None:
+        self.done.append(("changes", through))
+
+    def remove_positions(self, newer: dict[tuple[str, int], int]) -> None:
+        self.done.append(("positions", newer))
+
+    def vacuum(self, *arguments: Any) -> None:
+        self.done.append(("vacuum", *arguments))
+
+    def keep(self) -> list[tuple[Any, ...]]:
+        self.done = []
+        self.house.keep(cast(Any, self), cast(Any, self), {("p", 0): 9})
+        return self.done
+
+
+def test_merged_changes_go_when_no_reader_can_still_ask_for_them() -> None:
+    beside = Beside(**{"reader.grace.ms": 1_200_000})
+    beside.house.merged(3)
+    assert not beside.house.is_due
+    beside.seconds = 600
+    assert beside.house.is_due and beside.keep() == [] and not beside.house.is_due
+    beside.house.merged(5)
+    beside.seconds = 1300
+    assert beside.keep() == [("changes", 3), ("positions", {("p", 0): 9})]
+    assert beside.keep() == [], "once"
+    beside.seconds = 1900
+    beside.published_through = 4
+    assert beside.keep()[0] == ("changes", 4), "the rest is still to be published"
+    beside.published_through = 6
+    assert beside.keep()[0] == ("changes", 5)
+
+
+def test_changes_of_a_history_stay_and_a_table_that_is_not_known_is_left_alone() -> None:
+    beside = Beside(history=True, **{"reader.grace.ms": 0})
+    beside.house.merged(3)
+    assert beside.keep() == [("positions", {("p", 0): 9})]
+    beside.known_ = None
+    beside.house.merged(4)
+    assert beside.keep() == []
+
+
+def test_files_that_a_commit_may_be_about_to_name_stay() -> None:
+    beside = Beside()
+    beside.seconds = HOUR_S - 1
+    assert beside.keep() == []
+    beside.seconds = HOUR_S
+    assert beside.keep() == [("vacuum", "changelog", DAY_MS), ("vacuum", 7 * DAY_MS)]
+    beside.seconds = 2 * HOUR_S
+    assert beside.keep() == []
+    beside.seconds = 7 * HOUR_S
+    assert len(beside.keep()) == 2
+    eager = Beside(**{"reader.grace.ms": 0, "publish.retention.ms": 0})
+    eager.seconds = HOUR_S
+    assert eager.keep() == [("vacuum", "changelog", DAY_MS), ("vacuum", DAY_MS)]
