@@ -154,7 +154,9 @@ def snapshot_entry(slot: int, key: SnapshotKey, snapshot: Snapshot | None) -> Of
     if snapshot is None:
         return OffsetsEntry(slot, members, None)
     value: dict[str, Any] = {"kind": snapshot.kind, "began": snapshot.began, "ended": snapshot.ended}
-    value |= {name: each for name in _AT_TIMES if (each := getattr(snapshot, name)) not in (None, False)}
+    more = {name: getattr(snapshot, name) for name in _AT_TIMES}
+    # By identity: the first wish of all has the number 0, which equals False.
+    value |= {name: each for name, each in more.items() if each is not None and each is not False}
     return OffsetsEntry(slot, members, value)
 
 

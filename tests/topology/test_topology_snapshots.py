@@ -365,6 +365,16 @@ def test_what_was_asked_for_is_done_once_whoever_hears_it() -> None:
     assert opening(again).left == [(MIN_TOKEN, MAX_TOKEN)]
 
 
+def test_what_is_asked_while_nobody_listens_is_heard_later_behind_the_first_wish_of_all_too() -> None:
+    one = finished(started())
+    one.planner.hear_from(0)
+    first = Wish(0, "start", "a")
+    assert asked(one, first) == [("initial", None), ("incremental", "a")]
+    again = restarted(one)
+    again.planner.hear_from(2)
+    assert asked(again, first, Wish(1, "start", "b"))[1:] == [("incremental", "a"), ("incremental", "b")]
+
+
 def test_a_wish_that_was_taken_back_with_its_transaction_is_granted_by_the_next() -> None:
     one = finished(started())
     one.planner.hear_from(0)

@@ -66,7 +66,12 @@ def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
     assert connector.command("snapshot", "start").returncode == 0
     assert connector.command("snapshot", "pause").returncode == 0
     connector.start()
-    until(lambda: snapshot_of(connector, table).get("paused"), 120, "a paused snapshot", step=seldom)
+    until(
+        lambda: snapshot_of(connector, table).get("paused"),
+        120,
+        lambda: f"a paused snapshot, there is {snapshot_of(connector, table)}; {connector.log[-4000:]}",
+        step=seldom,
+    )
     assert shown(connector, table) == {("incremental", "v5"): 3}
     assert connector.command("snapshot", "resume").returncode == 0
     until(lambda: snapshot_of(connector, table).get("ended"), 120, "the end of the snapshot", step=seldom)
