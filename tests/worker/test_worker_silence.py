@@ -140,6 +140,9 @@ def test_clocks_and_descriptions_that_fail_are_seen(
     connector = service([table], connector={"tasks.max": "1"})
     connector.start("--http-port", "0")
     until_healthy(connector)
+    # A slot that is still being restored needs these answers, and waits for them.
+    insert(session, table, 0)
+    assert exactly_once(connector, session, table) == 1
     scylla.admin.add_fault("server_error", pattern="toTimestamp")
     scylla.admin.add_fault("read_timeout", pattern="system_schema")
 
@@ -154,7 +157,7 @@ def test_clocks_and_descriptions_that_fail_are_seen(
     until(both, 120, lambda: f"both, and good health: {health(connector)}")
     assert failing_seconds(connector, "clock") and failing_seconds(connector, "description")
     insert(session, table, 1)
-    assert exactly_once(connector, session, table) == 1
+    assert exactly_once(connector, session, table) == 2
     scylla.admin.clear_faults()
     until(lambda: not health(connector)[1]["failing"], 120, lambda: f"recovery: {health(connector)}")
 
