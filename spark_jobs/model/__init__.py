@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spark_jobs.model.changelog import MARKED_POSITIONS, MARKER_TTL, TTL, changelog_columns, state_columns
 from spark_jobs.model.cql_definitions import carried, read_definitions
-from spark_jobs.model.dead_reason import RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
+from spark_jobs.model.dead_reason import HINTS, RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
 from spark_jobs.model.landed_types import (
     adapted,
@@ -49,6 +49,7 @@ from spark_jobs.model.shape import shape
 __all__ = [
     "DEAD",
     "DEFINITIONS",
+    "HINTS",
     "MARKED_POSITIONS",
     "MARKER_TTL",
     "PARTITION",

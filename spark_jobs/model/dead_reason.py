@@ -31,8 +31,14 @@ class DeadReason(StrEnum):
         "not JSON, or a value of the wrong type for its column; landed when a version of the table has that type",
     )
     TRAILING = "TRAILING", "text after the JSON object"
-    NULL_ENVELOPE = "NULL_ENVELOPE", "the value is null where a record is expected"
-    BAD_OP = "BAD_OP", "no operation, or one that the connector does not write"
+    NULL_ENVELOPE = (
+        "NULL_ENVELOPE",
+        "the value is null where a record is expected, or `value.converter.schemas.enable` is not the connector's",
+    )
+    BAD_OP = (
+        "BAD_OP",
+        "no operation, or one that the connector does not write; or as with NULL_ENVELOPE",
+    )
     NO_TS = "NO_TS", "no write time"
     NO_ROW = "NO_ROW", "the record does not identify a row"
     NO_KEY = "NO_KEY", "a column of the row's key is missing; landed when a version of the table has its name"
@@ -43,6 +49,11 @@ class DeadReason(StrEnum):
     OUT_OF_RANGE = "OUT_OF_RANGE", "a value that the landed type cannot hold"
 
 
+#: What to look at first where a table's records are refused for such a reason.
+HINTS: Final[dict[str, str]] = dict.fromkeys(
+    (DeadReason.NULL_ENVELOPE, DeadReason.BAD_OP),
+    "is value.converter.schemas.enable of the landing file what the connector's worker has?",
+)
 #: Letters that wait for a new version of the table: what is older than them may still be needed.
 WAITING: Final = (DeadReason.UNKNOWN_FIELD,)
 #: Letters that are tried again with each new version. Of most of these nobody expects that they ever land.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from connector.secrets import scrub, scrubbed
+from spark_jobs.model import HINTS
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Progress:
     def batch(self, table: str, rows: int, dead: dict[str, int], newest_us: int | None) -> None:
         progress = self.of(table)
         with self._lock:
+            news = dead.keys() - progress.dead.keys()
             progress.rows += rows
             progress.dead.update(dead)
             progress.batches += 1
@@ -77,6 +79,9 @@ class Progress:
             progress.last_error = None
             if newest_us is not None:
                 progress.newest_us = max(progress.newest_us or 0, newest_us)
+        for reason in sorted(news):
+            if reason in HINTS:
+                log.warning("%s: dead letters with %s: %s", table, reason, HINTS[reason])
         self._show()
 
     def note(self, text: str) -> None:

@@ -78,3 +78,16 @@ def test_who_forgets_the_worker_file_is_told_which_kafka_is_taken(
     assert notices("--worker", str(tmp_path / "w.json")) == []
     monkeypatch.setenv("CONNECT_BOOTSTRAP_SERVERS", "kafka:9092")
     assert notices() == []
+
+
+def test_landing_says_once_what_to_look_at_where_records_are_not_of_the_expected_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    progress = Progress(io.StringIO())
+    with caplog.at_level(logging.WARNING, "spark_jobs"):
+        for _ in range(2):
+            progress.batch("shop.orders", 0, {"BAD_OP": 3, "NO_TS": 1}, None)
+    assert caplog.messages == [
+        "shop.orders: dead letters with BAD_OP: is value.converter.schemas.enable of the landing file what the "
+        "connector's worker has?"
+    ]
