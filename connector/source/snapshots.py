@@ -46,6 +46,9 @@ SNAPSHOTS = Purpose(
 # Chore threads are few, and stream sets and claims need them as well.
 CHUNKS_AT_ONCE = 2
 
+# What a window has held back is ripe all at once; changes do not wait until all of it is placed.
+CHUNKS_A_ROUND = 2
+
 # How often groups are looked for that can begin.
 OPENINGS_SECONDS = 0.5
 
@@ -135,17 +138,24 @@ class Snapshots:
 
     # -- the owner's round -----------------------------------------------------------------------------------
 
-    def pump(self, now_ms: int) -> None:
+    def pump(self, now_ms: int) -> bool:
         """Place what can be placed, read what there is room for. Exceptions of the consumer go through, all but
-        Postponed and PoisonRow."""
+        Postponed and PoisonRow. True if there is more to be placed at once: changes have their turn in between."""
         now = time.monotonic()
         self._forget_void()
         if now >= self._openings_due:
             self._openings_due = now + OPENINGS_SECONDS
             self._openings = self._planner.openings(now_ms)
+        left = CHUNKS_A_ROUND
         for state in list(self._held):
-            self._place_of(state, now)
+            left -= self._place_of(state, now, left)
+            if left <= 0:
+                # The next round begins with the others.
+                if state in self._held:
+                    self._held[state] = self._held.pop(state)
+                break
         self._read_more(now)
+        return left <= 0
 
     def _forget_void(self) -> None:
         for state, queue in list(self._held.items()):
@@ -224,24 +234,28 @@ class Snapshots:
 
     # -- placing ---------------------------------------------------------------------------------------------
 
-    def _place_of(self, state: GroupState, now: float) -> None:
-        queue = self._held[state]
-        while queue:
+    def _place_of(self, state: GroupState, now: float, most: int) -> int:
+        """How many chunks were placed."""
+        queue, count = self._held[state], 0
+        while queue and count < most:
             held = queue[0]
             if held.upto is None or now < held.not_before:
-                return
+                return count
             described = self._tables[held.opening.table].description
             if described is not held.description or self._tables.stopped(held.opening.table):
                 # A row is never shown by a description that is older than its columns.
                 self._drop_from(held)
-                return
+                return count
             at = self._planner.stands(held.opening)
             if at is None or at < held.since:
-                return
+                return count
             if not self._place(held, at, now):
-                return
+                return count
             queue.popleft()
-        del self._held[state]
+            count += 1
+        if not queue:
+            del self._held[state]
+        return count
 
     def _place(self, held: HeldChunk, at: int, now: float) -> bool:
         """All of it as of ``at`` ms. False: not now, or only a part."""

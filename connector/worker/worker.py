@@ -125,19 +125,23 @@ class Worker:
         self.table_list.tick()
         self.background.tick()
         now = self.monotonic()
+        more = False
         if self.transactions.ready:
             server_now = self.connection.clock.now_ms()
             self.late.pump(server_now)
             # After events and before new reads: now groups stand where their last read ended.
-            self._place(server_now)
+            more = self._place(server_now)
         if self.transactions.ready:
-            self._pump_due = now + self.reading.pump(server_now)
+            pause = self.reading.pump(server_now)
+            self._pump_due = now if more else now + pause
 
-    def _place(self, server_now: int) -> None:
+    def _place(self, server_now: int) -> bool:
+        """Whether there is more of snapshots to be placed at once."""
         try:
-            self.snapshots.pump(server_now)
+            return self.snapshots.pump(server_now)
         except CdcError as error:
             self.transactions.recover(error)
+            return False
 
     def stop(self) -> None:
         """Finish: what was produced is committed, the group is left in good order, then everything is closed."""

@@ -40,6 +40,13 @@ HELD = [
         holding.test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_delivered,
     ),
     Mutant(
+        "changes have their turn between rows that are ripe at once",
+        HOLDING,
+        "        while queue and count < most:\n",
+        "        while queue:\n",
+        holding.test_changes_have_their_turn_between_what_is_ripe_at_once,
+    ),
+    Mutant(
         "what is read again waits for the end of that",
         HELD_CHUNK,
         "        if not self.renewed or at_ms < self.renewed_since:\n",

@@ -15,7 +15,7 @@ from connector.source.chunks import Chunk, token_of_key
 from connector.source.consumer import Postponed
 from connector.source.limits import SnapshotPace
 from connector.source.settings import SnapshotSettings
-from connector.source.snapshots import Snapshots
+from connector.source.snapshots import CHUNKS_A_ROUND, Snapshots
 from connector.table_name import TableName
 from connector.topology import Inside
 from connector.values import encode, parse_type
@@ -142,6 +142,20 @@ def test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_de
     stage.one.commit(move_marks=True)
     stage.pump()
     assert not stage.chores.waiting
+
+
+def test_changes_have_their_turn_between_what_is_ripe_at_once() -> None:
+    stage = Stage()
+    chunks = 2 * CHUNKS_A_ROUND + 1
+    for number_of_chunk in range(chunks):
+        last = number_of_chunk == chunks - 1
+        stage.read(selected(ck=number_of_chunk, v=1), upto=None if last else number_of_chunk * 1_000)
+        stage.pump()
+    stage.to(10_050)
+    assert len(stage.rows) == CHUNKS_A_ROUND
+    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 2 * CHUNKS_A_ROUND
+    assert not stage.snapshots.pump(stage.one.now) and len(stage.rows) == chunks
+    assert not stage.snapshots.held_bytes
 
 
 def test_changes_since_before_the_read_are_in_the_rows() -> None:
