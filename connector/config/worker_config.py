@@ -22,6 +22,8 @@ from connector.config.properties import HTTP
 from connector.config.secret import Secret
 from connector.table_name import TableName
 
+_TABLES = "scylla.table.names"
+
 #: What differs between the workers of one group by right.
 _OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", "native", *(one.name for one in HTTP.properties)))
 
@@ -74,21 +76,26 @@ class Configuration(Part):
         """The consumer group that shares the slots."""
         return f"{self.worker.group_id}-{self.connector.name}"
 
+    @property
+    def written_tables(self) -> str:
+        """Which tables it reads, as the file says it."""
+        return self.connector.written[_TABLES]
+
     def with_tables(self, tables: Sequence[TableName], written: str) -> Self:
         """The same of other tables; ``written``: the property's text."""
-        connector, name = self.connector, "scylla.table.names"
+        connector = self.connector
         other = connector.but(
             reading=connector.reading.but(tables=tuple(tables)),
-            values={**connector.values, name: tuple(tables)},
-            written={**connector.written, name: written},
+            values={**connector.values, _TABLES: tuple(tables)},
+            written={**connector.written, _TABLES: written},
         )
         return self.but(connector=other)
 
     def differs_in_tables_alone(self, other: Configuration) -> bool:
         """Whether what reads by this one can go on by the other, but for which tables it reads."""
-        tables, written = self.connector.reading.tables, self.connector.written["scylla.table.names"]
-        alike = other.with_tables(tables, written).but(notices=self.notices, warnings=self.warnings)
-        return self == alike and self.connector.reading.tables != other.connector.reading.tables
+        tables = self.connector.reading.tables
+        alike = other.with_tables(tables, self.written_tables).but(notices=self.notices, warnings=self.warnings)
+        return self == alike and tables != other.connector.reading.tables
 
     def fingerprint(self) -> str:
         """Tells workers with different configurations apart; secrets are left out."""

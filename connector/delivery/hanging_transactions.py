@@ -17,8 +17,8 @@ the time of a committed transaction belong to it, unless they are another worker
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import math
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,17 +26,20 @@ from dataclasses import dataclass, field, replace
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
+from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words
 from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
-from connector.delivery.records import (
-    REPEATED_HEADER,
-    OutgoingRecord,
-    commit_name,
-    owner_of,
+from connector.delivery.records import REPEATED_HEADER, OutgoingRecord, commit_name, owner_of
+from connector.delivery.standing import (
+    PATIENCE_SECONDS,
+    Place,
+    Standing,
+    blocked,
+    newest_of_key,
+    still_standing,
+    written_behind,
 )
-from connector.delivery.standing import PATIENCE_SECONDS, Place, Standing, blocked, newest_of_key, still_standing
 from connector.delivery.topics import leaderless, topic_partitions
 from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
@@ -44,7 +47,6 @@ log = logging.getLogger(__name__)
 
 # Behind the hanging transaction of one owner there may be another one's.
 ROUNDS = 5
-PAUSE_SECONDS = 0.1
 
 #: Told of a topic that cannot be looked at, or whose readers are blocked by a commit, why, and whose it may be.
 Unseen = Callable[[str, str, Collection[str]], None]
@@ -63,7 +65,7 @@ class Field:
     group: str
     topics: Callable[[], Iterable[str]] = lambda: ()
     unseen: Unseen | None = None
-    stood: Standing = field(default_factory=lambda: Standing(math.inf))
+    stood: Standing = field(default_factory=Standing)
 
 
 def end_hanging_transactions(
@@ -279,25 +281,15 @@ def _open_records(
 ) -> dict[Place, list[Message]]:
     """The record at which each partition stands; of a slot all that one transaction left there, up to its name."""
     found: dict[Place, list[Message]] = {}
-    reader = clients.consumer(where.group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
-    try:
-        reader.assign([TopicPartition(topic, number, offset) for (topic, number), offset in standing.items()])
-        waiting = set(standing)
+    waiting = set(standing)
+    with contextlib.closing(written_behind(clients, where.group, standing, deadline)) as messages:
         while waiting:
-            if time.monotonic() >= deadline:
-                raise RetriableDeliveryError("looking for hanging transactions took too long")
-            message = reader.poll(PAUSE_SECONDS)
-            if message is None:
-                continue
+            message = next(messages)
             error, place = message.error(), _place(message)
-            if error is not None and isinstance(translated(error, ""), RetriableDeliveryError):
-                continue
             if place in waiting and error is None:
                 found.setdefault(place, []).append(message)
             if error is not None or place[0] != where.offsets_topic or commit_name(message.headers()):
                 waiting.discard(place)
-    finally:
-        reader.close()
     return found
 
 

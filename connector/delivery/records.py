@@ -31,7 +31,7 @@ _REMEMBERED = 100
 #: The header that names the transaction of an offsets entry, at the last entry of each slot in it.
 COMMIT_HEADER = "commit"
 
-#: The header of a record that was there before, and is repeated for its commit to be told once more: `repairs`.
+#: The header of a record that was there before, and is repeated for its commit to be told once more.
 REPEATED_HEADER = "scylla.cdc.repeated"
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -68,8 +67,7 @@ def restore(
         owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)
         waited.renew()
         present = present_members(clients, group, waited.deadline)
-        where = Field(connector, topic, group, topics, unseen)
-        where = where if stood is None else replace(where, stood=stood)
+        where = Field(connector, topic, group, topics, unseen, stood or Standing())
         _end_all(clients, where, owners - present, waited.deadline, cancelled)
         waited.renew()
         _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)

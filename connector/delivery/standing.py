@@ -1,13 +1,15 @@
 """Partitions whose readers stand: an open transaction is in front of what was written behind it.
 
 In: an admin client, partitions. Out: those that do not become readable, how long they have stood at the same offset,
-and so whether whoever left that transaction open can still be at work.
+and so whether whoever left that transaction open can still be at work; what was written there, without waiting for it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -31,7 +33,7 @@ class Standing:
     offset is ended by nobody any more.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = math.inf) -> None:
         self._seconds = seconds
         self._since: dict[Place, tuple[int, float]] = {}
         self._not_of: set[tuple[Place, int, str]] = set()
@@ -103,13 +105,14 @@ def still_standing(
         time.sleep(PAUSE_SECONDS)
 
 
-def newest_of_key(clients: KafkaClients, group: str, first: Message, deadline: float) -> Message:
-    """The last record in the partition of ``first`` that has its key: to repeat it tells readers nothing old."""
-    topic, number, newest = first.topic() or "", first.partition() or 0, first
-    end = end_offsets(clients.admin(), [(topic, number)])[topic, number]
+def written_behind(
+    clients: KafkaClients, group: str, starts: Mapping[Place, int], deadline: float
+) -> Generator[Message, None, None]:
+    """What partitions hold from these offsets on, open transactions included, and where they end: for as long as it is
+    asked for."""
     reader = clients.consumer(group, READ_UNCOMMITTED, fetch_wait_max_ms=50)
     try:
-        reader.assign([TopicPartition(topic, number, first.offset() or 0)])
+        reader.assign([TopicPartition(topic, number, offset) for (topic, number), offset in starts.items()])
         while True:
             if time.monotonic() >= deadline:
                 raise RetriableDeliveryError("looking for hanging transactions took too long")
@@ -117,11 +120,20 @@ def newest_of_key(clients: KafkaClients, group: str, first: Message, deadline: f
             if message is None:
                 continue
             error = message.error()
-            if error is None and message.key() == first.key():
-                newest = message
-            elif error is not None and isinstance(translated(error, ""), RetriableDeliveryError):
-                continue
-            if (message.offset() or 0) >= end - 1:
-                return newest
+            if error is None or not isinstance(translated(error, ""), RetriableDeliveryError):
+                yield message
     finally:
         reader.close()
+
+
+def newest_of_key(clients: KafkaClients, group: str, first: Message, deadline: float) -> Message:
+    """The last record in the partition of ``first`` that has its key: to repeat it tells readers nothing old."""
+    place, newest = (first.topic() or "", first.partition() or 0), first
+    end = end_offsets(clients.admin(), [place])[place]
+    with contextlib.closing(written_behind(clients, group, {place: first.offset() or 0}, deadline)) as messages:
+        for message in messages:
+            if message.error() is None and message.key() == first.key():
+                newest = message
+            if (message.offset() or 0) >= end - 1:
+                break
+    return newest

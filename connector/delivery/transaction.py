@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from confluent_kafka import TopicPartition
@@ -88,8 +88,7 @@ class Delivery:
     ) -> None:
         self._clients = clients
         self._blocks = blocks
-        where = Field(settings.connector, settings.offsets_topic, group, topics, unseen)
-        self._field = where if stood is None else replace(where, stood=stood)
+        self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen, stood or Standing())
         self.settings = settings
         self._membership = membership
         self._clock = clock

@@ -5,14 +5,13 @@ In: a `Cluster`. Out: routes.
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Any
 
-from connector.errors import CdcError
 from connector.http import Answer, Refused, Request, Route
 from connector.rest.bodies import answer, json_object
 from connector.rest.cluster import Cluster, Offset
-from connector.rest.parts import found_view
+from connector.rest.parts import asked, found_view
 
 
 def offset_routes(cluster: Cluster) -> list[Route]:
@@ -37,10 +36,7 @@ async def _changed(cluster: Cluster, name: str, offsets: list[Offset] | None) ->
             "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
             f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint",
         )
-    try:
-        await asyncio.to_thread(cluster.alter_offsets, name, offsets)
-    except CdcError as error:
-        raise Refused(500, str(error)) from None
+    await asked(partial(cluster.alter_offsets, name, offsets))
     done = "reset" if offsets is None else "altered"
     return answer({"message": f"The offsets for this connector have been {done} successfully"})
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, cast
 
-from connector.errors import CdcError, Problem
+from connector.errors import Problem
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest.bodies import answer, json_object, nothing, property_text
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.definitions import error_text
-from connector.rest.parts import found_view
+from connector.rest.parts import asked, found_view
 
 Target = Literal["RUNNING", "PAUSED", "STOPPED"]
 _TARGETS = ("RUNNING", "PAUSED", "STOPPED")
@@ -34,10 +35,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
                     found_view(cluster, name, _missing(name))
                 raise Refused(409, _of_files(name))
             async with one_at_a_time:
-                try:
-                    return await asyncio.to_thread(change, request)
-                except CdcError as error:
-                    raise Refused(500, str(error)) from None
+                return await asked(partial(change, request))
 
         return handler
 

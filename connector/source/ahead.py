@@ -111,7 +111,9 @@ class ReadAhead:
         if window not in self._chains.get(window.state, ()):
             return False
         if isinstance(event, ReadFailed):
-            self._resting[window.state] = self._clock() + REST_SECONDS
+            now = self._clock()
+            self._resting = {state: until for state, until in self._resting.items() if until > now}
+            self._resting[window.state] = now + REST_SECONDS
             self.forget(window.state)
             return False
         window.came.append(event)
@@ -137,6 +139,5 @@ class ReadAhead:
         state = read.state
         if not self._widths.flooded(state) or len(read.streams) < len(state.group.streams):
             return False
-        if self._resting and self._resting.get(state, 0.0) <= self._clock():
-            self._resting.pop(state, None)
-        return state not in self._resting
+        until = self._resting.get(state)
+        return until is None or until <= self._clock()

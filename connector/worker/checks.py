@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -41,17 +41,14 @@ from connector.source import (
     instant,
 )
 from connector.table_name import TableName
+from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.worker.settings import kafka_clients, topic_specs
 
 log = logging.getLogger(__name__)
 
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
-LISTEN_SECONDS = 0.1
-# Without an answer: what is asked is shown from then on.
-SILENT_SECONDS = 2.0
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 10.0
 
 
 @dataclass(slots=True)
@@ -114,13 +111,11 @@ def check(configuration: Configuration) -> Findings:
 
 
 class Asked:
-    """One kind of server, asked in a thread: none waits for another's answer, and while a client's call waits, a signal
-    would not be heard in the thread that made it."""
+    """One kind of server: none waits for another's answer."""
 
     def __init__(self, silence: Callable[[], str], ask: Callable[[Findings], None]) -> None:
-        self.answer: Future[Findings] = Future()
         self._silence, self._ask = silence, ask
-        threading.Thread(target=self._run, daemon=True, name="checks").start()
+        self.answer = aside(self._findings, "checks")
 
     def told(self) -> list[str]:
         """Why nothing is known of it, so far."""
@@ -128,13 +123,10 @@ class Asked:
             return [self._silence()]
         return [problem.problem for problem in self.answer.result().unreachable]
 
-    def _run(self) -> None:
+    def _findings(self) -> Findings:
         found = Findings()
-        try:
-            self._ask(found)
-            self.answer.set_result(found)
-        except BaseException as error:
-            self.answer.set_exception(error)
+        self._ask(found)
+        return found
 
 
 def _ask(configuration: Configuration) -> list[Asked]:

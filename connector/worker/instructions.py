@@ -12,8 +12,6 @@ from enum import Enum
 from connector.config import Configuration
 from connector.table_name import TableName
 
-TABLES = "scylla.table.names"
-
 
 class Instruction(Enum):
     TRY_AGAIN = "try again what is FAILED"
@@ -54,7 +52,7 @@ class ReadTables:
     @classmethod
     def of(cls, configuration: Configuration) -> ReadTables:
         tables = configuration.connector.reading.tables
-        return cls(tuple((each.keyspace, each.name) for each in tables), configuration.connector.written[TABLES])
+        return cls(tuple((each.keyspace, each.name) for each in tables), configuration.written_tables)
 
     @property
     def tables(self) -> tuple[TableName, ...]:

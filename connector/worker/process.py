@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -32,6 +32,7 @@ from connector.native import load_native
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
 from connector.table_name import TableName
 from connector.worker.about import about
+from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.worker.blocked import BlockedTurns
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
@@ -47,11 +48,6 @@ from connector.worker.worker import Worker
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
-LISTEN_SECONDS = 0.1
-# Without an answer: what is waited for is shown from then on.
-SILENT_SECONDS = 2.0
-# Between attempts, while servers are away.
-LONGEST_PAUSE = 10.0
 
 T = TypeVar("T")
 
@@ -255,18 +251,13 @@ def _patiently(
         stop.wait(seconds)
 
     def attempted() -> T:
-        """In another thread: while a client's call waits, a signal would not be heard in this one."""
         nonlocal told
-        answer: Future[T] = Future()
 
-        def run() -> None:
-            try:
-                with server.named() if isinstance(server, KafkaClients) else contextlib.nullcontext():
-                    answer.set_result(call())
-            except BaseException as error:
-                answer.set_exception(error)
+        def named() -> T:
+            with server.named() if isinstance(server, KafkaClients) else contextlib.nullcontext():
+                return call()
 
-        threading.Thread(target=run, daemon=True, name="preparing").start()
+        answer = aside(named, "preparing")
         began = time.monotonic()
         while not wait([answer], LISTEN_SECONDS).done:
             if stop.is_set():

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import quoted
-from spark_jobs.sinks.delta_files import data_files
+from spark_jobs.sinks.delta_files import data_files, give_properties, property_list
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
@@ -65,10 +65,9 @@ class DeltaSink:
         if not self.exists(table):
             described = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
             indexed = {_INDEXED: named} if named else {"delta.dataSkippingNumIndexedCols": "0"}
-            properties = ", ".join(f"'{name}' = '{value}'" for name, value in {**_PROPERTIES, **indexed}.items())
             self.session.sql(
                 f"CREATE TABLE IF NOT EXISTS {self.relation(table)} ({described}) USING delta "
-                f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({properties})"
+                f"PARTITIONED BY ({quoted(partition_by)}) TBLPROPERTIES ({property_list({**_PROPERTIES, **indexed})})"
             )
             return
         relation = self.relation(table)
@@ -78,10 +77,7 @@ class DeltaSink:
             added = f"ALTER TABLE {relation} ADD COLUMNS ({', '.join(missing)})"
             retried(lambda: self.session.sql(added), _is_conflict)
         wanted = {**_PROPERTIES, **({_INDEXED: named} if named else {})}
-        there = {row["key"]: row["value"] for row in self.session.sql(f"SHOW TBLPROPERTIES {relation}").collect()}
-        if other := [f"'{name}' = '{value}'" for name, value in wanted.items() if there.get(name) != value]:
-            changed = f"ALTER TABLE {relation} SET TBLPROPERTIES ({', '.join(other)})"
-            retried(lambda: self.session.sql(changed), _is_conflict)
+        retried(lambda: give_properties(self.session, relation, wanted), _is_conflict)
 
     def append(self, table: str, frame: DataFrame) -> None:
         retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)

@@ -1,13 +1,17 @@
-"""The files that a Delta table consists of, from its log: no file is opened.
+"""What a Delta table's log says of it: the files that it consists of, its properties. No file is opened.
 
-In: a session and a table's folder. Out: a frame with a row for each file, of the columns of the log's ``add`` entries.
+In: a session and a table's folder, or its name in SQL. Out: a frame with a row for each file, of the columns of the
+log's ``add`` entries; properties, also given to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.model import literal
 
 
 def data_files(session: SparkSession, path: str) -> DataFrame:
@@ -16,3 +20,19 @@ def data_files(session: SparkSession, path: str) -> DataFrame:
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
     snapshot = log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
     return DataFrame(snapshot.allFiles().toDF(), session)
+
+
+def properties_of(session: SparkSession, relation: str) -> dict[str, str]:
+    return {row["key"]: row["value"] for row in session.sql(f"SHOW TBLPROPERTIES {relation}").collect()}
+
+
+def give_properties(session: SparkSession, relation: str, wanted: Mapping[str, str]) -> None:
+    """Those that it has not; a table that has all gets no commit."""
+    there = properties_of(session, relation)
+    if missing := {name: value for name, value in wanted.items() if there.get(name) != value}:
+        session.sql(f"ALTER TABLE {relation} SET TBLPROPERTIES ({property_list(missing)})")
+
+
+def property_list(properties: Mapping[str, str]) -> str:
+    """As SQL has it between its parentheses."""
+    return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())

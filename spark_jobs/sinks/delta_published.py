@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.delta_files import data_files
+from spark_jobs.sinks.delta_files import data_files, give_properties, properties_of
 from spark_jobs.sinks.sink import note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
@@ -82,7 +82,7 @@ class DeltaPublisher:
         }
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
-            self._set(table, properties)
+            give_properties(self.session, self.relation(table), properties)
         for name, value in defaults.items():
             self.session.conf.set(name, value)
         try:
@@ -95,17 +95,11 @@ class DeltaPublisher:
                 self.session.conf.unset(name)
 
     def widen(self, table: str, columns: StructType) -> None:
-        self._set(table, _properties(_names(columns) + (self.schema(table) or columns).names))
+        give_properties(
+            self.session, self.relation(table), _properties(_names(columns) + (self.schema(table) or columns).names)
+        )
         added = self.session.createDataFrame([], columns).write.format("delta").mode("append")
         added.option("mergeSchema", "true").save(f"{self.warehouse}/{table}")
-
-    def _set(self, table: str, properties: Mapping[str, str]) -> None:
-        """Gives an existing table the properties that it has not."""
-        there = self._properties(table)
-        wanted = {name: value for name, value in properties.items() if there.get(name) != value}
-        if wanted:
-            text = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in wanted.items())
-            self.session.sql(f"ALTER TABLE {self.relation(table)} SET TBLPROPERTIES ({text})")
 
     def merge(
         self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
@@ -136,14 +130,14 @@ class DeltaPublisher:
 
     def tidy(self, table: str) -> None:
         files = self._files(table)
-        if files.bytes >= _VECTORS_FROM and _VECTORS not in self._properties(table):
-            self._set(table, {_VECTORS: "true"})
+        if files.bytes >= _VECTORS_FROM and _VECTORS not in properties_of(self.session, self.relation(table)):
+            give_properties(self.session, self.relation(table), {_VECTORS: "true"})
         if files.small > _SMALL_FILES:
             self._optimize(table, files, "")
 
     def compact(self, table: str) -> None:
         files = self._files(table)
-        indexed = int(self._properties(table).get(_INDEXED, "0"))
+        indexed = int(properties_of(self.session, self.relation(table)).get(_INDEXED, "0"))
         if indexed and files.deleted > _DELETED_SORTED * files.rows:
             first = quoted(self.session.table(self.relation(table)).columns[0])
             self._optimize(table, files, f" ZORDER BY ({first})")
@@ -160,10 +154,6 @@ class DeltaPublisher:
             lambda: self.session.sql(f"OPTIMIZE {self.relation(table)}{order}"),
             lambda error: "DELTA_CONCURRENT" in str(error),
         )
-
-    def _properties(self, table: str) -> dict[str, str]:
-        rows = self.session.sql(f"SHOW TBLPROPERTIES {self.relation(table)}").collect()
-        return {row["key"]: row["value"] for row in rows}
 
     def _files(self, table: str) -> _Files:
         found = data_files(self.session, f"{self.warehouse}/{table}").selectExpr(

@@ -243,17 +243,21 @@ def test_nothing_is_read_ahead_where_nobody_wants_it() -> None:
     assert hot.table.delivered == list(TIMES)
 
 
-def test_what_an_abort_takes_back_is_delivered_again_whatever_was_read_ahead() -> None:
-    hot = Hot(*TIMES)
-    hot.until_ahead()
-    for page in sorted(hot.table.asked, key=lambda page: -page.lower):
-        hot.table.answer(page)
+def is_delivered_again_after_an_abort(hot: Hot) -> None:
     hot.one.planner.commit_entries(hot.one.now)
     hot.one.planner.aborted()
     hot.table.delivered.clear()
     hot.finish()
     assert hot.table.delivered == list(TIMES)
     assert hot.reading.log.bytes_ahead == 0
+
+
+def test_what_an_abort_takes_back_is_delivered_again_whatever_was_read_ahead() -> None:
+    hot = Hot(*TIMES)
+    hot.until_ahead()
+    for page in sorted(hot.table.asked, key=lambda page: -page.lower):
+        hot.table.answer(page)
+    is_delivered_again_after_an_abort(hot)
 
 
 def test_an_exception_of_the_consumer_takes_the_held_pages_back() -> None:
@@ -263,12 +267,7 @@ def test_an_exception_of_the_consumer_takes_the_held_pages_back() -> None:
     with pytest.raises(SourceError, match="aborted"):
         hot.finish()
     hot.table.refuse_at = None
-    hot.one.planner.commit_entries(hot.one.now)
-    hot.one.planner.aborted()
-    hot.table.delivered.clear()
-    hot.finish()
-    assert hot.table.delivered == list(TIMES)
-    assert hot.reading.log.bytes_ahead == 0
+    is_delivered_again_after_an_abort(hot)
 
 
 def test_nothing_behind_the_end_of_a_stream_is_delivered_that_was_read_before_it_was_known() -> None:
