@@ -82,6 +82,18 @@ UNREACHABLE = frozenset(
     }
 )
 
+# A partition whose leader has just changed: it answers when the new one has caught up. librdkafka does not call these
+# retriable where an admin client asks, Kafka does.
+LEADER_CHANGES = frozenset(
+    {
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.KAFKA_STORAGE_ERROR,
+    }
+)
+
 # We have no right to see it.
 FORBIDDEN = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
@@ -100,7 +112,7 @@ def advice(error: KafkaError) -> str:
 
 def is_transient(error: KafkaError) -> bool:
     """The same call may succeed a moment later."""
-    return error.retriable() or error.code() in UNREACHABLE
+    return error.retriable() or error.code() in UNREACHABLE or error.code() in LEADER_CHANGES
 
 
 def translated(error: KafkaError, doing: str) -> DeliveryError:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, KafkaClients, connection_cause
+from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
 from tests.servers.patience import until
@@ -83,3 +84,8 @@ def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.Monke
         clients.named(),
     ):
         topic_partitions(clients.admin())
+
+
+@pytest.mark.parametrize("code", sorted({KafkaError.OFFSET_NOT_AVAILABLE, *LEADER_CHANGES}))
+def test_a_partition_that_changes_its_leader_is_asked_again(code: int) -> None:
+    assert isinstance(translated(KafkaError(code), "asking"), RetriableDeliveryError)
