@@ -139,6 +139,7 @@ class Service:
                 ],
                 stderr=log,
                 stdout=log,
+                env=os.environ | {"PYTHONFAULTHANDLER": "1"},
             )
         self.runs.append(run)
         return run
@@ -159,7 +160,13 @@ class Service:
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        until(lambda: run.poll() is not None, seconds, "the end of a run that was asked to stop")
+
+        def what_it_does() -> str:
+            run.send_signal(signal.SIGABRT)
+            run.wait(90)
+            return f"the end of a run that was asked to stop: {self.log[-6000:]}"
+
+        until(lambda: run.poll() is not None, seconds, what_it_does)
         self.runs.remove(run)
         return run.wait()
 
