@@ -48,7 +48,7 @@ _KEY = "SELECT key FROM system.local WHERE key = 'local'"
 
 
 class ServerClock:
-    """The servers' time, as a lower bound.
+    """The servers' time, as a lower bound, and what the one that is most ahead says.
 
     A row is safe to read when *the servers* are past it by the confidence window. Each sample says: at the moment the
     answer arrived, that server's clock stood at least here; of several servers the one that is most behind counts.
@@ -77,6 +77,12 @@ class ServerClock:
             return int(self._wall() * 1000)
         return int(min(self._bases.values()) + self._monotonic() * 1000)
 
+    def latest_ms(self) -> int:
+        """By the clock that is most ahead: what was written until now has hardly a later time."""
+        if not self._bases:
+            return int(self._wall() * 1000)
+        return int(max(self._bases.values()) + self._monotonic() * 1000) + 1
+
     @property
     def skew_ms(self) -> float:
         """Servers' time minus ours."""
@@ -91,6 +97,7 @@ class Connection:
         self.settings = settings
         self._scan = scan
         self.clock = ServerClock()
+        self._clock_turn = 0
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
         self._opened: Cluster | None = None
@@ -270,6 +277,23 @@ class Connection:
             else:
                 return
         raise RetriableSourceError(_why(hosts[0].endpoint, patience) if hosts else f"{last}") from last
+
+    def ask_a_clock(self) -> dict[str, Exception | None]:
+        """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
+        hosts = self.hosts()
+        if not hosts:
+            raise RetriableSourceError("no node is known to be up")
+        first = self._clock_turn = (self._clock_turn + 1) % len(hosts)
+        asked: dict[str, Exception | None] = {}
+        for host in (*hosts[first:], *hosts[:first]):
+            try:
+                self.sample_clock(host)
+            except Exception as error:
+                asked[str(host.endpoint)] = error
+            else:
+                asked[str(host.endpoint)] = None
+                break
+        return asked
 
     def sample_clock(self, host: Any) -> None:
         """Ask one server for its time."""

@@ -36,4 +36,7 @@ def reading_settings(config: ReadingConfig) -> ReadingSettings:
 
 
 def snapshot_settings(config: ReadingConfig) -> SnapshotSettings:
-    return SnapshotSettings(max_queries_per_second=config.snapshot_queries_per_second)
+    return SnapshotSettings(
+        max_queries_per_second=config.snapshot_queries_per_second,
+        clocks_apart_ms=config.confidence_ms // 4,
+    )

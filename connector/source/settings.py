@@ -70,8 +70,11 @@ class ReadingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
-    """How to read the rows of tables. What is read waits in memory until its place has come: ``max_bytes`` of it."""
+    """How to read the rows of tables. What is read waits in memory until its place has come: ``max_bytes`` of it.
+
+    ``clocks_apart_ms``: what is written has a time at most so far ahead of the servers' clocks as they were seen."""
 
     max_queries_per_second: float = 50.0
+    clocks_apart_ms: int = 0
     max_bytes: int = 64 << 20
     chunk: ChunkSize = ChunkSize(5_000, 4 << 20)

@@ -8,6 +8,10 @@ A chunk is read some time in [T0, T1]. Changes that are delivered from T0 on are
 to a time P ≥ T1, every change before P is either in what was read or noted: a write is visible within the confidence
 window, and reading stays behind by that. So what was read, with the noted changes applied in order, is the row at P,
 and goes out there. Where that cannot be computed (`Doubtful`) the partition is read again, with its own T0 and T1.
+
+What was read must not be younger than P either: a consumer would see the changes up to it once more, and the row go
+back. So T1 is not where the slowest clock stands, as for changes, but behind the fastest one of who writes: a server is
+asked for its time after each read, as clocks step, and clients' own are given a quarter of the confidence window.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -196,8 +200,7 @@ class Snapshots:
         self._ask(held, partial(read_chunk, self._connection, question, span, start, size), self._arrived)
         return True
 
-    def _ask(self, held: HeldChunk, call: object, then: object) -> None:
-        assert callable(call) and callable(then)
+    def _ask(self, held: HeldChunk, call: Callable[[], object], then: Callable[..., None]) -> None:
         self._under_way += 1
 
         def done(result: object, error: BaseException | None) -> None:
@@ -215,11 +218,19 @@ class Snapshots:
             task.worked()
             then(held, result)
 
-        self._chores.submit(call, done)
+        self._chores.submit(partial(self._read, call), done)
+
+    def _read(self, call: Callable[[], object]) -> object:
+        """In a chore thread."""
+        found = call()
+        *_, refused = self._connection.ask_a_clock().values()
+        if refused is not None:
+            raise refused
+        return found
 
     def _arrived(self, held: HeldChunk, chunk: Chunk) -> None:
         self._pace.answered(chunk.seconds, chunk.pages, time.monotonic())
-        held.arrived(chunk, self._connection.clock.now_ms())
+        held.arrived(chunk, self._behind_all_written())
         self.counters.chunks[held.opening.table] += 1
 
     def _drop_from(self, held: HeldChunk) -> None:
@@ -308,7 +319,10 @@ class Snapshots:
         self._ask(held, ask, self._arrived_again)
 
     def _arrived_again(self, held: HeldChunk, found: dict[Row, list[Row]]) -> None:
-        held.arrived_again(found, self._connection.clock.now_ms())
+        held.arrived_again(found, self._behind_all_written())
+
+    def _behind_all_written(self) -> int:
+        return self._connection.clock.latest_ms() + self._settings.clocks_apart_ms
 
 
 def _next_span(opening: Opening, behind: int | None) -> tuple[int, int] | None:

@@ -140,7 +140,6 @@ class Watch:
         self._alive_due = 0.0
         self._asking = False
         self._clock_due = 0.0
-        self._clock_turn = 0
         self._sampling = False
         self._describe_due = monotonic() + DESCRIBE_SECONDS
         self._missing: dict[TableName, tuple[int, float]] = {}
@@ -371,30 +370,13 @@ class Watch:
         self._connection.clock.keep({str(host.endpoint) for host in self._connection.known_hosts()})
         for host in present - self._clocks.keys():
             self._clocks[host] = self._background.task(CLOCK_OF_ONE, host)
-        self._chores.submit(self._sample_clocks, self._sampled)
+        self._chores.submit(self._connection.ask_a_clock, self._sampled)
         try:
             self._connection.raise_blindness()
         except Exception as error:
             self._nodes.failed(error)
         else:
             self._nodes.worked()
-
-    def _sample_clocks(self) -> dict[str, Exception | None]:
-        """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
-        hosts = self._connection.hosts()
-        if not hosts:
-            raise RetriableSourceError("no node is known to be up")
-        self._clock_turn = (self._clock_turn + 1) % len(hosts)
-        asked: dict[str, Exception | None] = {}
-        for host in (*hosts[self._clock_turn :], *hosts[: self._clock_turn]):
-            try:
-                self._connection.sample_clock(host)
-            except Exception as error:
-                asked[str(host.endpoint)] = error
-            else:
-                asked[str(host.endpoint)] = None
-                break
-        return asked
 
     def _sampled(self, asked: dict[str, Exception | None] | None, error: BaseException | None) -> None:
         self._sampling = False

@@ -118,6 +118,7 @@ class SimulatedConnection(Connection):
         self.settings = settings
         self._scan = scan
         self.clock = ServerClock()
+        self._clock_turn = 0
         self.queries = 0
         self._simulated = cluster
         self._scheduler = cluster.scheduler

@@ -86,6 +86,7 @@ def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCa
         clock.sampled("a", 1_005_000)
         clock.sampled("b", 1_003_000)
     assert clock.now_ms() == 1_003_000
+    assert clock.latest_ms() == 1_005_001
     assert len([record for record in caplog.records if "clock" in record.message]) == 1, "said once"
     monotonic[0] += 2.5
     wall[0] -= 500  # the local clock steps; the servers' does not

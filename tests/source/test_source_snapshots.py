@@ -81,15 +81,16 @@ class Read:
 class Stage:
     """One group, a snapshot of its table, and everything beside it in the test's hands."""
 
-    def __init__(self) -> None:
+    def __init__(self, clocks_apart_ms: int = 0) -> None:
         self.one = Single(tablets(5_000, WHOLE), lookback_ms=100, initial_snapshot=True)
         self.one.read_all()
         self.chores, self.tables, self.consumer = Chores(), Tables(), Consumer()
+        self.ahead_ms = 0
         connection: Any = self
         self.snapshots = Snapshots(
             self.one.planner,
             connection,
-            SnapshotSettings(max_queries_per_second=1e6),
+            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms),
             self.chores,  # type: ignore[arg-type]
             self.tables,  # type: ignore[arg-type]
             self.consumer,
@@ -102,8 +103,11 @@ class Stage:
     def clock(self) -> Stage:
         return self
 
-    def now_ms(self) -> int:
-        return self.one.now
+    def latest_ms(self) -> int:
+        return self.one.now + self.ahead_ms
+
+    def ask_a_clock(self) -> dict[str, None]:
+        return {"a": None}
 
     def pump(self) -> None:
         self.snapshots._openings_due = 0.0
@@ -142,6 +146,29 @@ def test_rows_are_placed_when_all_that_is_older_than_the_end_of_their_read_is_de
     stage.one.commit(move_marks=True)
     stage.pump()
     assert not stage.chores.waiting
+
+
+def test_rows_wait_for_the_fastest_clock_of_who_may_have_written_them() -> None:
+    """What was read shows writes with times up to there: with those of them that are delivered later behind it a
+    consumer would see the row go back."""
+    stage = Stage(clocks_apart_ms=7)
+    stage.to(10_010)
+    stage.ahead_ms = 20
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_076)
+    assert not stage.rows
+    stage.to(10_077)
+    assert len(stage.rows) == 1
+    assert stage.consumer.placed[0].timestamp_us == 10_037 * 1000 - 1
+
+
+def test_a_server_is_asked_for_its_time_behind_each_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr("connector.source.snapshots.read_chunk", lambda *_: happened.append("read"))
+    monkeypatch.setattr(Stage, "ask_a_clock", lambda _: happened.append("clock") or {"a": None})
+    ((call, _),) = Stage().chores.waiting
+    call()
+    assert happened == ["read", "clock"]
 
 
 def test_changes_have_their_turn_between_what_is_ripe_at_once() -> None:
@@ -244,7 +271,7 @@ def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
     assert opening.inside == {token - 1: cut}
     del stage.chores.waiting[0]
     stage.pump()
-    assert stage.chores.waiting[0][0].args[3] == cut  # type: ignore[attr-defined]
+    assert stage.chores.waiting[0][0].args[0].args[3] == cut  # type: ignore[attr-defined]
     stage.chores.answer(Chunk({KEY: [selected(ck=1, s=9)]}, token, 100, 1, 0.01))
     stage.to(10_200)
     assert [row["ck"] for row in stage.rows][3:] == [number(1)]
