@@ -34,7 +34,7 @@ def main() -> dict[str, str]:
         ) as running:
             wait(running, lambda status: _watched(status, args.groups) == len(tables), 300)
             figures = {"start, CPU-seconds of all workers": f"{sum(map(cpu_of, running.workers())):.1f}"}
-            figures |= _silence(running, scylla, args.seconds)
+            figures |= _silence(running, scylla, args.warm, args.seconds)
             figures |= _first_rows(running, scylla, tables[:: max(1, len(tables) // args.rows)][: args.rows])
             figures["peak memory of a worker, MB"] = f"{max(map(peak_memory, running.workers())):.0f}"
     return figures
@@ -47,6 +47,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--confidence", type=int, default=5_000, help="milliseconds")
+    parser.add_argument("--warm", type=float, default=75.0, help="seconds in front of those that count")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rows", type=int, default=10)
     return parser.parse_args()
@@ -62,9 +63,9 @@ def _watched(status: ServiceStatus, groups: int) -> int:
     )
 
 
-def _silence(running: Service, scylla: EmbeddedScylla, seconds: float) -> dict[str, str]:
-    # Marks and commits after the start, first sweeps, imports.
-    time.sleep(10.0)
+def _silence(running: Service, scylla: EmbeddedScylla, warm: float, seconds: float) -> dict[str, str]:
+    # Marks and commits after the start, first sweeps, imports, tables that are described until nothing of them changes.
+    time.sleep(warm)
     pids = running.workers()
     at, spent, asked, served = (
         time.monotonic(),

@@ -1,4 +1,4 @@
-"""Watching the server: stream sets, descriptions of tables, the servers' clocks, each asked for at its own pace.
+"""Watching the server: stream sets, the servers' clocks, descriptions of tables (`Describing`), each at its own pace.
 
 In: the planner's sets, the `Tables` and what they ask. Out: the planner observes each answer, the tables learn each
 description, the `ServerClock` its samples; what fails is tried again with growing pauses, and told by `Background`.
@@ -12,17 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connector.errors import (
-    CdcDisabled,
-    FatalSourceError,
-    RetriableSourceError,
-    TableMissing,
-    UnsupportedServer,
-)
+from connector.errors import RetriableSourceError, UnsupportedServer
 from connector.source.background import LONGEST_PAUSE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.describing import Describing
 from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
@@ -34,12 +28,7 @@ log = logging.getLogger(__name__)
 CLOCK_SECONDS = 10.0
 # One small query, so that a cluster that is away is noticed before the next poll of stream sets.
 ALIVE_SECONDS = 2.0
-DESCRIBE_SECONDS = 30.0
-GONE_ATTEMPTS = 5
 UNSUPPORTED_ATTEMPTS = 3
-GONE_SECONDS = 5.0
-# A table that is gone may be created again.
-FAILED_SECONDS = 60.0
 
 # So often the next node is asked at once: it may know what the first did not.
 OTHER_NODES = 3
@@ -48,13 +37,6 @@ STREAM_SETS = Purpose(
     "stream sets",
     "new stream sets are not seen",
     "changes after a split or a new generation may be waiting",
-    steady=True,
-)
-DESCRIPTION = Purpose(
-    "description",
-    "changes of the table's columns are not seen",
-    "rows with new columns are not read before they are",
-    holds=False,
     steady=True,
 )
 CLOCK = Purpose(
@@ -129,10 +111,8 @@ class Watch:
         self._background = background
         self._monotonic = monotonic
         self.polls: list[Poll] = []
-        # Which question about each table is under way.
-        self._describing: dict[TableName, object] = {}
-        self._describe_again: dict[TableName, float] = {}
-        background.expect(STREAM_SETS, DESCRIPTION)
+        background.expect(STREAM_SETS)
+        self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic)
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
         self._nodes = background.task(NODES)
@@ -141,10 +121,6 @@ class Watch:
         self._asking = False
         self._clock_due = 0.0
         self._sampling = False
-        self._describe_due = monotonic() + DESCRIBE_SECONDS
-        self._missing: dict[TableName, tuple[int, float]] = {}
-        # FAILED since they are gone, and when to look for them.
-        self._lost: dict[TableName, float] = {}
 
     def start(self) -> None:
         """Begin to poll."""
@@ -173,9 +149,7 @@ class Watch:
             poll.task.dismiss()
             poll.tables = []
             self.polls.remove(poll)
-        for known in (self._describing, self._describe_again, self._missing, self._lost):
-            known.pop(table, None)
-        self._background.task(DESCRIPTION, table).dismiss()
+        self._describing.drop(table)
 
     def _poll(self, sets: StreamSets, tables: list[TableName]) -> None:
         self.polls.append(Poll(sets, tables, self._polling(tables)))
@@ -202,22 +176,11 @@ class Watch:
         if self._alive_due <= now and not self._asking:
             self._asking = True
             self._chores.submit(self._connection.require_an_answer, self._answered)
-        for table in self._tables.asked:
-            self._background.task(DESCRIPTION, table).holds = True
-            self._start_describing(table)
-        for table in [table for table, due in self._describe_again.items() if due <= now]:
-            self._start_describing(table)
-        if self._describe_due <= now:
-            # A column that nobody writes does not show in pages; landing wants to hear of it all the same.
-            self._describe_due = now + DESCRIBE_SECONDS
-            for table in self._tables:
-                self._start_describing(table)
+        self._describing.tick(now)
 
     def look_again(self) -> None:
         """For tables that are gone, in the next round instead of when their time has come."""
-        now = self._monotonic()
-        self._lost = dict.fromkeys(self._lost, now)
-        self._describe_due = now
+        self._describing.look_again()
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
@@ -261,7 +224,7 @@ class Watch:
             if seen is Observed.EMPTY:
                 poll.task.failed(f"{poll.sets.asked} lists no stream set of {table}")
                 # None yet, or none any more: a table that was dropped has no streams either, and no reads that fail.
-                self._start_describing(table)
+                self._describing.ask(table)
                 return
             if seen is Observed.STALE:
                 late = f"{poll.sets.asked} does not list the newest stream set of {table} that was seen"
@@ -290,64 +253,6 @@ class Watch:
         else:
             pace = self._settings.poll_seconds
             poll.due = self._monotonic() + max(pace, poll.task.pause(pace / (1 << OTHER_NODES), LONGEST_PAUSE))
-
-    # -- descriptions ----------------------------------------------------------------------------------------
-
-    def _start_describing(self, table: TableName) -> None:
-        if table in self._describing or self._rests(table):
-            return
-        self._describe_again.pop(table, None)
-        question = self._describing[table] = object()
-        self._tables.asking(table)
-        self._background.task(DESCRIPTION, table).asked(self._connection.address)
-
-        def done(found: DescribedTable | None, error: BaseException | None) -> None:
-            # Else it was dropped meanwhile, and perhaps taken again: then this answer is too old.
-            if self._describing.get(table) is question:
-                self._found(table, found, error)
-
-        self._chores.submit(lambda: describe_table(self._connection, table), done)
-
-    def _found(self, table: TableName, found: DescribedTable | None, error: BaseException | None) -> None:
-        self._describing.pop(table)
-        task = self._background.task(DESCRIPTION, table)
-        if table in self._tables.asked:
-            self._start_describing(table)  # asked for meanwhile: this answer is too old
-        elif error is None and found is not None:
-            task.worked()
-            task.holds = DESCRIPTION.holds
-            self._missing.pop(table, None)
-            self._tables.found(found)
-            if self._lost.pop(table, None) is not None:
-                log.info("%s: it is there again", table)
-                self._planner.revive_table(table)
-        else:
-            task.failed(error or "no answer")
-            pause = task.pause()
-            if isinstance(error, TableMissing | CdcDisabled):
-                pause = max(pause, self._settings.poll_seconds)
-                self._gone(table, error)
-            else:
-                self._missing.pop(table, None)
-            self._describe_again[table] = self._monotonic() + pause
-            if self._planner.tables[table].failure is not None:
-                self._describe_again.pop(table)
-                task.dismiss()
-
-    def _gone(self, table: TableName, error: FatalSourceError) -> None:
-        """A table that is missing may be a schema change on its way; one that stays missing is gone."""
-        attempts, since = self._missing.get(table, (0, self._monotonic()))
-        self._missing[table] = (attempts + 1, since)
-        if attempts + 1 >= GONE_ATTEMPTS and self._monotonic() - since >= GONE_SECONDS:
-            if table not in self._lost:
-                log.error("%s: FAILED: %s", table, error)
-                self._planner.fail_table(table, str(error))
-            self._lost[table] = self._monotonic() + FAILED_SECONDS
-
-    def _rests(self, table: TableName) -> bool:
-        """It is FAILED: it is looked for now and then if it was gone, and not any more for other reasons."""
-        failed = self._planner.tables[table].failure is not None
-        return failed and self._lost.get(table, float("inf")) > self._monotonic()
 
     # -- clocks and nodes ------------------------------------------------------------------------------------
 

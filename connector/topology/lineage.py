@@ -135,6 +135,10 @@ class Lineage:
         """Those that have ended: few, but for some time after a change of all streams."""
         return list(self._closed.get(slot, ()))
 
+    @property
+    def any_closed(self) -> bool:
+        return any(self._closed.values())
+
     def forget(self, done: Callable[[GroupState], bool]) -> list[StreamGroup]:
         """Drop the closed groups that are ``done``. Gates that name one keep it alive until they have
         opened."""

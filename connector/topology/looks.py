@@ -131,7 +131,7 @@ def place(state: GroupState, ledger: Ledger, mark: Mark, close: int) -> None:
 def due(plan: TableState, now: int) -> Iterator[tuple[GroupState, int]]:
     """Groups to look at now, and up to where."""
     limit = plan.limit(now)
-    if limit is None:
+    if limit is None or not plan.lineage.any_closed:
         return
     for slot in sorted(plan.active):
         if not plan.readable(slot):

@@ -27,7 +27,7 @@ class TableReader(TableState):
     def wanted(self, timestamps: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs. Fewest once all slots are
         known."""
-        return self.lineage.wanted(timestamps, claims.horizon(self, now))
+        return self.lineage.wanted(timestamps, claims.horizon(self, now) if self.newest is None else None)
 
     def observe(self, view: View, polled_at: int) -> Observed:
         """Take in the answer to a poll that *started* at ``polled_at``; only a FRESH one counts as a

@@ -184,7 +184,8 @@ class TableState:
     @property
     def awake(self) -> int:
         """How many groups are read one by one."""
-        return sum(map(len, self._awake.values())) - sum(len(self.lineage.closed(slot)) for slot in self._awake)
+        ended = sum(len(self.lineage.closed(slot)) for slot in self._awake) if self.lineage.any_closed else 0
+        return sum(map(len, self._awake.values())) - ended
 
     def wake(self, state: GroupState) -> bool:
         """From here on the group is read by itself, once it is settled; whether it was not before."""

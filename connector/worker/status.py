@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 
+from connector.config import Configuration
 from connector.source import STREAM_SETS, Failing, instant
+from connector.table_name import TableName
 from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, snapshot_over, visible_to
 from connector.worker.about import About
 from connector.worker.state import State
@@ -36,7 +38,8 @@ class Snapshots:
     def __init__(self, worker: Worker, about: About) -> None:
         self._worker = worker
         self._about = about
-        self._positions: dict[str, int] = {}
+        self._positions: dict[TableName, int] = {}
+        self._configuration: tuple[Configuration, str] | None = None
 
     def take(self) -> WorkerStatus:
         """Everything worth knowing, now."""
@@ -60,7 +63,7 @@ class Snapshots:
                 blocks=worker.native.client is not None,
                 why_not=worker.native.why_not,
             ),
-            fingerprint=worker.configuration.fingerprint(),
+            fingerprint=self._fingerprint(),
             tables_configured=tuple(sorted(tables)),
             time_ms=int(time.time() * 1000),
             server_time_ms=now,
@@ -98,36 +101,45 @@ class Snapshots:
             snapshots_over=not worker.tables.missing and all(map(snapshot_over, worker.planner.tables.values())),
         )
 
+    def _fingerprint(self) -> str:
+        """Made anew only where another configuration is in force: it names all tables."""
+        configuration = self._worker.configuration
+        if self._configuration is None or self._configuration[0] is not configuration:
+            self._configuration = configuration, configuration.fingerprint()
+        return self._configuration[1]
+
     def _tables(self, now: int) -> dict[str, TableStatus]:
-        waiting: defaultdict[str, list[Waiting]] = defaultdict(list)
+        waiting: defaultdict[TableName, list[Waiting]] = defaultdict(list)
         for each in self._worker.planner.waiting(now):
-            waiting[str(each.table)].append(each)
+            waiting[each.table].append(each)
+        failing = self._worker.background.failing(lasting=True)
         tables = {
-            str(name): self._table(plan, waiting[str(name)], now) for name, plan in self._worker.planner.tables.items()
+            str(name): self._table(plan, waiting[name], failing, now)
+            for name, plan in self._worker.planner.tables.items()
         }
         for name, reason in self._worker.tables.missing.items():
             tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, waiting=())
         return tables
 
-    def _table(self, plan: TableState, waiting: list[Waiting], now: int) -> TableStatus:
+    def _table(self, plan: TableState, waiting: list[Waiting], everywhere: list[Failing], now: int) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         measures = worker.transactions.measures
         broken = [each for each in waiting if each.reason is Reason.FAILED]
         failed = [each for each in broken if each.range_end is not None]
-        groups = [state for slot in plan.active for state in plan.lineage.groups(slot)]
+        groups = sum(len(plan.lineage.groups(slot)) for slot in plan.active)
         # Of a slot whose entries cannot be read nobody knows how far it is.
         position = (
             None if any(each.slot is not None and each.range_end is None for each in broken) else visible_to(plan)
         )
         whole = plan.failure is not None
-        failing = [each for each in worker.background.failing(lasting=True) if concerns(worker, each, plan)]
+        failing = [each for each in everywhere if concerns(worker, each, plan)]
         waits = _waits(waiting, position) or any(each.holds for each in failing)
         return TableStatus(
             state=State.FAILED if broken else State.WAITING if waits else State.RUNNING,
-            all_failed=whole or (bool(groups) and len(failed) >= sum(not state.drained for state in groups)),
+            all_failed=whole or _all_of(plan, len(failed)),
             position_ms=position,
-            lag_ms=self._lag(name, position, now),
-            groups=len(groups),
+            lag_ms=self._lag(table, position, now),
+            groups=groups,
             failed_groups=len(failed),
             stream_set=plan.newest.timestamp if plan.newest is not None else None,
             records=worker.pipeline.records[name],
@@ -139,37 +151,41 @@ class Snapshots:
             expired=sum(where[0] == table for where in worker.restoring.expired),
             waiting=tuple(map(_waiting, waiting[:LISTED])),
             waiting_count=len(waiting),
-            log_ttl_seconds=self._ttl(name),
+            log_ttl_seconds=self._ttl(table),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
             snapshot=_snapshot(worker, plan),
         )
 
-    def _lag(self, name: str, position: int | None, now: int) -> int | None:
+    def _lag(self, table: TableName, position: int | None, now: int) -> int | None:
         """How far behind. While slots are restored no position is known: then the last one that was, or an outage would
         show as no lag at all."""
         if position is not None:
-            self._positions[name] = position
+            self._positions[table] = position
         elif self._worker.membership.settled and not self._worker.membership.owned:
-            self._positions.pop(name, None)  # others have its slots
-        known = self._positions.get(name)
-        return None if known is None else max(0, now - max(known, self._oldest(name, now)))
+            self._positions.pop(table, None)  # others have its slots
+        known = self._positions.get(table)
+        return None if known is None else max(0, now - max(known, self._oldest(table, now)))
 
-    def _oldest(self, name: str, now: int) -> int:
+    def _oldest(self, table: TableName, now: int) -> int:
         """Before this no row of the log can be: "from the oldest" is stored as 0."""
-        for table in self._worker.tables:
-            if str(table) == name:
-                ttl = self._ttl(name)
-                listed = self._worker.planner.tables[table].lineage.oldest_listed
-                return max(listed or 0, now - ttl * 1000 if ttl else 0)
-        return 0
+        if table not in self._worker.tables:
+            return 0
+        ttl, listed = self._ttl(table), self._worker.planner.tables[table].lineage.oldest_listed
+        return max(listed or 0, now - ttl * 1000 if ttl else 0)
 
-    def _ttl(self, name: str) -> int | None:
+    def _ttl(self, table: TableName) -> int | None:
         """For how long the log keeps a row; None for ever."""
-        return next(
-            (each.description.cdc.ttl or None for table, each in self._worker.tables.items() if str(table) == name),
-            None,
-        )
+        described = self._worker.tables.get(table)
+        return None if described is None else described.description.cdc.ttl or None
+
+
+def _all_of(plan: TableState, failed: int) -> bool:
+    """Whether so many are all groups in which there is something to read."""
+    if not failed:
+        return False
+    groups = (state for slot in plan.active for state in plan.lineage.groups(slot))
+    return failed >= sum(not state.drained for state in groups)
 
 
 def waiting_for(worker: Worker) -> list[str]:

@@ -16,6 +16,7 @@ from connector.errors import RetriableSourceError, SourceError
 from connector.source.background import LONGEST_PAUSE, TELL_SECONDS, Background, Failing
 from connector.source.chores import Chores
 from connector.source.connection import Connection
+from connector.source.describing import LOOK_SECONDS, LOOKS_AT_ALL
 from connector.source.descriptions import DescribedTable, describe_table
 from connector.source.stream_sets import VnodeGenerations
 from connector.source.tables import Tables
@@ -154,6 +155,30 @@ def test_a_description_that_is_waited_for_holds(watched: Watched, scylla: Double
     scylla.admin.clear_faults()
     watched.run(LONGEST_PAUSE + 1)
     assert watched.tables.answers, "and go on when it is there"
+
+
+def test_tables_are_described_again_when_the_schema_has_another_version(watched: Watched, scylla: Double) -> None:
+    watched.run(95)
+    answers = len(watched.tables.answers)
+    assert answers == 2, "by two looks at the same version, and no third"
+    watched.run(300)
+    assert len(watched.tables.answers) == answers
+    scylla.admin.cql(f"ALTER TABLE {watched.table} ADD extra int")
+    watched.run(LOOK_SECONDS + 1)
+    assert "extra" in {column.name for column in watched.tables.answers[-1].description.columns}
+    watched.run(5 * LOOK_SECONDS)
+    assert len(watched.tables.answers) == answers + 2
+    watched.run(LOOK_SECONDS * LOOKS_AT_ALL)
+    assert len(watched.tables.answers) == answers + 3, "now and then whatever the version says"
+
+
+def test_a_version_that_nobody_tells_says_nothing(watched: Watched, scylla: Double) -> None:
+    watched.run(95)
+    answers = len(watched.tables.answers)
+    scylla.admin.add_fault("server_error", pattern="schema_version")
+    watched.run(5 * LOOK_SECONDS)
+    assert len(watched.tables.answers) == answers + 5
+    assert watched.failing("description") == []
 
 
 @pytest.mark.parametrize("error", [KeyError("now"), ValueError("no stream"), AttributeError("x")])

@@ -218,3 +218,19 @@ def test_the_shortest_arc() -> None:
     assert arcs_of([5, 0, 9]) == ((0, 9),)
     assert arcs_of(range(MIN_TOKEN, MAX_TOKEN, 1 << 60)) == RING
     assert arcs_of([3 - half, 4 - half, half - 2]) == ((MIN_TOKEN, 4 - half), (half - 2, MAX_TOKEN))
+
+
+def test_a_mark_of_silent_groups_is_written_when_much_has_passed_or_more_is_known() -> None:
+    one = silent()
+    one.commit(move_marks=True)
+    one.to(12_000)
+    (sweep,) = one.planner.sweeps(one.now, EVERY)
+    assert one.planner.swept(sweep, {})
+    assert one.commit(move_marks=True, idle_ms=2_001).entries == ()
+    (mark,) = one.commit(move_marks=True, idle_ms=2_000).entries
+    assert mark.value is not None and mark.value["read_to"] == 12_000 - CONFIDENCE
+    one.to(13_000)
+    one.poll(tablets(12_500, *STREAMS[:-1], stream(120), stream(128, 2)))
+    one.read_all()
+    said = [entry.value for entry in one.commit(move_marks=True, idle_ms=60_000).entries]
+    assert [value["stream_set"] for value in said if value is not None and "stream_set" in value] == [12_500]
