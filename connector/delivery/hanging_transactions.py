@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
@@ -154,6 +154,8 @@ def _end_hanging(
         if not ended:
             ended = _end_lost_commits(clients, producers, where, left_open, words, deadline)
         if not ended:
+            if where.unseen is not None and _may_end(where, where.unseen, owners, standing, words):
+                return
             break
     log.warning(
         "read_committed consumers of %s are blocked by an open transaction; if this persists, "
@@ -162,10 +164,27 @@ def _end_hanging(
     )
 
 
+def _may_end(
+    where: Field, unseen: Unseen, owners: Collection[str], standing: Mapping[Place, int], words: Words
+) -> bool:
+    """Whether what stands in front may still be ended by others, or be committed again later. What these owners left
+    may be behind it: nothing is written there meanwhile, and it is looked at again."""
+    found = False
+    for place, offset in standing.items():
+        if place[0] != where.offsets_topic and where.stood.suspect_others(place, offset):
+            found = True
+            for owner in owners:
+                where.stood.away(place[0], owner, words.newest.get(owner, 0))
+            unseen(place[0], blocked(place, offset), owners)
+    return found
+
+
 def _left_open(where: Field, words: Words, topic: str, owner: str, first: Message) -> bool:
     """Whether ``owner``, if it is his, did not commit what begins with this record."""
-    time_ms: int = first.timestamp()[1]
-    return time_ms > where.stood.last_word(topic, owner, words.newest.get(owner, 0))
+    kind, time_ms = first.timestamp()
+    # By the clock of a broker, and perhaps when a leader was there again at last: long after the commit's last word.
+    doubt = where.stood.longest * 1000 if kind == TIMESTAMP_LOG_APPEND_TIME else 0
+    return bool(time_ms > where.stood.last_word(topic, owner, words.newest.get(owner, 0)) + doubt)
 
 
 def _end_lost_commits(
@@ -176,15 +195,15 @@ def _end_lost_commits(
     words: Words,
     deadline: float,
 ) -> bool:
-    """Commit again what stands in data topics and is committed elsewhere; whether anything was. Where it is not certain
-    yet that nobody else is about to end it, nothing of these owners may be written meanwhile."""
+    """Commit again what stands in data topics and is committed elsewhere, where it is certain that nobody else is about
+    to end it; whether anything was."""
     ended = False
     for (topic, number), messages in sorted(left_open.items()):
-        offset, time_ms = messages[0].offset() or 0, messages[0].timestamp()[1]
+        offset, (kind, time_ms) = messages[0].offset() or 0, messages[0].timestamp()
         lost = {
             producer.transactional_id: producer
             for producer in producers
-            if words.committed_at(producer.transactional_id, time_ms)
+            if kind != TIMESTAMP_LOG_APPEND_TIME and words.committed_at(producer.transactional_id, time_ms)
             if not _left_open(where, words, topic, producer.transactional_id, messages[0])
             if where.stood.may_be(topic, number, offset, producer.transactional_id)
         }
@@ -192,8 +211,6 @@ def _end_lost_commits(
             continue
         if not where.stood.certain((topic, number), offset):
             where.stood.suspect((topic, number), offset)
-            if where.unseen is not None:
-                where.unseen(topic, blocked((topic, number), offset), lost)
             continue
         again = newest_of_key(clients, where.group, messages[0], deadline)
         for owner, producer in lost.items():

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from connector.offsets_entry import OffsetsEntry
 
@@ -33,6 +33,9 @@ COMMIT_HEADER = "commit"
 
 #: The header of a record that was there before, and is repeated for its commit to be told once more.
 REPEATED_HEADER = "scylla.cdc.repeated"
+
+#: The header of a slot's last entry as long as somebody's transactions may be open where nobody could look.
+LEFT_HEADER = "left"
 
 Headers = Sequence[tuple[str, bytes]] | Sequence[tuple[str, bytes | None]]
 
@@ -143,6 +146,26 @@ def commit_name(headers: Headers | None) -> str | None:
         if name == COMMIT_HEADER and value is not None:
             return value.decode(errors="replace")
     return None
+
+
+class Left(NamedTuple):
+    """``owner`` is gone, and may have left a transaction open in ``topic``, younger than his ``newest`` word."""
+
+    topic: str
+    owner: str
+    newest: int
+
+
+def left_header(left: Sequence[Left]) -> tuple[tuple[str, bytes], ...]:
+    return ((LEFT_HEADER, compact_json(left)),) if left else ()
+
+
+def left_behind(headers: Headers | None) -> list[Left]:
+    """What the owner of a slot had not settled yet when it wrote this entry."""
+    for name, value in headers or ():
+        if name == LEFT_HEADER and value is not None:
+            return [Left(str(topic), str(owner), int(newest)) for topic, owner, newest in parse_json(value)]
+    return []
 
 
 def name_of_commit(owner: str, began_ms: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -68,6 +68,7 @@ def restore(
         waited.renew()
         present = present_members(clients, group, waited.deadline)
         where = Field(connector, topic, group, topics, unseen, stood or Standing())
+        owners |= _left_behind(result.values(), where, present)
         _end_all(clients, where, owners - present, waited.deadline, cancelled)
         waited.renew()
         _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)
@@ -125,6 +126,15 @@ def _uncommitted_owners(
     finally:
         reader.close()
     return {owner for records in tail.values() for owner in records.owners}
+
+
+def _left_behind(slots: Iterable[SlotRecords], where: Field, present: Container[str]) -> set[str]:
+    """Those before the former owners, who had no time to look everywhere for what they had left."""
+    topics = set(where.topics())
+    left = [each for records in slots for each in records.left() if each.topic in topics and each.owner not in present]
+    for each in left:
+        where.stood.away(each.topic, each.owner, each.newest)
+    return {each.owner for each in left}
 
 
 def present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:

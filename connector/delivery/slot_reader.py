@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import translated
-from connector.delivery.records import OwnKeys, decode_offsets_entry
+from connector.delivery.records import Left, OwnKeys, decode_offsets_entry, left_behind
 from connector.errors import RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 
@@ -77,6 +77,7 @@ class SlotRecords:
         self._slot = slot
         self._keys = OwnKeys(connector)
         self._newest: dict[bytes, Message] = {}
+        self._last: Message | None = None
         self._noted: set[bytes] | None = set() if owners else None
 
     def take(self, run: list[Message]) -> Iterator[Message]:
@@ -102,6 +103,7 @@ class SlotRecords:
             if key is not None:
                 mine.append((key, message))
                 odd |= key != raw
+        self._last = next((each for each in reversed(run) if self._is_own(each)), self._last)
         if odd:
             # Two spellings of one key: the later one counts.
             mine.sort(key=_offset)
@@ -118,6 +120,14 @@ class SlotRecords:
         messages, self._newest = self._newest.values(), {}
         entries = [self._decoded(message) for message in sorted(messages, key=Message.offset)]
         return RestoredSlot(self._slot, self.end, [entry for entry in entries if entry is not None])
+
+    def left(self) -> list[Left]:
+        """Who may have left transactions open where the slot's last owner could not look."""
+        return [] if self._last is None else left_behind(self._last.headers())
+
+    def _is_own(self, message: Message) -> bool:
+        key = message.key()
+        return key is not None and (key in self._newest or self._keys.own(message) is not None)
 
     def _note_owners(self, run: list[Message], noted: set[bytes]) -> None:
         for message in run:

@@ -10,12 +10,14 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import CALL_SECONDS, READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, end_offsets
 from connector.delivery.failures import translated
+from connector.delivery.records import Left
 from connector.errors import RetriableDeliveryError
 
 PAUSE_SECONDS = 0.1
@@ -26,6 +28,15 @@ PATIENCE_SECONDS = 3.0
 Place = tuple[str, int]
 
 
+@dataclass(slots=True)
+class _Suspicion:
+    """At ``offset``, since ``at``; others have so many seconds ``more`` to end it."""
+
+    offset: int
+    at: float
+    more: float
+
+
 class Standing:
     """Where readers are suspected to stand at a commit that has no end, and since when. Of one process.
 
@@ -34,8 +45,9 @@ class Standing:
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
-        self._seconds = seconds
-        self._since: dict[Place, tuple[int, float]] = {}
+        #: Longer than any transaction, in seconds.
+        self.longest = seconds
+        self._since: dict[Place, _Suspicion] = {}
         self._not_of: set[tuple[Place, int, str]] = set()
         self._last_words: dict[tuple[str, str], int] = {}
 
@@ -44,6 +56,10 @@ class Standing:
         there, and writes nothing before somebody has looked."""
         self._last_words.setdefault((topic, owner), newest)
 
+    def left(self) -> list[Left]:
+        """Whose transactions may be open where nobody could look: whoever comes after this process has to know."""
+        return [Left(topic, owner, newest) for (topic, owner), newest in sorted(self._last_words.items())]
+
     def last_word(self, topic: str, owner: str, newest: int) -> int:
         """``newest``, or an earlier one, from when the topic went away."""
         return self._last_words.get((topic, owner), newest)
@@ -51,27 +67,35 @@ class Standing:
     def seen(self, topic: str, owner: str) -> None:
         self._last_words.pop((topic, owner), None)
 
-    def suspect(self, place: Place, offset: int) -> None:
+    def suspect(self, place: Place, offset: int, more: float = 0.0) -> None:
+        """``more``: so many seconds longer, for others who may know whose it is."""
         known = self._since.get(place)
-        if known is None or known[0] != offset:
-            self._since[place] = (offset, time.monotonic())
+        if known is None or known.offset != offset:
+            self._since[place] = _Suspicion(offset, time.monotonic(), more)
+        else:
+            known.more = min(known.more, more)
+
+    def suspect_others(self, place: Place, offset: int) -> bool:
+        """What stands there is none of ours to end, and ours may be behind it; False when nobody has ended it."""
+        self.suspect(place, offset, self.longest)
+        return not self.certain(place, offset, self.longest)
 
     def look(self, clients: KafkaClients, topic: str) -> str | None:
         """Why nothing may be written to ``topic`` yet: somebody may still end what is open there."""
-        suspected = {place: since[0] for place, since in list(self._since.items()) if place[0] == topic}
+        suspected = {place: known for place, known in list(self._since.items()) if place[0] == topic}
         if not suspected:
             return None
         found = still_standing(clients.admin(), suspected, time.monotonic() + PATIENCE_SECONDS)
-        for place, offset in suspected.items():
-            if found.get(place) != offset:
+        for place, known in suspected.items():
+            if found.get(place) != known.offset:
                 self._since.pop(place, None)
-            elif not self.certain(place, offset):
-                return blocked(place, offset)
+            elif not self.certain(place, known.offset, known.more):
+                return blocked(place, known.offset)
         return None
 
-    def certain(self, place: Place, offset: int) -> bool:
+    def certain(self, place: Place, offset: int, more: float = 0.0) -> bool:
         known = self._since.get(place)
-        return known is not None and known[0] == offset and time.monotonic() - known[1] >= self._seconds
+        return known is not None and known.offset == offset and time.monotonic() - known.at >= self.longest + more
 
     def tried(self, topic: str, number: int, offset: int, owner: str) -> None:
         """What stands there was committed by ``owner``: if it still stands, it is not his."""
@@ -82,7 +106,7 @@ class Standing:
 
 
 def blocked(place: Place, offset: int) -> str:
-    return f"readers of its partition {place[1]} are blocked at offset {offset}, by a commit that has no end there"
+    return f"readers of its partition {place[1]} are blocked at offset {offset}, by a transaction that has no end there"
 
 
 def still_standing(

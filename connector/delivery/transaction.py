@@ -26,6 +26,7 @@ from connector.delivery.records import (
     OutgoingRecord,
     compact_json,
     encode_offsets_key,
+    left_header,
     name_of_commit,
     record_size,
 )
@@ -217,7 +218,8 @@ class Delivery:
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
 
         The last entry of each slot and the group's offsets carry one name: where the end of the transaction is missing
-        in a slot and stands in one of the other places, it is known what the end was (`hanging_transactions`).
+        in a slot and stands in one of the other places, it is known what the end was (`hanging_transactions`). That
+        entry also says who may have left a transaction open where this worker could not look yet: its heirs look.
 
         ``slots``: further slots that have something in this transaction. ``by``: when the brokers must have all of it,
         on this object's clock; otherwise TooLate, and it is to be aborted.
@@ -319,13 +321,13 @@ class Delivery:
 
     def _records(self, entries: Sequence[OffsetsEntry]) -> list[OutgoingRecord]:
         last = {entry.slot: at for at, entry in enumerate(entries)}
-        named = ((COMMIT_HEADER, self._name.encode()),)
+        headers = ((COMMIT_HEADER, self._name.encode()), *left_header(self._field.stood.left()))
         return [
             OutgoingRecord(
                 self.settings.offsets_topic,
                 encode_offsets_key(self.settings.connector, entry.key),
                 None if entry.value is None else compact_json(entry.value),
-                headers=named if last[entry.slot] == at else (),
+                headers=headers if last[entry.slot] == at else (),
                 partition=entry.slot,
             )
             for at, entry in enumerate(entries)

@@ -129,7 +129,13 @@ def build_worker(
                 return why
             # What our own id left open is ended with its next producer, which is started before this topic is written.
             others = owners - {who.client_id}
-            end_left_open(clients, Field(connector.name, offsets, group, lambda: [topic], stood=stood), {*others})
+            told: list[str] = []
+            field = Field(
+                connector.name, offsets, group, lambda: [topic], lambda topic, why, owners: told.append(why), stood
+            )
+            end_left_open(clients, field, {*others})
+            if told:
+                return told[-1]
         return found
 
     transactions = Transactions(

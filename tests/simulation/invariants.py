@@ -81,12 +81,12 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
             definition = json.loads(record.value or b"")
             of = f"{definition['keyspace_name']}.{definition['table_name']}"
             if of == str(table.name) and column in {each["name"] for each in definition["columns"]}:
-                told[column] = min(record.timestamp, told.get(column, record.timestamp))
+                told[column] = min(record.stored_at, told.get(column, record.stored_at))
     for _, record in service.records(f"{NAME}.{table.name}"):
         value = json.loads(record.value or b"")
         row = rows.get(_identity(value))
         for column, added in table.columns.items():
-            if column in value["after"] and record.timestamp < told.get(column, record.timestamp + 1):
+            if column in value["after"] and record.stored_at < told.get(column, record.stored_at + 1):
                 found.append(f"{table.name}: a record with column {column} before its schema record")
             elif row is not None and row.visible_at >= added and column not in value["after"]:
                 found.append(f"{table.name}: row {row.text} without column {column}, which is older")

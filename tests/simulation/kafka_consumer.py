@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, TopicPartition
 
 from tests.simulation.kafka_broker import Broker, Handle, failure
 from tests.simulation.kafka_groups import Member
@@ -59,7 +59,10 @@ class Message:
         return list(self._stored.headers) if self._stored is not None and self._stored.headers else None
 
     def timestamp(self) -> tuple[int, int]:
-        return (1, self._stored.timestamp if self._stored is not None else -1)
+        if self._stored is None:
+            return TIMESTAMP_CREATE_TIME, -1
+        kind = TIMESTAMP_LOG_APPEND_TIME if self._stored.stamped else TIMESTAMP_CREATE_TIME
+        return kind, self._stored.timestamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ class Fate(Enum):
 
 @dataclass(eq=False, slots=True)
 class Stored:
-    """A record. ``producer``: the producer id, None outside of transactions."""
+    """A record. ``producer``: the producer id, None outside of transactions. ``timestamp``: when it was made, by its
+    producer's clock, unless it is ``stamped`` by whoever wrote it; ``stored_at``: when it was written, by the servers'.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -29,6 +31,8 @@ class Stored:
     timestamp: int
     producer: int | None
     fate: Fate
+    stored_at: int
+    stamped: bool = False
 
 
 @dataclass(slots=True)
@@ -118,6 +122,11 @@ class Topic:
     config: dict[str, str]
     # What its leaders answer to every record, by the name of an error; nothing if they take records.
     refuses: int | None = None
+
+    @property
+    def stamps(self) -> bool:
+        """Whether records have the time at which they were written instead of their own."""
+        return self.config.get("message.timestamp.type") == "LogAppendTime"
 
     @property
     def largest(self) -> int:

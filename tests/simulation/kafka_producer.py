@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from tests.simulation.kafka_broker import Broker, Handle, failure
 from tests.simulation.kafka_consumer import GroupMetadata, Message
 from tests.simulation.kafka_log import Fate, Partition, Stored
+from tests.simulation.scheduler import EPOCH
 
 AGAIN_SECONDS = 0.02
 LARGEST_MESSAGE = 1_000_000
@@ -32,6 +33,7 @@ class _Queued:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     since: float
+    timestamp: int
 
 
 class Producer(Handle):
@@ -77,7 +79,9 @@ class Producer(Handle):
             raise failure(KafkaError._STATE, "producing is not allowed in this state")
         if len(key or b"") + len(value or b"") > LARGEST_MESSAGE:
             raise failure(KafkaError.MSG_SIZE_TOO_LARGE, "Broker: Message size too large")
-        self._queue.append(_Queued(topic, partition, key, value, tuple(headers or ()), self.scheduler.now))
+        made_ms = round((EPOCH + self.scheduler.now + (self.process.skew if self.process else 0.0)) * 1000)
+        given = tuple(headers or ())
+        self._queue.append(_Queued(topic, partition, key, value, given, self.scheduler.now, made_ms))
         if not self._sending:
             self._sending = True
             self.scheduler.later(self._linger * self.scheduler.random.random(), self._send_some)
@@ -271,9 +275,11 @@ class Producer(Handle):
             queued.key,
             queued.value,
             queued.headers,
-            self.broker.time_ms,
+            self.broker.time_ms if topic.stamps else queued.timestamp,
             self._producer if transactional else None,
             Fate.OPEN if transactional else Fate.NONE,
+            self.broker.time_ms,
+            topic.stamps,
         )
         partition.append(record)
         return True

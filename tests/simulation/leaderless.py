@@ -7,6 +7,7 @@ on: seen with real brokers. What is written there next ends together with what i
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 from connector.delivery import Delivery, DeliverySettings, Standing
 from connector.delivery.records import REPEATED_HEADER
@@ -165,3 +166,83 @@ def a_topic_that_nobody_leads_ends_a_transaction_soon() -> None:
         failure = one.delivery.last_failure
         assert failure is not None and failure.topic == on.world.data, "who is to blame is not known"
         assert on.scheduler.now - began < 5, "all wait for one topic"
+
+
+def what_the_first_one_left_is_known_to_the_third() -> None:
+    """The second one could not look, and was gone before it could."""
+    with stage() as on:
+        one = Leaderless(on)
+        first = on.producer("first", mark(0, "first"))
+        first.commit()
+        first.begin()
+        first.produce_all(on.records("a"))
+        first.flush(float("inf"))
+        on.scheduler.pass_time(1)
+        one.lose_leader(30.0)
+        on.scheduler.pass_time(1)
+        seen = on.restoring(unseen=one.told, stood=one.stood)
+        on.scheduler.pass_time(5)
+        assert seen and one.told.topics == [on.world.data], "nobody looked"
+        second = one.delivery
+        second.commit([mark(0, "w")])
+        second.close()
+        on.world.membership[0].close()
+        on.scheduler.pass_time(30)
+        assert one.fates == [Fate.OPEN]
+        assert not on.restoring(unseen=one.told, stood=Standing(SURE_SECONDS))
+        on.scheduler.pass_time(10)
+        assert one.fates[0] is Fate.ABORTED, "whoever left it is not known any more"
+
+
+def what_has_the_time_of_a_broker_is_not_taken_for_committed() -> None:
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        one = Leaderless(on)
+        one.commit_without_leader()
+        on.scheduler.pass_time(3)
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(3 * SURE_SECONDS)
+        one.delivery.start(again=True)
+        assert one.fates == [Fate.OPEN], "nobody knows whether it is committed"
+
+
+def a_record_is_repeated_as_it_was_last() -> None:
+    """A reader that keeps the newest of each key is told nothing old."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit_without_leader()
+        on.scheduler.pass_time(3)
+        other = on.producer("other")
+        other.produce_all([replace(record, value=b"newer") for record in on.records("a")])
+        other.commit()
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(SURE_SECONDS)
+        assert one.stood.look(on.world.clients, on.world.data) is None
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(1)
+        values = [record.value for record in one.partition.records if record is not None]
+        assert values == [b"v", b"newer", b"newer"]
+
+
+def what_has_the_time_of_a_broker_is_not_judged_by_it() -> None:
+    """A leader that came back late stamps records long after the last word of the transaction that they belong to."""
+    with stage() as on:
+        on.broker.topics[on.world.data].config["message.timestamp.type"] = "LogAppendTime"
+        one = Leaderless(on)
+        on.broker.transactions.marker_seconds = 0.001
+        one.delivery.add(0, on.records("a"))
+        one.lose_leader(1.0)
+        decide = on.broker.transactions.end
+
+        def decided(name: str, epoch: int, commit: bool) -> int | None:
+            on.broker.transactions.end = decide  # type: ignore[method-assign]
+            one.lose_leader(3.0)
+            on.scheduler.pass_time(1.0)
+            return decide(name, epoch, commit)
+
+        on.broker.transactions.end = decided  # type: ignore[method-assign]
+        one.delivery.commit([mark(0, "w")])
+        on.scheduler.pass_time(5)
+        one.delivery.start(again=True)
+        assert one.fates == [Fate.OPEN], "it is committed, and was aborted"
+        assert one.told.topics == [on.world.data], "records are sent behind it"

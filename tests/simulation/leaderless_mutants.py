@@ -31,8 +31,8 @@ LEADERLESS = [
     Mutant(
         "a topic with a commit that has no end is left alone",
         HANGING,
-        "                where.unseen(topic, blocked((topic, number), offset), lost)\n",
-        "                pass\n",
+        "            unseen(place[0], blocked(place, offset), owners)\n",
+        "            pass\n",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),
     Mutant(
@@ -52,8 +52,8 @@ LEADERLESS = [
     Mutant(
         "what may be another worker's is not committed yet",
         STANDING,
-        "time.monotonic() - known[1] >= self._seconds",
-        "time.monotonic() - known[1] >= 0",
+        "time.monotonic() - known.at >= self.longest + more",
+        "time.monotonic() - known.at >= 0",
         leaderless.what_is_certainly_left_is_committed_again,
     ),
     Mutant(

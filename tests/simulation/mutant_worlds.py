@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.simulation.chaos import Roughness
-from tests.simulation.simulate import Plan, simulate
+from tests.simulation.simulate import CALM_SECONDS, Plan, simulate
 from tests.simulation.source_world import Kind
 
 WORLDS = "seeds of a world"
@@ -44,7 +44,7 @@ ROUGH = Plan(Kind(tables=1, shards=3, rows=80, seconds=8.0), Roughness(0.7, unti
 
 
 READS_TIME_OUT = replace(
-    ROUGH, calm_seconds=100, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",))
+    ROUGH, calm_seconds=CALM_SECONDS, roughness=Roughness(0.5, at_steps=0, until=8.0, only=("reads time out",))
 )
 STOPS = replace(
     ROUGH,
@@ -53,6 +53,10 @@ STOPS = replace(
 
 
 ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
+
+
+# Leaders go away, all brokers crash and workers are killed twice a second, and nothing else happens.
+LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
 
 # Which tables are read changes all the time.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from connector.delivery.bounded import bounded
 from connector.delivery.transaction import Delivery
 from connector.errors import UnknownOutcome
 from tests.delivery.conftest import mark
@@ -97,3 +98,10 @@ def offsets_that_stay_pending_alone_hold_up_no_restore() -> None:
         done = on.restoring()
         on.scheduler.pass_time(20)
         assert done and [entry.owner for entry in done[0][0]] == ["dead"]
+
+
+def a_call_that_does_not_come_back_is_an_unknown_outcome() -> None:
+    with stage() as on:
+        began = on.scheduler.now
+        assert refused(lambda: bounded(lambda seconds: on.scheduler.pass_time(1e6), "telling the group", 1.0, 5.0))
+        assert on.scheduler.now - began < 10, "it was waited for"

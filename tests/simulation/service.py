@@ -6,6 +6,7 @@ In: a world, a configuration, a seed. Out: the processes with their last words, 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import queue
@@ -236,6 +237,9 @@ def service(
         id(Connection): partial(SimulatedConnection, cluster),
         id(load_native): _loaded_native,
     }
+    # What a killed process left is ended by the collector, whenever that runs: a seed would not be one run.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         with installed(scheduler, more):
             try:
@@ -244,3 +248,5 @@ def service(
                 scheduler.close()
     finally:
         quiet.setLevel(level)
+        if collects:
+            gc.enable()

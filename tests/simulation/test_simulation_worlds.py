@@ -10,7 +10,7 @@ import pytest
 from connector.source.ahead import ReadAhead, Window
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
-from tests.simulation.mutant_worlds import EXPIRES, HOT, OTHER_TABLES, TWO_GROUPS
+from tests.simulation.mutant_worlds import EXPIRES, HOT, LEADERS, OTHER_TABLES, READS_TIME_OUT, TWO_GROUPS
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -53,9 +53,21 @@ def test_a_broker_that_forgets_how_transactions_ended_loses_nothing(seed: int) -
     assert not outcome.faults
 
 
-@pytest.mark.parametrize("seed", [159, 1043, 2199, 510327])
+@pytest.mark.parametrize("seed", [159, 1043, 2199, 3235, 510327])
 def test_partitions_that_nobody_leads_and_brokers_that_crash_lose_nothing_together(seed: int) -> None:
     outcome = simulate(seed)
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", [61, 149, 192, 196])
+def test_what_somebody_left_where_nobody_could_look_is_known_to_those_who_come_later(seed: int) -> None:
+    outcome = simulate(seed, LEADERS)
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", [30, 78, 175])
+def test_reads_that_time_out_are_all_answered_when_the_servers_are_well_again(seed: int) -> None:
+    outcome = simulate(seed, READS_TIME_OUT)
     assert not outcome.faults
 
 

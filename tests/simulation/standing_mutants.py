@@ -1,0 +1,100 @@
+"""Rules of what was left open where nobody could look, and of how what stands somewhere is judged.
+
+In: nothing. Out: `LEFT_OPEN`, a part of `MUTANTS`: each rule with the change that breaks it, and what notices.
+"""
+
+from __future__ import annotations
+
+from tests.delivery import test_delivery_hanging_transactions as hanging
+from tests.simulation import leaderless, outages, scenarios
+from tests.simulation.mutant_worlds import world
+from tests.simulation.mutation import Mutant
+from tests.simulation.scenarios import again
+from tests.simulation.simulate import Plan
+
+TRANSACTION = "connector/delivery/transaction.py"
+HANGING = "connector/delivery/hanging_transactions.py"
+RESTORE = "connector/delivery/restore.py"
+STANDING = "connector/delivery/standing.py"
+WORDS = "connector/delivery/committed_words.py"
+BOUNDED = "connector/delivery/bounded.py"
+
+LEFT_OPEN = [
+    Mutant(
+        "what a worker could not look at is told to its heirs",
+        TRANSACTION,
+        ", *left_header(self._field.stood.left()))",
+        ",)",
+        leaderless.what_the_first_one_left_is_known_to_the_third,
+    ),
+    Mutant(
+        "heirs look for what those before the last owner left",
+        RESTORE,
+        "        owners |= _left_behind(result.values(), where, present)\n",
+        "",
+        leaderless.what_the_first_one_left_is_known_to_the_third,
+    ),
+    Mutant(
+        "what may stand behind others is looked for when they have ended",
+        HANGING,
+        "if where.unseen is not None and _may_end(",
+        "if where.unseen is None and _may_end(",
+        world(Plan(), 3235),
+    ),
+    Mutant(
+        "what has the time of a broker is not aborted by it",
+        HANGING,
+        "doubt = where.stood.longest * 1000 if kind == TIMESTAMP_LOG_APPEND_TIME else 0",
+        "doubt = 0",
+        leaderless.what_has_the_time_of_a_broker_is_not_judged_by_it,
+    ),
+    Mutant(
+        "what has the time of a broker is not committed by it",
+        HANGING,
+        "if kind != TIMESTAMP_LOG_APPEND_TIME and words",
+        "if words",
+        leaderless.what_has_the_time_of_a_broker_is_not_taken_for_committed,
+    ),
+    Mutant(
+        "a record is repeated as it was last",
+        STANDING,
+        "                newest = message\n",
+        "                pass\n",
+        leaderless.a_record_is_repeated_as_it_was_last,
+    ),
+    Mutant(
+        "what is older than an owner's last word is not aborted",
+        WORDS,
+        "            words.heard(owner, record.timestamp)\n",
+        "            pass\n",
+        leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
+    ),
+    Mutant(
+        "what is of another time than a transaction does not belong to it",
+        WORDS,
+        "any(began <= timestamp <= ended for",
+        "any(began and timestamp and ended for",
+        leaderless.a_transaction_of_others_is_not_committed_for_them,
+    ),
+    Mutant(
+        "the group knows which transactions are committed",
+        WORDS,
+        "words.commits.update(place.metadata for place in told if place.error is None and place.metadata)",
+        "pass",
+        again(hanging.test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for),
+    ),
+    Mutant(
+        "a call that does not come back is not waited for",
+        BOUNDED,
+        "answers.get(timeout=hang)",
+        "answers.get()",
+        outages.a_call_that_does_not_come_back_is_an_unknown_outcome,
+    ),
+    Mutant(
+        "restoring reads to the high watermark",
+        RESTORE,
+        "behind = {slot for slot in wanted if result[slot].end < ends[slot]}",
+        "behind = {slot for slot in wanted if result[slot].end < 0}",
+        scenarios.restoring_reads_to_the_high_watermark,
+    ),
+]
