@@ -249,7 +249,8 @@ def _becomes(declared: ClientProperty | None, role: str) -> str:
         text = "same" if target == declared.name else f"`{target}`"
         return text + (" (checked)" if declared.demand else "")
     if declared.demand:
-        return "fixed: contradicting values are errors"
+        where = ", unless `exactly.once.support=disabled`" if declared.freed else ""
+        return f"fixed: contradicting values are errors{where}"
     return _cell(f"no effect: {declared.reason}") if declared.reason else "see above"
 
 

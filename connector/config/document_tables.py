@@ -62,8 +62,14 @@ IMPOSSIBLE = (
         "have it written into a file or a variable",
     ),
     (
-        "`acks`, `enable.idempotence`, `transactional.id`, `isolation.level`, `enable.auto.commit` with other values",
+        "`acks`, `enable.idempotence` with other values, unless `exactly.once.support=disabled`",
         "exactly once depends on them",
+        "leave them out; with `exactly.once.support=disabled` they are taken: a leader that is lost takes records with "
+        "it then, although their positions are committed",
+    ),
+    (
+        "`transactional.id`, `isolation.level`, `enable.auto.commit` with other values",
+        "exactly once, or who owns a slot, depends on them",
         "leave them out",
     ),
     (

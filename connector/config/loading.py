@@ -103,7 +103,8 @@ def load(
         findings.problem(connector_document, found.property, found.problem, found.suggestion)
     _mention_weak(connector_document, findings)
     _mention_weak(worker_document, findings)
-    kafka = kafka_properties(connector_document, worker_document, worker_values, findings)
+    exactly_once = connector_values["exactly.once.support"] != "disabled"
+    kafka = kafka_properties(connector_document, worker_document, worker_values, findings, exactly_once)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
     check_http(worker_document, worker_values, findings)
     if key is not None and value is not None:
@@ -132,7 +133,7 @@ def load(
         ),
         delivery=DeliveryConfig.made_of(
             connector_values,
-            exactly_once=connector_values["exactly.once.support"] != "disabled",
+            exactly_once=exactly_once,
             transaction_timeout_ms=kafka.producer["transaction.timeout.ms"],
             offset_topic=connector_values["offsets.storage.topic"] or worker_values["offset.storage.topic"],
             topic_creation=creation,

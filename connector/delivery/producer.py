@@ -70,14 +70,18 @@ class FailedRecord:
 class ReportingProducer:
     """What both producers share: produce with back-pressure, one callback, flush with every report checked."""
 
-    def __init__(self, clients: KafkaClients, blocks: BlockClient | None = None, **own: Any) -> None:
-        """``blocks``: who takes many records at once, past the binding."""
+    def __init__(
+        self, clients: KafkaClients, blocks: BlockClient | None = None, *, freely: bool = False, **own: Any
+    ) -> None:
+        """``blocks``: who takes many records at once, past the binding. ``freely``: the configuration may say that
+        fewer acknowledgements do."""
         self._blocks: BlockProducer | None = None
         if blocks is None or "plugin.library.paths" in clients.producer_properties:
-            self._producer = self._made(clients, own)
+            self._producer = self._made(clients, self._kept(clients, freely) | own)
         else:
             with blocks.making() as beside:
-                self._producer = self._made(clients, own | {"plugin_library_paths": blocks.plugin})
+                own = self._kept(clients, freely) | own | {"plugin_library_paths": blocks.plugin}
+                self._producer = self._made(clients, own)
                 self._blocks = beside()
         self.failure: FailedRecord | None = None
         #: Of what is not flushed, and of what is.
@@ -85,13 +89,18 @@ class ReportingProducer:
         self._written: set[str] = set()
         self._given = 0
 
+    @staticmethod
+    def _kept(clients: KafkaClients, freely: bool) -> dict[str, Any]:
+        """What the promises stand on."""
+        promised = {"enable.idempotence": True, "acks": "all"}
+        given = clients.producer_properties if freely else {}
+        return {name.replace(".", "_"): given.get(name, value) for name, value in promised.items()}
+
     def _made(self, clients: KafkaClients, own: dict[str, Any]) -> Any:
         # murmur2 over the key, and random for null keys, is what Java producers do: records of both connectors
-        # must land in the same partitions. `acks=all` and idempotence are what the promises stand on.
+        # must land in the same partitions.
         return clients.producer(
             **own,
-            enable_idempotence=True,
-            acks="all",
             partitioner="murmur2_random",
             on_delivery=self._reported,
             # `flush` counts the good reports; only the others are worth a call of ours.

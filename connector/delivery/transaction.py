@@ -140,7 +140,7 @@ class Delivery:
             raise
         self._producer = producer
         if not self.settings.exactly_once:
-            self._plain = ReportingProducer(self._clients, **self._own())
+            self._plain = ReportingProducer(self._clients, freely=True, **self._own())
 
     def limit_batches(self, size: int) -> None:
         """The next producer's batches are no larger."""
@@ -265,7 +265,7 @@ class Delivery:
         try:
             if self._plain is not None:
                 self._plain.close()
-                self._plain = ReportingProducer(self._clients, **self._own())
+                self._plain = ReportingProducer(self._clients, freely=True, **self._own())
             self._producer.abort()
             self.aborts += 1
             self._settled, self._last_slots = False, frozenset(self._touched)

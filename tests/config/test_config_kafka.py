@@ -132,6 +132,43 @@ def test_what_contradicts_the_promises_is_an_error(given: dict[str, str]) -> Non
     assert "Contradicts" in found.problem
 
 
+FREE = {"exactly.once.support": "disabled"}
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({}, (None, None, None)),
+        ({"acks": "all"}, (None, None, None)),
+        ({"acks": "1"}, ("1", "false", "1")),
+        ({"acks": "0", "max.in.flight.requests.per.connection": "5"}, ("0", "false", "5")),
+        ({"enable.idempotence": "FALSE"}, (None, "false", "1")),
+        ({"enable.idempotence": "true", "acks": "-1"}, (None, None, None)),
+    ],
+)
+@pytest.mark.parametrize("place", ["producer.", "producer.override."])
+def test_fewer_acknowledgements_are_taken_where_nobody_asks_for_exactly_once(
+    given: dict[str, str], made: tuple[str | None, ...], place: str
+) -> None:
+    placed = {place + name: text for name, text in given.items()}
+    worker, connector = (placed, FREE) if place == "producer." else ({}, FREE | placed)
+    found = loaded(connector, worker)
+    names = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
+    assert tuple(found.kafka.producer.get(name) for name in names) == made
+    Producer({**found.kafka.producer, **QUIET})
+    said = " ".join(map(str, found.notices))
+    assert ("records are lost when a leader is" in said) is (made[0] is not None)
+    assert ("may change places" in said) is (made[2] == "5")
+
+
+def test_fewer_acknowledgements_contradict_an_idempotent_producer() -> None:
+    found = problem(worker={"producer.acks": "1", "producer.enable.idempotence": "true"}, connector=FREE)
+    assert found.property == "producer.acks" and "enable.idempotence=true" in found.problem
+    assert problem(worker={"producer.acks": "2"}, connector=FREE).property == "producer.acks"
+    told = problem(worker={"producer.acks": "1"}).suggestion
+    assert told == "leave it out, or set exactly.once.support=disabled"
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -343,7 +343,7 @@ def test_a_record_that_the_topic_does_not_take_is_a_dead_letter(
 
 def test_at_least_once_on_request(service: Make, session: Session, make_table: MakeTable) -> None:
     table = make_table(tablets=True)
-    connector = service([table], connector={"exactly.once.support": "disabled"})
+    connector = service([table], connector={"exactly.once.support": "disabled", "producer.override.acks": "1"})
     run = connector.start()
     insert(session, table, range(40))
     until(lambda: len(found(connector, table)) == 40, 90, "delivery", step=seldom)

@@ -25,7 +25,7 @@ _OWN = {
 
 
 def kafka_properties(
-    connector: Document, worker: Document, values: Mapping[str, Any], findings: Findings
+    connector: Document, worker: Document, values: Mapping[str, Any], findings: Findings, exactly_once: bool
 ) -> KafkaProperties:
     """librdkafka's properties of all clients; problems go to ``findings``."""
     layers: dict[str, list[Setting]] = {role: [] for role in ALL}
@@ -51,7 +51,7 @@ def kafka_properties(
     if "heartbeat.interval.ms" in required:
         # A shorter session was asked for: its heartbeats follow, as nobody would want to be told of a default.
         required["heartbeat.interval.ms"] = str(min(values["heartbeat.interval.ms"], values["session.timeout.ms"] // 3))
-    found, said = translate(layers, required)
+    found, said = translate(layers, required, exactly_once)
     for finding in said:
         setting = finding.setting
         owner = owners.get(setting.written_as) or (connector if setting.file == "connector" else worker)

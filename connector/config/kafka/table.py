@@ -29,6 +29,8 @@ class ClientProperty:
     high: int | None = None
     reason: str = ""
     demand: Callable[[str], str | None] | None = None
+    #: The demand is made by exactly once alone.
+    freed: bool = False
 
     def target(self, role: str) -> str | None:
         return dict(self.targets).get(role)
@@ -53,11 +55,15 @@ def _none(reason: str, *names: str, roles: tuple[str, ...] = ALL) -> list[Client
     return [ClientProperty(name, roles, reason=reason) for name in names]
 
 
-def _demanded(name: str, roles: tuple[str, ...], allowed: tuple[str, ...], because: str) -> ClientProperty:
+def _demanded(
+    name: str, roles: tuple[str, ...], allowed: tuple[str, ...], because: str, freed: Kind | None = None
+) -> ClientProperty:
+    """``freed``: what it may be where nobody asks for exactly once."""
+
     def demand(text: str) -> str | None:
         return None if text.strip().lower() in allowed else because
 
-    return ClientProperty(name, roles, demand=demand)
+    return ClientProperty(name, roles, freed or STRING, demand=demand, freed=freed is not None)
 
 
 _LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only", "default")
@@ -154,8 +160,8 @@ _TABLE: list[ClientProperty] = [
         reason="TLS is OpenSSL's",
     ),
     # the producer
-    _demanded("acks", (PRODUCER,), ("all", "-1"), "exactly once needs acks=all"),
-    _demanded("enable.idempotence", (PRODUCER,), ("true",), "exactly once needs an idempotent producer"),
+    _demanded("acks", (PRODUCER,), ("all", "-1"), "exactly once needs acks=all", one_of("all", "-1", "0", "1")),
+    _demanded("enable.idempotence", (PRODUCER,), ("true",), "exactly once needs an idempotent producer", BOOLEAN),
     _demanded("transactional.id", (PRODUCER,), (), "the transactional id is the name that claims are made with"),
     _number("transaction.timeout.ms", 1000, INT_MAX, (PRODUCER,), least=1000),
     ClientProperty(

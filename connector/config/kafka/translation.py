@@ -91,11 +91,12 @@ def client_names(roles: Iterable[str] = ALL) -> set[str]:
 
 
 def translate(
-    layers: Mapping[str, Iterable[Setting]], required: Mapping[str, str]
+    layers: Mapping[str, Iterable[Setting]], required: Mapping[str, str], exactly_once: bool = True
 ) -> tuple[KafkaProperties, list[Finding]]:
     """``layers``: the settings of each kind of client, later ones win.
 
     ``required``: texts of the worker's own properties (``bootstrap.servers``, …), which every layer may override.
+    ``exactly_once``: whether records are written in transactions.
     """
     findings: list[Finding] = []
     results = {}
@@ -111,7 +112,7 @@ def translate(
                 prefix = setting.written_as.removesuffix(setting.name)
                 hint = did_you_mean(setting.name, client_names((role,)), 0.75, before=prefix)
                 findings.append(Finding(setting, f"The {role} has no such property", hint))
-        results[role] = _translate_role(role, settings, findings)
+        results[role] = _translate_role(role, settings, findings, exactly_once)
     found = KafkaProperties(results[PRODUCER], results[CONSUMER], results[ADMIN])
     return found, _without_repeats(findings)
 
@@ -121,7 +122,9 @@ def _without_repeats(findings: list[Finding]) -> list[Finding]:
     return list(unique.values())
 
 
-def _translate_role(role: str, settings: Mapping[str, Setting], findings: list[Finding]) -> dict[str, Any]:
+def _translate_role(
+    role: str, settings: Mapping[str, Setting], findings: list[Finding], exactly_once: bool
+) -> dict[str, Any]:
     texts = {name: setting.text for name, setting in settings.items()}
     protocol = texts.get("security.protocol", "plaintext").strip().lower()
 
@@ -133,7 +136,7 @@ def _translate_role(role: str, settings: Mapping[str, Setting], findings: list[F
     for name, setting in settings.items():
         declared = CLIENT_PROPERTIES.get((role, name))
         if declared:
-            result.update(_apply(declared, role, setting, findings))
+            result.update(_apply(declared, role, setting, findings, exactly_once))
         elif name in security.SASL_WITHOUT_EFFECT:
             findings.append(_idle(setting, "logins are refreshed by librdkafka"))
         elif name in NATIVE_NAMES and name not in _SECURITY:
@@ -145,6 +148,8 @@ def _translate_role(role: str, settings: Mapping[str, Setting], findings: list[F
     if role == PRODUCER:
         _level(texts, settings, result, findings)
         _within_transaction(settings, result, findings)
+        if not exactly_once:
+            _acknowledged(settings, result, findings)
     if role == CONSUMER:
         _within_poll(settings, result, findings)
     return result
@@ -155,10 +160,14 @@ def _sibling(place: Setting, name: str) -> Setting:
     return Setting(name, "", place.file, place.written_as.removesuffix(place.name) + name)
 
 
-def _apply(declared: ClientProperty, role: str, setting: Setting, findings: list[Finding]) -> dict[str, Any]:
-    objection = declared.demand(setting.text) if declared.demand else None
+def _apply(
+    declared: ClientProperty, role: str, setting: Setting, findings: list[Finding], exactly_once: bool
+) -> dict[str, Any]:
+    free = declared.freed and not exactly_once
+    objection = declared.demand(setting.text) if declared.demand and not free else None
     if objection:
-        findings.append(Finding(setting, f"Contradicts a guarantee of this service: {objection}", "leave it out"))
+        hint = "leave it out, or set exactly.once.support=disabled" if declared.freed else "leave it out"
+        findings.append(Finding(setting, f"Contradicts a guarantee of this service: {objection}", hint))
         return {}
     try:
         parsed = declared.kind.parse(setting.text)
@@ -226,6 +235,31 @@ def _within_transaction(settings: Mapping[str, Setting], result: dict[str, Any],
     if linger is not None and delivery is not None and int(linger) >= int(delivery):
         name = "delivery.timeout.ms" if "delivery.timeout.ms" in result else "transaction.timeout.ms"
         findings.append(Finding(settings["linger.ms"], f"Must be less than {name} ({delivery})", None))
+
+
+def _acknowledged(settings: Mapping[str, Setting], result: dict[str, Any], findings: list[Finding]) -> None:
+    """What a producer outside of transactions waits for; as in Java, fewer acknowledgements make it not idempotent."""
+    acks, idempotent = settings.get("acks"), settings.get("enable.idempotence")
+    fewer = acks is not None and acks.text.strip() in ("0", "1")
+    asked = None if idempotent is None else idempotent.text.strip().lower()
+    if acks is not None and fewer:
+        if asked == "true":
+            findings.append(Finding(acks, "Must be all where enable.idempotence=true", "leave one of them out"))
+        result["acks"] = acks.text.strip()
+        cost = "records are lost when a leader is, although their positions are committed"
+        findings.append(Finding(acks, f"is not all: {cost}", None, fatal=False))
+    if not fewer and asked != "false":
+        return
+    result["enable.idempotence"] = "false"
+    flight = settings.get("max.in.flight.requests.per.connection")
+    if flight is None:
+        # As Kafka Connect's workers do: what is sent again must not come behind what was sent after it.
+        result["max.in.flight.requests.per.connection"] = "1"
+    elif flight.text.strip() != "1":
+        cost = "a key's records may change places when some are sent again"
+        findings.append(
+            Finding(flight, f"is more than 1, and the producer is not idempotent: {cost}", None, fatal=False)
+        )
 
 
 def _within_backoff(result: dict[str, Any]) -> None:
