@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from connector.errors import CdcError, ConfigurationError
 from connector.secrets import filtered, scrub
+from connector.stop_signals import stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.session import needing_spark, require_class, require_spark, start_session
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
@@ -175,12 +176,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(arguments)
     sys.stderr = filtered(sys.stderr)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     progress = Progress(as_json=args.json)
     try:
-        status = land(load_settings(args.config), args.once, progress, stop)
+        with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
+            status = land(load_settings(args.config), args.once, progress, stop)
     except ConfigurationError as error:
         print(scrub(str(error)), file=sys.stderr)
         return 2

@@ -47,6 +47,7 @@ _BASE = (
     "java_numbers",
     "offsets_entry",
     "secrets",
+    "stop_signals",
     "suggestions",
     "table_name",
     "timeuuid",

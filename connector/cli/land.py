@@ -7,19 +7,16 @@ configuration or the environment names others.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
-import threading
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 from connector.cli.moments import FORMS, moment, told
 from connector.cli.output import Output
 from connector.cli.source_options import configured_access
 from connector.errors import Problem, UsageError
+from connector.stop_signals import stopped_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from connector.table_name import TableName
     from spark_jobs.config import Settings
 
@@ -67,7 +64,7 @@ class Land:
                 )
             if filled is not None:
                 output.say(f"From the source: {filled.text()}")
-        with stopped_by_signals() as stop:
+        with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             status = land(settings, args.once, progress, stop)
         output.result({"status": status, **progress.summary()}, progress.text())
         return status
@@ -98,22 +95,6 @@ def with_jars(settings: Settings) -> Settings:
     os.environ.update(find_java().spark_environment())
     jars = [jar for name in table_format(settings.session_config()).jar_sets for jar in resolve(name)]
     return settings.but(passed_on={**given, "spark.jars": ",".join(map(str, jars))})
-
-
-@contextlib.contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set."""
-    stop = threading.Event()
-
-    def handler(*_: Any) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
 
 
 COMMAND = Land()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from connector.cli.moments import FORMS, beginning, iso, moment, told
 from connector.cli.output import Output, to_json
-from connector.cli.stop import stop_on_sigterm
 from connector.errors import Problem, UsageError
 from connector.secrets import register
+from connector.stop_signals import stopped_by
 
 if TYPE_CHECKING:
     from connector.source import ChangeReader, ConnectionSettings, ReadingSettings
@@ -79,7 +80,7 @@ class ReadCommand:
             follow=args.follow,
             patience=PATIENCE_SECONDS if args.patience is None else args.patience,
         )
-        with stop_on_sigterm() as stop, reader:
+        with stopped_by(signal.SIGTERM) as stop, reader:
             _announce(args, reading.confidence_ms)
             _print(reader, args.raw, stop)
         return 0

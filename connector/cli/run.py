@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,16 +22,21 @@ from connector.cli.configuration import (
     load_worker,
     problems_of,
 )
+from connector.cli.last_resort import LastResort
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import ConfigurationError, Problem, UsageError
+from connector.stop_signals import on_signals
 
 if TYPE_CHECKING:
     from connector.worker.checks import Waiting
     from connector.worker.shared_state import SharedState
 
 log = logging.getLogger(__name__)
+
+# Containers are killed ten seconds after they were asked to end; workers are given the most of it.
+END_SECONDS = 9.4
 
 
 class RunCommand:
@@ -92,8 +97,10 @@ class RunCommand:
         orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
         supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=by_api)
         stop = threading.Event()
+        last_resort = LastResort(END_SECONDS, status=1, also=supervisor.kill)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_signals(stop, supervisor.kill))
+            signals = partial(_obey, stop, supervisor.kill, last_resort)
+            stack.enter_context(on_signals((signal.SIGTERM, signal.SIGINT), signals))
             ServiceManager(supervisor, stop).start()
             steering = Steering(supervisor)
             shared = supervisor.shared = SharedState(worker)
@@ -136,7 +143,8 @@ class RunCommand:
                     supervisor.slots[configurations[0].connector.name] = slots
             if not by_api and all(each.connector.reading.snapshot_mode == "initial_only" for each in configurations):
                 stack.enter_context(SnapshotProgress(output, supervisor.own_statuses))
-            status = supervisor.run(stop)
+            # What is left after that is courtesy.
+            status = last_resort.status = supervisor.run(stop)
         if stop.is_set():
             # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
             logging.shutdown()
@@ -217,24 +225,14 @@ def _useful(tasks: int, configuration: Configuration) -> int:
     return tasks
 
 
-@contextlib.contextmanager
-def _signals(stop: threading.Event, kill: object):  # type: ignore[no-untyped-def]
-    """SIGTERM and Ctrl-C end in order; a second one ends at once."""
-
-    def handle(number: int, frame: object) -> None:
-        if stop.is_set():
-            kill()  # type: ignore[operator]
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        log.info("stopping")
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _obey(stop: threading.Event, kill: Callable[[], None], last_resort: LastResort, number: int) -> None:
+    """SIGTERM and Ctrl-C end in order, and in time; a second one ends at once."""
+    if stop.is_set():
+        kill()
+        os._exit(128 + number)
+    last_resort.arm()
+    stop.set()
+    log.info("stopping")
 
 
 def _announce(configuration: Configuration, tasks: int) -> None:

@@ -16,8 +16,10 @@ import signal
 import sys
 import threading
 
+from connector.cli.last_resort import LastResort
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt
+from connector.stop_signals import on_signals
 from connector.worker.instructions import Asked, LogLevel, from_lines
 from connector.worker.log_levels import set_level
 from connector.worker.messages import EndMessage, Message, to_line
@@ -38,14 +40,14 @@ def main() -> None:
     speaker = Speaker(order.configuration.connector.name, order.index)
     set_up_logging(order.log_format, debug=order.debug, speaker=speaker)
     stop = threading.Event()
-    # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
-    signal.signal(signal.SIGTERM, lambda *_: _begin_to_stop(stop))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
     instructions: queue.SimpleQueue[Asked] = queue.SimpleQueue()
     threading.Thread(target=_listen_to_supervisor, args=(stop, instructions), daemon=True).start()
-    status = _run(order, stop, instructions)
+    # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
+    with on_signals((signal.SIGTERM,), lambda _: _begin_to_stop(stop)):
+        status = _run(order, stop, instructions)
     logging.shutdown()
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -101,10 +103,8 @@ def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue
 def _begin_to_stop(stop: threading.Event) -> None:
     if stop.is_set():
         return
+    LastResort(PATIENCE_SECONDS, FORCED).arm()
     stop.set()
-    deadline = threading.Timer(PATIENCE_SECONDS, os._exit, (FORCED,))
-    deadline.daemon = True
-    deadline.start()
 
 
 if __name__ == "__main__":

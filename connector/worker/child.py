@@ -5,6 +5,7 @@ In: an order; lines on the process's stdout. Out: a `Child`; each message, with 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import signal
@@ -54,7 +55,8 @@ class Child:
 
     def say_no_more(self) -> None:
         if self.process.stdin is not None:
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it did not read the last instruction
+                self.process.stdin.close()
 
     @property
     def pid(self) -> int:
@@ -102,19 +104,24 @@ def stop_all(children: Sequence[Child], seconds: float) -> None:
     for child in children:
         child.process.terminate()
     deadline = time.monotonic() + seconds
+    late: list[Child] = []
     for child in children:
         try:
-            code = child.process.wait(max(0.1, deadline - time.monotonic()))
+            code = child.process.wait(max(0.0, deadline - time.monotonic()))
             if code not in (0, -signal.SIGTERM):  # the signal itself ends one that has not begun
                 # Mostly its own patience with a server: what it left open is ended by whoever takes its slots over.
                 log.warning("worker %d did not stop in order: exit status %d", child.index, code)
         except subprocess.TimeoutExpired:
             log.warning("worker %d did not stop in time", child.index)
-            child.process.kill()
-            child.process.wait()
-        for pipe in (child.process.stdin, child.process.stdout):
-            if pipe is not None:
-                pipe.close()
+            late.append(child)
+    # All of them before any is waited for.
+    for child in late:
+        child.process.kill()
+    for child in late:
+        child.process.wait()
+    # What they say is closed by who listens to it: it may be in a read, which a close would wait for.
+    for child in children:
+        child.say_no_more()
 
 
 def listen(child: Child, put: Callable[[tuple[Child, Message]], None]) -> None:

@@ -42,7 +42,7 @@ CRASH_LOOP = 5
 RESTART_PAUSE = 0.5
 LONGEST_RESTART_PAUSE = 60.0
 # Containers are killed ten seconds after they were asked to end.
-STOP_SECONDS = 8.8
+STOP_SECONDS = 8.5
 LOOK_SECONDS = 0.2
 
 STARTING_SECONDS = 60.0

@@ -7,13 +7,14 @@ own in `check`.
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connector.cli.numbers import port
 from connector.cli.output import Output
-from connector.cli.stop import stop_on_sigterm
 from connector.errors import EmbeddedError
+from connector.stop_signals import stopped_by
 from embedded.commands.check import add_check
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _serve_scylla(args: argparse.Namespace, output: Output) -> int:
 def _serve_kafka(args: argparse.Namespace, output: Output) -> int:
     from embedded.kafka import EmbeddedKafka
 
-    with stop_on_sigterm() as stop, EmbeddedKafka(port=args.port or None, data=args.data) as broker:
+    with stopped_by(signal.SIGTERM) as stop, EmbeddedKafka(port=args.port or None, data=args.data) as broker:
         output.record({"kafka": broker.bootstrap_servers})
         while not stop.wait(_LOOK_SECONDS):
             if (status := broker.wait(0)) is not None:
@@ -78,7 +79,7 @@ def _serve_both(args: argparse.Namespace, output: Output) -> int:
     from embedded.kafka import EmbeddedKafka
 
     with (
-        stop_on_sigterm() as stop,
+        stopped_by(signal.SIGTERM) as stop,
         _scylla(args) as scylla,
         EmbeddedKafka(port=args.kafka_port or None, data=args.data) as broker,
     ):

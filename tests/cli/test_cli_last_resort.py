@@ -1,0 +1,132 @@
+"""A process that was asked to end is gone in time, whatever hangs in it, and has said where."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers.patience import patience, until
+
+_ASKED = """
+import logging, os, threading
+from connector.cli.last_resort import LastResort
+logging.basicConfig(format="%(message)s")
+LastResort(0.3, 7, lambda: os.write(1, b"all of it")).arm()
+"""
+
+
+def ended(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60 * patience(), check=False
+    )
+
+
+def test_it_is_cut_off_and_says_where_it_stood() -> None:
+    hung = "def close():\n    stuck.acquire()\n"
+    space = "mine = {'__name__': 'connector.hung', 'stuck': threading.Lock()}; mine['stuck'].acquire()"
+    found = ended(f"{_ASKED}{space}\nexec({hung!r}, mine); mine['close']()")
+    assert found.returncode == 7 and found.stdout == "all of it"
+    assert (
+        "not ended 0.3 s after it was asked to, so cut off: the main thread in connector.hung.close:2" in found.stderr
+    )
+
+
+def test_it_is_cut_off_where_a_library_keeps_the_interpreters_lock() -> None:
+    found = ended(f"{_ASKED}import ctypes; ctypes.PyDLL(None).sleep(600)")
+    assert found.returncode == 1 and "Timeout" in found.stderr and 'File "<string>"' in found.stderr
+
+
+def test_it_is_cut_off_where_nobody_reads_what_it_says() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    process = subprocess.Popen([sys.executable, "-c", f"{_ASKED}logging.error('ending')"], stderr=writer, stdout=-3)
+    try:
+        assert process.wait(60 * patience()) == 7
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
+
+
+# Two workers, which take their time to end; `run` itself beyond its checks.
+_RUN = """
+import signal, sys, threading
+from functools import partial
+from connector.cli.last_resort import LastResort
+from connector.cli.run import _obey
+from connector.stop_signals import on_signals
+from connector.worker.order import WorkerOrder
+from connector.worker.supervisor import Supervisor
+from tests.config.files import loaded
+worker = '''
+import pickle, signal, sys, threading
+pickle.load(sys.stdin.buffer)
+signal.signal(signal.SIGTERM, lambda *_: threading.Event().wait({seconds}) or sys.exit(0))
+print("begun", file=sys.stderr, flush=True)
+threading.Event().wait()
+'''
+orders = [WorkerOrder(loaded({{"name": "w", "topic.prefix": "w"}}), index) for index in range(2)]
+supervisor, stop = Supervisor([sys.executable, "-c", worker], orders), threading.Event()
+with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, supervisor.kill, LastResort(60, 1))):
+    print("ready", file=sys.stderr, flush=True)
+    sys.exit(supervisor.run(stop))
+"""
+
+
+def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    with open(folder / "log", "wb") as log:
+        return subprocess.Popen([sys.executable, "-c", _RUN.format(seconds=seconds)], stderr=log)
+
+
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def gone(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"  # nobody has asked for it
+    return True
+
+
+def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run = begun(tmp_path, 600)
+    try:
+        until(lambda: log.read_text().count("begun") == 2, what="two workers")
+        workers = children(run.pid)
+        run.send_signal(signal.SIGTERM)
+        assert run.poll() is None
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60 * patience()) == 128 + signal.SIGINT
+        for each in workers:
+            until(lambda: gone(each), what="its end")  # noqa: B023
+    finally:
+        run.kill()
+        run.wait()
+
+
+@pytest.mark.parametrize("moment", range(1, 4))
+def test_it_ends_whenever_it_is_asked_to(tmp_path: Path, moment: int) -> None:
+    """Before, while and after its workers begin, also where they were asked with it."""
+    log = tmp_path / "log"
+    run = begun(tmp_path, 0)
+    try:
+        until(lambda: log.read_text().count("begun") >= moment - 1 and "ready" in log.read_text(), what="that moment")
+        also = children(run.pid) if moment == 3 else []
+        for pid in [*also, run.pid]:
+            os.kill(pid, signal.SIGTERM)
+        assert run.wait(60 * patience()) == 0
+    finally:
+        run.kill()
+        run.wait()
