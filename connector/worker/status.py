@@ -196,6 +196,8 @@ def waiting_for(worker: Worker) -> list[str]:
         reasons.append(f"a Kafka producer (Kafka at {worker.clients.address}{f': {cause}' if cause else ''})")
     if not worker.membership.member_id and not reasons:
         reasons.append(f"the consumer group {worker.configuration.group} to take the worker in")
+    elif not worker.membership.settled and not reasons:
+        reasons.append(f"the consumer group {worker.configuration.group} to say which slots are the worker's")
     if worker.restoring.pending and not reasons:
         reasons.append(f"slots {', '.join(map(str, sorted(worker.restoring.pending)))} to be restored")
     return reasons

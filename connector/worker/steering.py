@@ -61,16 +61,18 @@ class Steering:
                 self._supervisor.requests.put(partial(self._follow_wish, group))
 
     def _follow_wish(self, group: str) -> None:
-        tenant, workers = self._supervisor.tenants[group], set(self._supervisor.workers_of(group))
+        tenant, workers = self._supervisor.tenants.get(group), set(self._supervisor.workers_of(group))
+        if tenant is None:
+            return  # deleted since it was asked
         log.info("connector %s: asked to be %s", tenant.name, tenant.target.value)
         if tenant.target is not Target.RUNNING:
             self._each(workers, end_in_order)
 
     def _begin_anew(self, group: str) -> None:
         supervisor = self._supervisor
-        tenant = supervisor.tenants[group]
-        if tenant.over is None:
-            return
+        tenant = supervisor.tenants.get(group)
+        if tenant is None or tenant.over is None:
+            return  # deleted since it was asked, or begun by somebody else
         log.info("connector %s: asked to be started again", tenant.name)
         tenant.begin_anew()
         running = supervisor.children.keys()

@@ -206,8 +206,8 @@ class Supervisor(Service):
             case StatusMessage(status=status):
                 child.waiting = child.blocked = None
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
-                    if child.group in self.tenants:
-                        self.tenants[child.group].causes.clear()
+                    if (tenant := self.tenants.get(child.group)) is not None:
+                        tenant.causes.clear()
                     self._last_end.pop(child.index, None)
                 begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
@@ -236,10 +236,10 @@ class Supervisor(Service):
             self._last[child.index] = (child.status, child.status_at)
         self.background.task(REPORTS, f"worker {child.index}").dismiss()
         child.say_no_more()
-        if child.index not in self._numbers:
+        tenant = self.tenants.get(child.group)
+        if tenant is None or child.index not in self._numbers:
             self._last.pop(child.index, None)
             return None
-        tenant = self.tenants[child.group]
         if child.renewed and code != 2:
             self.due[child.index] = 0.0
             return None

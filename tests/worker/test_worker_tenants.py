@@ -199,6 +199,26 @@ def test_a_connector_that_was_given_up_is_begun_anew_from_its_checks_on() -> Non
         thread.join(90)
 
 
+def test_what_was_asked_of_a_connector_that_is_deleted_before_anybody_comes_to_it_is_nothing(service: Any) -> None:
+    supervisor, statuses = service("works", "fails", "gone")
+    steering, group = Steering(supervisor), configured("gone").group
+    until(lambda: state(supervisor, "gone") == "RUNNING", what="its worker")
+    [child] = [each for each in list(supervisor.children.values()) if each.group == group]
+
+    def delete() -> None:
+        """As `Connectors` does it, in the middle of a round."""
+        steering.begin_anew(group)
+        steering.wish("gone", Target.PAUSED)
+        supervisor.tenants = {each: tenant for each, tenant in supervisor.tenants.items() if each != group}
+        child.process.kill()
+        child.process.wait()
+
+    supervisor.requests.put(delete)
+    until(lambda: child not in list(supervisor.children.values()), what="the end of its worker")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="the other one")
+    assert not statuses
+
+
 def test_a_connector_that_is_paused_holds_and_others_go_on(service: Any) -> None:
     supervisor, _ = service("works", "also")
     steering = Steering(supervisor)
