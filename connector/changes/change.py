@@ -22,6 +22,9 @@ from connector.values import ListType, MapType, SetType, UserType, decoder, is_m
 #: is what a post-image says.
 WHOLE_ROW: Final = b"\x7f"
 WHOLE_ROW_ASKED_FOR: Final = b"\x7e"
+#: The cell of a whole row that says what is left of those of its cells that have a TTL, in seconds, as JSON:
+#: {"column": 120}. No log has it.
+ENDS: Final = "cdc$ends"
 SNAPSHOTS: Final[dict[bytes | None, str]] = {WHOLE_ROW: "true", WHOLE_ROW_ASKED_FOR: "incremental"}
 
 #: c, u, d are operations on one row, r is a row of a snapshot; range and partition delete several rows of a clustered
@@ -108,6 +111,11 @@ class Change:
         at = self.batch.layout.ttl
         raw = self.row[at] if at >= 0 else None
         return int.from_bytes(raw, "big", signed=True) if raw else None
+
+    @property
+    def ends(self) -> bytes | None:
+        """Of a whole row: what is left of its cells, if any of them has a TTL (see `ENDS`)."""
+        return self.row[-1] if self.kind == "r" and self.batch.layout.columns[-1] == ENDS else None
 
     @property
     def key(self) -> dict[str, Any]:

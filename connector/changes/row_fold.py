@@ -34,6 +34,7 @@ from connector.values import (
 
 _count = struct.Struct(">i").pack
 _BEFORE = -(1 << 63)
+_SECOND = 1_000_000
 
 Clustering = tuple[bytes | None, ...]
 
@@ -89,19 +90,20 @@ class FoldedPartition:
         self._key = rows[0][: shape.width]
         self._columns = {column.name: at for at, column in enumerate(shape.columns)}
         self._orders = [(order_key(column.type), column.order == "desc") for column in shape.description.clustering_key]
-        self._static = _Row({at: self._read(at, rows[0][at]) for at in shape.statics}, marker=False)
+        self._static = _Row({at: self._read(at, rows[0]) for at in shape.statics}, marker=False)
         self._rows: dict[Clustering, _Row] = {}
         for row in rows:
             if shape.keys > shape.width and row[shape.width] is None:
                 continue
             lives = any(row[at] is not None for at in shape.regulars)
-            cells = {at: self._read(at, row[at]) for at in shape.regulars}
+            cells = {at: self._read(at, row) for at in shape.regulars}
             self._rows[row[shape.width : shape.keys]] = _Row(cells, marker=None if lives else True)
 
-    def _read(self, at: int, raw: bytes | None) -> _Cell | _Elements:
-        type_ = self._shape.columns[at].type
+    def _read(self, at: int, row: Row) -> _Cell | _Elements:
+        type_, raw = self._shape.columns[at].type, row[at]
         if not is_multi_cell(type_):
-            return _Cell(raw)
+            end = self._shape.end_of(row, at)
+            return _Cell(raw, until=None if end is None else end * _SECOND)
         if isinstance(type_, ListType):
             return _Elements(unknown=raw)
         return _Elements({key: _Cell(value) for key, value in _entries(type_, raw)})
@@ -132,10 +134,10 @@ class FoldedPartition:
         for clustering, row in self._rows.items():
             cells = {at: self._shown(at, cell, upto_us) for at, cell in row.cells.items()}
             if self._lives(row, cells, upto_us):
-                found.append(self._selected(clustering, cells | statics))
+                found.append(self._selected(clustering, cells | statics, row))
         if not found and any(cell is not None for cell in statics.values()):
             nothing: Clustering = (None,) * (self._shape.keys - self._shape.width)
-            found.append(self._selected(nothing, statics))
+            found.append(self._selected(nothing, statics, self._static))
         return found
 
     def _apply(self, change: Change) -> None:
@@ -245,8 +247,17 @@ class FoldedPartition:
             raise Doubtful("no SELECT tells whether a row lives without its values")
         return row.marker and (row.marker_until is None or row.marker_until > upto_us)
 
-    def _selected(self, clustering: Clustering, cells: dict[int, bytes | None]) -> Row:
-        return (*self._key, *clustering, *(cells.get(at) for at in range(self._shape.keys, len(self._shape.columns))))
+    def _selected(self, clustering: Clustering, shown: dict[int, bytes | None], row: _Row) -> Row:
+        shape = self._shape
+        values = (shown.get(at) for at in range(shape.keys, len(shape.columns)))
+        if not shape.timed:
+            return (*self._key, *clustering, *values)
+        untils = {
+            at: cell.until // _SECOND
+            for at, cell in (*self._static.cells.items(), *row.cells.items())
+            if isinstance(cell, _Cell) and cell.until is not None and shown.get(at) is not None
+        }
+        return (*self._key, *clustering, *values, *shape.ends(untils))
 
 
 def _learn_lists(row: _Row, known: _Row) -> None:
@@ -259,7 +270,7 @@ def _learn_lists(row: _Row, known: _Row) -> None:
 
 
 def _until(change: Change) -> int | None:
-    return None if not change.ttl else change.timestamp_us + change.ttl * 1_000_000
+    return None if not change.ttl else change.timestamp_us + change.ttl * _SECOND
 
 
 def _put(cell: _Cell, value: bytes | None, us: int, until: int | None) -> None:

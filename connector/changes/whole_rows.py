@@ -2,17 +2,21 @@
 
 In: a description, rows as a SELECT gives them. Out: a layout, and rows in it that say of each column what it holds,
 null included. Static columns have a row of their own, without clustering key, as in the log.
+
+Where TTLs are asked for, a selected row has, behind its columns, the second in which each of its cells ends. No row of
+a log could say that of every cell: a whole row has a cell `ENDS` for it, as the header shows it.
 """
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from connector.changes.batch import Row
-from connector.changes.change import TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
+from connector.changes.change import ENDS, TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
 from connector.changes.description import Column, TableDescription
 from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
 from connector.timeuuid import time_uuid
@@ -20,6 +24,7 @@ from connector.values import ListType, is_multi_cell, order_key, split_cells
 
 _ENVELOPE: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
 _count = struct.Struct(">i").pack
+_second = struct.Struct(">q")
 
 # Elements that are put in front of a list get times mirrored at 2010, those that are appended get the time.
 _MIDDLE: Final = 1_262_304_000 * 10_000_000
@@ -32,9 +37,9 @@ def selected_columns(description: TableDescription) -> tuple[Column, ...]:
 
 
 class WholeRows:
-    """Of one version of a table."""
+    """Of one version of a table. ``ending``: with TTLs; ``timed``: the columns that can have one, in their order."""
 
-    def __init__(self, description: TableDescription) -> None:
+    def __init__(self, description: TableDescription, ending: bool = False) -> None:
         self.description = description
         self.columns = selected_columns(description)
         names = [*_ENVELOPE]
@@ -44,6 +49,8 @@ class WholeRows:
                 names.append(DELETED + column.name)
                 if is_multi_cell(column.type):
                     names.append(DELETED_ELEMENTS + column.name)
+        if ending:
+            names.append(ENDS)
         # Types only count for columns that the description lacks.
         self.layout: LogLayout = layout_of(description, tuple((name, "") for name in names))
         by_name = {place.name: place for place in self.layout.places}
@@ -54,16 +61,40 @@ class WholeRows:
         self.statics = [at for at in others if self.columns[at].kind == "static"]
         self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
+        self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
+        self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
 
-    def of_partition(self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False) -> Iterator[Row]:
+    def of_partition(
+        self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False, at_s: int = 0
+    ) -> Iterator[Row]:
         """What the log would have to say of a partition, given its rows as they are selected; without ``statics``, of
-        the rest of one; ``asked_for``: by somebody."""
+        the rest of one; ``asked_for``: by somebody; ``at_s``: the second from which on TTLs count."""
         operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
         if statics and self.statics and rows and any(rows[0][at] is not None for at in self.statics):
-            yield self._row(operation, rows[0], range(self.width), self.statics)
+            yield self._row(operation, rows[0], range(self.width), self.statics, at_s)
         for row in rows:
             if not self._only_statics(row):
-                yield self._row(operation, row, range(self.keys), self.regulars)
+                yield self._row(operation, row, range(self.keys), self.regulars, at_s)
+
+    def end_of(self, row: Row, at: int) -> int | None:
+        """The second in which a cell of a selected row ends."""
+        place = self._ends.get(at)
+        raw = None if place is None else row[place]
+        return None if raw is None else int(_second.unpack(raw)[0])
+
+    def with_ends(self, row: Row, now_s: int) -> Row:
+        """A row as it was selected at a second, behind whose columns stand what is left of the timed ones."""
+        width = len(self.columns)
+        left = (None if raw is None else _second.pack(now_s + int.from_bytes(raw, "big")) for raw in row[width:])
+        return (*row[:width], *left)
+
+    def ends_by(self, row: Row, second: int) -> bool:
+        """Whether a cell of it is no more by then."""
+        return any(raw is not None and int(_second.unpack(raw)[0]) <= second for raw in row[len(self.columns) :])
+
+    def ends(self, untils: Mapping[int, int]) -> Row:
+        """What stands behind the columns of a row whose cells end in these seconds."""
+        return tuple(None if (end := untils.get(at)) is None else _second.pack(end) for at in self.timed)
 
     def is_behind(self, row: Row, clustering: Sequence[bytes | None]) -> bool:
         """In the order of storage. A row of static columns alone is in front of all."""
@@ -78,7 +109,7 @@ class WholeRows:
     def _only_statics(self, row: Row) -> bool:
         return self.keys > self.width and row[self.width] is None
 
-    def _row(self, operation: bytes, cells: Row, keys: Iterable[int], others: Iterable[int]) -> Row:
+    def _row(self, operation: bytes, cells: Row, keys: Iterable[int], others: Iterable[int], at_s: int) -> Row:
         row: list[bytes | None] = [None] * len(self.layout.columns)
         row[self.layout.operation] = operation
         row[self.layout.batch_seq_no] = b"\x00\x00\x00\x00"
@@ -94,12 +125,15 @@ class WholeRows:
             # A null has to be told from what is untouched; a collection is there as a whole.
             if row[place.value] is None or is_multi_cell(place.column.type):
                 row[place.deleted] = TRUE
+        if self.timed:
+            left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(cells, at)) is not None}
+            row[-1] = json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
         return tuple(row)
 
 
 @lru_cache(maxsize=256)
-def whole_rows(description: TableDescription) -> WholeRows:
-    return WholeRows(description)
+def whole_rows(description: TableDescription, ending: bool = False) -> WholeRows:
+    return WholeRows(description, ending)
 
 
 def logged(place: ColumnPlace, cell: bytes | None) -> bytes | None:

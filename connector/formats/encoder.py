@@ -27,7 +27,7 @@ from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
-from connector.formats.table_schemas import VersionHeaders, schema_record, version_headers
+from connector.formats.table_schemas import MetadataHeaders, schema_record, ttl_headers, version_headers
 from connector.formats.transforms import build_transforms
 
 log = logging.getLogger("scylla_cdc.formats")
@@ -50,7 +50,7 @@ class _Bound:
     tombstone_topic: str
     columnwise: Columnwise | None = None
     #: Of every record with a value: which version of which table it was made by.
-    version: VersionHeaders = ()
+    version: MetadataHeaders = ()
 
 
 class Encoder:
@@ -104,12 +104,12 @@ class Encoder:
             if self._transform is None or self._routes_only:
                 key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
                 encoded = [(header[0], self._header_bytes(header)) for header in headers] if headers else []
-                records = [Record(plan.topic, key_bytes, value_bytes, [*encoded, *bound.version])]
+                records = [Record(plan.topic, key_bytes, value_bytes, [*encoded, *bound.version, *ttl_headers(change)])]
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
                 return records
             done = self._transform(self._decoded(plan, key, value, headers, "data", now))
-            records = self._serialized(done, bound.version)
+            records = self._serialized(done, (*bound.version, *ttl_headers(change)))
             if kind == "d" and self.options.tombstones:
                 if self.options.strict and done is not None:
                     # In Java a delete and its tombstone share one object with their headers.
@@ -252,10 +252,10 @@ class Encoder:
         timestamp = None if self.options.strict else now // 1_000_000
         return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind, timestamp=timestamp)
 
-    def _converted(self, record: DecodedRecord, version: VersionHeaders = ()) -> list[Record]:
+    def _converted(self, record: DecodedRecord, version: MetadataHeaders = ()) -> list[Record]:
         return self._serialized(record if self._transform is None else self._transform(record), version)
 
-    def _serialized(self, done: DecodedRecord | None, version: VersionHeaders = ()) -> list[Record]:
+    def _serialized(self, done: DecodedRecord | None, version: MetadataHeaders = ()) -> list[Record]:
         if done is None:
             return []
         key = self._serializer("key", self._key_converter, done.topic, done.key_schema)(done.key)

@@ -18,7 +18,7 @@ from connector.formats.json_converter import JsonConverter
 from connector.formats.legacy import has_legacy_form
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
-from connector.formats.table_schemas import VersionHeaders
+from connector.formats.table_schemas import MetadataHeaders
 from connector.values import RenderingRules
 
 
@@ -44,7 +44,7 @@ class Outline:
     before: tuple[ColumnPlace, ...]
     after: tuple[ColumnPlace, ...]
     rules: RenderingRules
-    version: VersionHeaders
+    version: MetadataHeaders
 
 
 def outline_of(
@@ -53,7 +53,7 @@ def outline_of(
     plan: RecordPlan,
     key_converter: Converter,
     value_converter: Converter,
-    version: VersionHeaders,
+    version: MetadataHeaders,
 ) -> Outline | None:
     """Transforms are the caller's: there are none, or they only changed the topic, which the plan has already."""
     value = _side(value_converter, plan.topic, plan.value_schema)

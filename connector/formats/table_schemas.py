@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connector.changes import TableDescription, content_hash
+from connector.changes import Change, TableDescription, content_hash
 from connector.config import OutputConfig
 from connector.formats.record import Record
 
 TABLE_ID, SCHEMA_VERSION = "scylla.table.id", "scylla.schema.version"
-VersionHeaders = tuple[tuple[str, bytes | None], ...]
+#: Of a record of a snapshot: what is left of the cells that have a TTL, in seconds from its time on.
+CELL_TTLS = "scylla.cell.ttls"
+MetadataHeaders = tuple[tuple[str, bytes | None], ...]
 
 
 def schema_document(description: TableDescription, options: OutputConfig) -> dict[str, Any]:
@@ -44,12 +46,17 @@ def schema_record(description: TableDescription, options: OutputConfig) -> Recor
     return Record(options.schema_topic, _plain(key), _plain(document), kind="schema")
 
 
-def version_headers(description: TableDescription, options: OutputConfig) -> VersionHeaders:
+def version_headers(description: TableDescription, options: OutputConfig) -> MetadataHeaders:
     """The headers of records that are made with this description; none unless metadata is included."""
     if not options.metadata:
         return ()
     version = schema_document(description, options)["version"]
     return ((TABLE_ID, description.table_id.encode()), (SCHEMA_VERSION, version.encode()))
+
+
+def ttl_headers(change: Change) -> MetadataHeaders:
+    ends = change.ends
+    return () if ends is None else ((CELL_TTLS, ends),)
 
 
 def _plain(document: dict[str, Any]) -> bytes:

@@ -1,15 +1,15 @@
 """Chunks of a table: the rows of some tokens, read in one go, or the rows of some partitions.
 
 In: a question, tokens, an open connection. Out: partitions in the order of their tokens, and up to which token, or row
-of a partition that is too large, they are all there. Nothing but columns is selected: a selection with functions makes
-ScyllaDB show rows that do not exist.
+of a partition that is too large, they are all there. Nothing but columns is selected, unless TTLs are asked for: a
+selection with functions makes ScyllaDB show rows that do not exist, which have to be found (`phantom_rows`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from struct import Struct
@@ -17,11 +17,12 @@ from typing import Any
 
 from cassandra.metadata import Murmur3Token
 
-from connector.changes import TableDescription, whole_rows
+from connector.changes import TableDescription, WholeRows, whole_rows
 from connector.cql_names import qualified, quote_identifier
-from connector.source.base_rows import read_keys, read_pages
+from connector.source.base_rows import base_query, read_keys, read_pages
 from connector.source.connection import Connection
 from connector.source.pages import RawPage, Row
+from connector.source.phantom_rows import SecondLooks, without_phantoms
 from connector.source.routing import aim
 from connector.source.settings import ChunkSize
 from connector.topology import MAX_TOKEN, MIN_TOKEN, Inside, Span
@@ -34,14 +35,27 @@ BYTES_OF_A_ROW = 800
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which rows are wanted: all of a table, or those that a CQL condition is true of."""
+    """Which rows are wanted: all of a table, or those that a CQL condition is true of. ``ending``: with TTLs."""
 
     description: TableDescription
     where: str | None = None
+    ending: bool = False
+
+    @property
+    def shape(self) -> WholeRows:
+        return whole_rows(self.description, self.ending)
+
+    @property
+    def deceivable(self) -> bool:
+        """A scan may show rows that do not exist."""
+        return bool(self.shape.timed and self.shape.statics and self.description.clustering_key)
 
     def cql(self, condition: str) -> str:
-        names = ", ".join(quote_identifier(column.name) for column in whole_rows(self.description).columns)
-        query = f"SELECT {names} FROM {qualified(self.description.keyspace, self.description.name)} WHERE {condition}"
+        columns = self.shape.columns
+        names = [quote_identifier(column.name) for column in columns]
+        names += [f"TTL({quote_identifier(columns[at].name)})" for at in self.shape.timed]
+        table = qualified(self.description.keyspace, self.description.name)
+        query = f"SELECT {', '.join(names)} FROM {table} WHERE {condition}"
         return query if self.where is None else f"{query} AND {self.where} ALLOW FILTERING"
 
 
@@ -63,7 +77,7 @@ def read_chunk(
 ) -> Chunk:
     """What follows the first token of the span, or ``start`` in the partition behind it, until there is enough, or the
     span ends. A partition is cut only if it is too large by itself. Blocks."""
-    shape = whole_rows(question.description)
+    shape = question.shape
     width = shape.width
     read = _Pages(_rest_of(connection, question, start) if start else _behind(connection, question, span))
     partitions: dict[Row, list[Row]] = {}
@@ -118,7 +132,21 @@ def _behind(connection: Connection, question: Question, span: Span) -> Iterator[
     def bind() -> Any:
         return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    return read_pages(connection, bind)
+    pages = read_pages(connection, bind)
+    if question.deceivable:
+        base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
+        pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
+    return _with_ends(connection, question, pages)
+
+
+def _with_ends(connection: Connection, question: Question, pages: Iterable[RawPage]) -> Iterator[RawPage]:
+    """The second in which a cell ends, for what is left of it now."""
+    shape = question.shape
+    for page in pages:
+        if shape.timed:
+            now_s = connection.clock.now_ms() // 1000
+            page = replace(page, rows=[shape.with_ends(row, now_s) for row in page.rows])
+        yield page
 
 
 def _rest_of(connection: Connection, question: Question, start: Inside) -> Iterator[RawPage]:
@@ -132,16 +160,15 @@ def _rest_of(connection: Connection, question: Question, start: Inside) -> Itera
         then = "<" if description.clustering_key[count].order == "desc" else ">"
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
-        yield from read_pages(
-            connection, partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        )  # fmt: skip
+        bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
+        yield from _with_ends(connection, question, read_pages(connection, bind))
 
 
 def read_part(
     connection: Connection, question: Question, key: Row, start: Inside | None, stop: Inside | None
 ) -> dict[Row, list[Row]]:
     """The rows of a partition behind one of them, up to and with another. Blocks."""
-    shape = whole_rows(question.description)
+    shape = question.shape
     found: list[Row] = []
     for page in _rest_of(connection, question, start) if start else _of_key(connection, question, [key]):
         ends = stop is not None and shape.is_behind(page.rows[-1], stop.after)
@@ -153,7 +180,7 @@ def read_part(
 
 def read_partitions(connection: Connection, question: Question, keys: Iterable[Row]) -> dict[Row, list[Row]]:
     """All rows of some partitions; of those without any there is nothing. Blocks."""
-    width = whole_rows(question.description).width
+    width = question.shape.width
     found: dict[Row, list[Row]] = {}
     for page in _of_key(connection, question, keys):
         for row in page.rows:
@@ -162,6 +189,10 @@ def read_partitions(connection: Connection, question: Question, keys: Iterable[R
 
 
 def _of_key(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
+    return _with_ends(connection, question, _whole(connection, question, keys))
+
+
+def _whole(connection: Connection, question: Question, keys: Iterable[Row]) -> Iterator[RawPage]:
     names = [quote_identifier(column.name) for column in question.description.partition_key]
     query = question.cql(" AND ".join(f"{name} = ?" for name in names))
     return read_keys(connection, query, [[cell or b"" for cell in key] for key in keys])

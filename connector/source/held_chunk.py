@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, WholeRows, whole_rows
+from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, WholeRows
 from connector.errors import PoisonRow
 from connector.source.chunks import Chunk
 from connector.timeuuid import time_uuid
@@ -32,7 +32,7 @@ class HeldChunk:
     fold of a later read, in ``renewed``, counts once its own T1 has passed."""
 
     opening: Opening
-    description: TableDescription
+    shape: WholeRows
     low: int
     start: Inside | None = None
     upto: int | None = None
@@ -53,8 +53,8 @@ class HeldChunk:
     again_at: float = 0.0
 
     @property
-    def shape(self) -> WholeRows:
-        return whole_rows(self.description)
+    def description(self) -> TableDescription:
+        return self.shape.description
 
     def follow(self, key: Row, batch: Batch) -> None:
         """One more change of a partition is delivered."""
@@ -101,6 +101,7 @@ class HeldChunk:
     def settle(self, at_ms: int) -> dict[Row, str]:
         """Bring what changed to a moment. What stays in doubt, and why."""
         self._renew(at_ms)
+        self._let_end(at_ms)
         self.doubted = dict.fromkeys(self.broken, "a change of it cannot be read")
         for key, fold in self.folded.items():
             try:
@@ -118,7 +119,7 @@ class HeldChunk:
         for key, rows in self.partitions.items():
             if key in self.doubted:
                 return
-            logged = list(shape.of_partition(rows, self.start is None, asked_for))
+            logged = list(shape.of_partition(rows, self.start is None, asked_for, (at_ms * 1000 - 1) // 1_000_000))
             if logged:
                 yield key, Batch(shape.layout, stream, when, logged)
 
@@ -127,6 +128,15 @@ class HeldChunk:
             del self.partitions[key]
             self.folded.pop(key, None)
             self.renewed.pop(key, None)
+
+    def _let_end(self, at_ms: int) -> None:
+        """Where a cell's time to live ended meanwhile, only a fold tells what is left of its row."""
+        if not self.shape.timed:
+            return
+        for key, rows in self.partitions.items():
+            known = key in self.folded or key in self.broken
+            if not known and any(self.shape.ends_by(row, at_ms // 1000) for row in rows):
+                self.folded[key] = FoldedPartition(self.shape, rows)
 
     def _renew(self, at_ms: int) -> None:
         if not self.renewed or at_ms < self.renewed_since:

@@ -108,7 +108,7 @@ def _looked_at(
 ) -> RawPage:
     """A page with whole partitions in the place of the rows in doubt."""
     if not doubtful:
-        return RawPage(page.columns, page.types, rows)
+        return RawPage(page.columns, page.types, rows, page.size)
     there: dict[Row, list[Row]] = {suspicion.partition(rows[at]): [] for at in doubtful}
     for partition in by_keys(list(there)):
         for row in partition.rows:
@@ -122,4 +122,4 @@ def _looked_at(
         found += rows[done:at]
         found += whole
         done = at + 1
-    return RawPage(page.columns, page.types, [*found, *rows[done:]])
+    return RawPage(page.columns, page.types, [*found, *rows[done:]], page.size)

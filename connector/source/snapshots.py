@@ -194,10 +194,11 @@ class Snapshots:
         if span is None:
             return False
         start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop
-        held = HeldChunk(opening, self._tables[opening.table].description, span[0], start)
+        question = Question(self._tables[opening.table].description, opening.where, self._settings.ending)
+        held = HeldChunk(opening, question.shape, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
-        question, size = Question(held.description, opening.where), self._settings.chunk
-        self._ask(held, partial(read_chunk, self._connection, question, span, start, size), self._arrived)
+        read = partial(read_chunk, self._connection, question, span, start, self._settings.chunk)
+        self._ask(held, read, self._arrived)
         return True
 
     def _ask(self, held: HeldChunk, call: Callable[[], object], then: Callable[..., None]) -> None:
@@ -310,7 +311,7 @@ class Snapshots:
                 "%s: the snapshot waits for %d partitions that change all the time, read %d times: %s",
                 table, len(keys), held.tries, next(iter(held.doubted.values())),
             )  # fmt: skip
-        question = Question(held.description, held.opening.where)
+        question = Question(held.description, held.opening.where, self._settings.ending)
         if held.start is None and held.stop is None:
             ask = partial(read_partitions, self._connection, question, sorted(keys, key=token_of_key))
         else:

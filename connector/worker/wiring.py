@@ -154,9 +154,8 @@ def build_worker(
         background=background,
     )
     watch = Watch(planner, connection, reading, chores, tables, background)
-    snapshots = Snapshots(
-        planner, connection, snapshot_settings(connector.reading), chores, tables, transactions, background
-    )
+    wanted = snapshot_settings(connector.reading, ending=connector.output.metadata)
+    snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background)
     reads = Reading(
         planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut
     )

@@ -24,9 +24,14 @@ def _header(name: str) -> str:
 MADE_BY = f"concat({_header('scylla.table.id')}, ' ', {_header('scylla.schema.version')}) AS made_by"
 """A column of a batch that has Kafka's headers; null where the record has not both."""
 
+CELL_TTLS = f"{_header('scylla.cell.ttls')} AS cell_ttls"
+"""Of a snapshot's record: what is left of those of its cells that have a TTL, as JSON."""
+
 
 def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Layout], DataFrame]) -> DataFrame:
     """What ``read`` makes of the records, each with the reading of its version."""
+    if "cell_ttls" not in batch.columns:
+        batch = batch.selectExpr("*", "CAST(NULL AS string) AS cell_ttls")
     if "made_by" not in batch.columns:
         return read(batch.selectExpr("*", "CAST(NULL AS string) AS made_by"), layout)
     if (table := layout.definition.table_id) is not None:

@@ -4,6 +4,7 @@ In: a micro-batch (key, value, topic, partition, offset, timestamp) and a ``Layo
 columns; a record that cannot be landed is a row of the dead segment with its raw bytes. The value is parsed once per
 plan: it stands behind a generator, since Spark would repeat the parser for every filter and column that uses it.
 Records that say by which version of the table they were made are read by that version (``record_versions``).
+A row of a snapshot whose cells end at different times becomes as many rows, a write each (``cell_ttls``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from connector.values import CqlType
 from spark_jobs.decode.avro_records import Registry, with_avro_text
+from spark_jobs.decode.cell_ttls import NO_PART, in_part, parts_of, ttl_of_part
 from spark_jobs.decode.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
 from spark_jobs.decode.record_versions import by_versions, kafka_ms
 from spark_jobs.functions import DECIMAL, elements_sql, is_blob, order_sql, tie_sql, unknown_inside
@@ -103,15 +105,21 @@ def _read(
         "key AS raw_key",
         "value AS raw_value",
         "text",
+        "cell_ttls",
         *(["key_text"] if layout.images else []),
     )
     parsers = [("p", parser)]
     if layout.images:
         # Only the key says which row a delete without its image is about.
         parsers.append(("k", f"from_json(key_text, {literal(record_key_type(layout))})"))
+    made = [*parsers, ("part", NO_PART)]
+    rows = f"array({struct_of(made)})"
+    if not layout.images:
+        # An image says of no cell whether the change wrote it.
+        rows = f"CASE WHEN cell_ttls IS NULL THEN {rows} ELSE {parts_of(parsers)} END"
     parsed = (
-        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown{', k' if layout.images else ''} "
-        f"FROM {BATCH} LATERAL VIEW inline_outer(array({struct_of(parsers)})) AS {', '.join(n for n, _ in parsers)}"
+        f"SELECT {_RAW}, {e} AS e, {broken} AS broken, {unknown} AS unknown{', k' if layout.images else ''}, part "
+        f"FROM {BATCH} LATERAL VIEW inline_outer({rows}) AS {', '.join(n for n, _ in made)}"
     )
     return _changes(source, parsed, layout, segment, range_topic, struct_bounds)
 
@@ -120,16 +128,17 @@ def _changes(
     source: DataFrame, parsed: str, layout: Layout, segment: int, range_topic: str, struct_bounds: bool
 ) -> DataFrame:
     fields = _fields(layout, struct_bounds, range_topic)
-    flat = f"SELECT {_RAW}, broken, unknown, {', '.join(fields)} FROM ({parsed}) AS parsed"
+    flat = f"SELECT {_RAW}, broken, unknown, part.more AS more, {', '.join(fields)} FROM ({parsed}) AS parsed"
     typed = f"SELECT *, {_identities(layout)} {_reason(layout)} AS reason FROM ({flat}) AS flat"
     columns: list[str] = []
     for name, kind in changelog_columns(layout).items():
         columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
-    where = ""
+    # A record that cannot be landed is one dead letter, however many writes it would have been.
+    where = "(reason IS NULL OR more IS NULL OR NOT more)"
     if layout.older_tables and (created := layout.definition.created_ms) is not None:
         # What cannot be read of an older table of this name is nobody's loss.
-        where = f" WHERE reason IS NULL OR kafka_ms >= {created}L"
-    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed{where}")
+        where += f" AND (reason IS NULL OR kafka_ms >= {created}L)"
+    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed WHERE {where}")
 
 
 def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
@@ -175,10 +184,7 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
     if layout.clustering:
         by_kind = "CASE e.kind WHEN 'range' THEN 'r' WHEN 'partition' THEN 'd' END"
         operation = f"CASE WHEN {ranged} THEN {by_kind} ELSE {operation} END"
-    # An image says of no cell whether the change wrote it.
-    ttl = (
-        "CAST(NULL AS bigint)" if layout.images else "CASE WHEN e.source.ttl > 0 THEN CAST(e.source.ttl AS bigint) END"
-    )
+    ttl = "CAST(NULL AS bigint)" if layout.images else ttl_of_part(layout)
     fields = ["e.source.ts_us AS ts", f"{ttl} AS {TTL}", f"{operation} AS op"]
     has_row = "CASE e.op WHEN 'd' THEN e.before IS NOT NULL ELSE e.after IS NOT NULL END"
     if layout.images:
@@ -200,9 +206,11 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
     ranges: list[str] = []
     for column, stored in layout.recorded:
         source = f"e.after.{quoted(column.name)}"
-        fields += _column(layout, stored, source, no_clustering, column.kind == "static")
         value = source if layout.images else f"{source}.value"
         ranges += _cannot_show(layout, column.name, stored, value)
+        if not layout.images:
+            source = in_part(column.name, stored, source)
+        fields += _column(layout, stored, source, no_clustering, column.kind == "static")
     for key in layout.keys:
         was = key.recorded or key.type
         ranges += not_fitting(was, _key_value(layout, key, ranged), layout.declared.get(key.name))
@@ -217,7 +225,7 @@ def _row_operation(layout: Layout) -> str:
     if layout.clustering:
         static = " AND ".join(f"{_key_value(layout, key, 'false')} IS NULL" for key in layout.clustering)
         written = f"CASE WHEN {static} THEN 'u' ELSE 'c' END"
-    return f"CASE e.op WHEN 'r' THEN {written} ELSE e.op END"
+    return f"CASE WHEN part.more THEN 'u' WHEN e.op = 'r' THEN {written} ELSE e.op END"
 
 
 def _cannot_show(layout: Layout, column: str, stored: Stored, value: str) -> list[str]:

@@ -28,7 +28,7 @@ from pyspark.sql.streaming import StreamingQuery
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.decode import MADE_BY, Registry, decoded_avro, decoded_json
+from spark_jobs.decode import CELL_TTLS, MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
 from spark_jobs.model import RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
@@ -303,7 +303,7 @@ class TableStream:
         self.lease.check()
         self._adopt(landed)
         assert self._layout is not None
-        frame = self._decoded(batch.selectExpr("*", MADE_BY))
+        frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
         landed_count = F.count_if(F.col("reason").isNull()).alias("landed")

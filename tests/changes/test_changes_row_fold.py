@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import uuid
 from typing import Any
@@ -234,3 +235,42 @@ def test_a_whole_row_is_of_the_columns_that_the_log_has() -> None:
     keys = decode(place.log_type, regular["l"] or b"")
     assert [value for _, value in keys] == [7]
     assert layout_of(TABLE, tuple((name, "") for name in LAYOUT.columns)) is LAYOUT
+
+
+ENDING = whole_rows(TABLE, ending=True)
+
+
+def ending(ends: dict[str, int], **cells: Any) -> Row:
+    """A row, some cells of which end in these seconds."""
+    return (*selected(**cells), *ENDING.ends({NAMES.index(name): end for name, end in ends.items()}))
+
+
+def left(rows: list[Row], *batches: Batch, upto: int = END) -> list[dict[str, int]]:
+    """What is left of the cells of each row of the snapshot, in seconds from second 4 on."""
+    folded = brought_to(upto, ENDING, rows, batches)
+    shown = ENDING.of_partition(folded, at_s=4)
+    return [json.loads(row[-1]) if row[-1] else {} for row in shown]
+
+
+def test_cells_tell_what_is_left_of_them() -> None:
+    read = [ending({"v": 60, "s": 50}, ck=1, v=1, s=2), ending({}, ck=2, v=1, s=2)]
+    assert left(read) == [{"s": 46}, {"v": 56}, {}]
+
+
+def test_what_has_ended_by_then_is_not_there() -> None:
+    assert after_ends([ending({"v": 10}, ck=1, v=1, m={"x": 1}.items())]) == [row(m=[("x", 1)])]
+    with pytest.raises(Doubtful):
+        after_ends([ending({"v": 10}, ck=1, v=1)])
+    assert not ENDING.ends_by(ending({"v": 11}, ck=1, v=1), 10) and ENDING.ends_by(ending({"v": 10}, ck=1, v=1), 10)
+
+
+def after_ends(rows: list[Row]) -> list[dict[str, Any]]:
+    return [decoded(each) for each in brought_to(END, ENDING, rows, ())]
+
+
+def test_what_is_written_since_has_its_own_end_or_none() -> None:
+    read = [ending({"v": 60, "s": 50}, ck=1, v=1, s=2)]
+    seconds = (30).to_bytes(4, "big")
+    assert left(read, written(6_000_000, v=number(2))) == [{"s": 46}, {}]
+    again = written(6_000_000, v=number(2), **{"cdc$ttl": seconds})
+    assert left(read, again) == [{"s": 46}, {"v": 32}]

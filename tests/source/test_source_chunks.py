@@ -8,7 +8,7 @@ import pytest
 from cassandra.cluster import Session
 
 from connector.changes import Row, whole_rows
-from connector.source.chunks import Question, read_chunk, read_part, token_of_key
+from connector.source.chunks import Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_base
 from connector.source.settings import ChunkSize
@@ -81,3 +81,32 @@ def test_only_rows_of_which_a_condition_is_true(connection: Connection, question
     assert sorted(row[-1] for rows in chunk.partitions.values() for row in rows) == sorted(
         number.to_bytes(4, "big") for number in (0,) * 9 + (1,) * 6
     )
+
+
+def test_cells_with_a_ttl_tell_when_they_end_and_no_row_is_made_up(
+    connection: Connection, question: Question, session: Session
+) -> None:
+    """Partitions of static values alone stand among those with rows: where a function is selected, ScyllaDB gives them
+    the clustering key of the row before."""
+    name = question.description.full_name
+    session.execute(f"UPDATE {name} USING TTL 5000 SET v = 7 WHERE pk = 1 AND a = 0 AND b = 'x' AND c = 0")
+    session.execute(f"UPDATE {name} USING TTL 9000 SET s = 7 WHERE pk = 4")
+    all_ = ChunkSize(1 << 30, 1 << 30)
+    plain = read_chunk(connection, question, (MIN_TOKEN, MAX_TOKEN), None, all_)
+    ending = Question(question.description, ending=True)
+    dated = read_chunk(connection, ending, (MIN_TOKEN, MAX_TOKEN), None, all_)
+    shape, now = ending.shape, connection.clock.now_ms() // 1000
+    width = len(shape.columns)
+    assert {key: [row[:width] for row in rows] for key, rows in dated.partitions.items()} == plain.partitions
+    left = {
+        (int.from_bytes(key[0] or b"", "big"), shape.columns[at].name): end - now
+        for key, rows in dated.partitions.items()
+        for row in rows
+        for at in shape.timed
+        if (end := shape.end_of(row, at)) is not None
+    }
+    assert left.keys() == {(1, "v"), (4, "s")}
+    assert 4900 <= left[1, "v"] <= 5001 and 8900 <= left[4, "s"] <= 9001
+    (key,) = [key for key in dated.partitions if key[0] == (1).to_bytes(4, "big")]
+    (again,) = read_partitions(connection, ending, [key])[key]
+    assert again[:width] == dated.partitions[key][0][:width] and again[width:] != (None,) * len(shape.timed)

@@ -36,6 +36,7 @@ def legacy_with_metadata(found: Found) -> None:
     assert value["after"]["v"] == {"value": "x"}
     assert value["after"]["m"]["value"] == {"mode": "overwrite", "elements": [{"key": "k", "value": 7}]}
     assert value["source"]["operation"] == 9 and "scylla.schema.version" in headers
+    assert 4_000 < json.loads(headers["scylla.cell.ttls"])["v"] <= 5_000
     # A row says of each column what it holds, null included.
     assert empty["after"]["v"] == {"value": None}
 
@@ -85,6 +86,7 @@ def test_rows_come_in_every_form(
     session.execute(scylla.keyspace_ddl(keyspace, tablets=True))
     session.execute(f"CREATE TABLE {keyspace}.t (pk int, ck text, v text, m map<text, int>, PRIMARY KEY (pk, ck))")
     session.execute(f"INSERT INTO {keyspace}.t (pk, ck, v, m) VALUES (1, 'a', 'x', {{'k': 7}})")
+    session.execute(f"UPDATE {keyspace}.t USING TTL 5000 SET v = 'x' WHERE pk = 1 AND ck = 'a'")
     session.execute(f"INSERT INTO {keyspace}.t (pk, ck) VALUES (1, 'b')")
     session.execute(f"ALTER TABLE {keyspace}.t WITH cdc = {{'enabled': true}}")
     registry = Registry()
