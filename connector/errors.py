@@ -21,6 +21,7 @@ translate foreign errors into these at their border.
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
+    ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
     ├── LandingError            Spark's side: a table that cannot be landed, a lease that is held
@@ -71,6 +72,10 @@ class ConfigurationError(CdcError):
 
 class UsageError(ConfigurationError):
     """The command line is wrong."""
+
+
+class StillRunning(CdcError):
+    """Workers of the connector run, and would write over what is to be changed."""
 
 
 class SourceError(CdcError):

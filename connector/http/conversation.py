@@ -14,7 +14,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
 
 from tornado.httputil import (
     HTTPConnection,
@@ -28,9 +28,10 @@ from tornado.iostream import IOStream, SSLIOStream, StreamClosedError, Unsatisfi
 from tornado.netutil import ssl_wrap_socket
 
 from connector.http.access import Access
-from connector.http.exchange import Answer, Refused, Request, Route, answer_text
+from connector.http.exchange import Answer, Refused, Request, Route
 from connector.http.origins import foreign, lent
 from connector.http.sockets import Crowd
+from connector.http.target import target_of
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +39,13 @@ log = logging.getLogger(__name__)
 HEADER_BYTES = 16 * 1024
 BODY_BYTES = 1024 * 1024
 BUFFER_BYTES = BODY_BYTES + 128 * 1024
-MOST_FIELDS = 100
 
 _ONLY_FROM_HERE = (
     "without rest.bearer.token, or clients' certificates (listeners.https.ssl.client.auth=required), "
     "only this machine may change anything"
 )
+# In the order in which Kafka Connect names them.
+_METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
 # What Tornado writes by itself to what is no HTTP.
 _BARE_REFUSAL = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 
@@ -110,12 +112,12 @@ class Conversations(HTTPServerConnectionDelegate):
             refused = foreign(headers, self.own_host, with_token=bool(self.access.token))
             if refused is not None:
                 raise Refused(403, refused)
-            path, query = _target(start.path)
+            path, query = target_of(start.path)
             authorized = self.access.allows(headers.get("Authorization"))
             found = self._matching(path, authorized)
             if start.method == "OPTIONS":
-                allowed = _methods(found)
-                return answer_text(allowed, {"Allow": allowed})
+                methods = _methods(found)
+                return Answer(200, "text/plain", ", ".join(methods).encode(), {"Allow": ",".join(methods)})
             route, parts = _chosen(found, start.method)
             may_write = self.access.may_write(address)
             if route.writes and not may_write:
@@ -150,12 +152,13 @@ def _chosen(found: Sequence[tuple[Route, Mapping[str, str]]], method: str) -> tu
     for route, parts in found:
         if route.method == wanted:
             return route, {name: unquote(text, errors="replace") for name, text in parts.items()}
-    raise Refused(405, headers={"Allow": _methods(found)})
+    raise Refused(405, headers={"Allow": ",".join(_methods(found))})
 
 
-def _methods(found: Sequence[tuple[Route, Mapping[str, str]]]) -> str:
+def _methods(found: Sequence[tuple[Route, Mapping[str, str]]]) -> list[str]:
     methods = {route.method for route, _ in found}
-    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"}))
+    methods |= {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
+    return sorted(methods, key=_METHODS.index)
 
 
 class _Exchange(HTTPMessageDelegate):
@@ -221,14 +224,3 @@ class _Exchange(HTTPMessageDelegate):
         written = self._connection.write_headers(line, headers, answer.body if with_body else None)
         self._connection.finish()
         await written
-
-
-def _target(text: str) -> tuple[str, dict[str, list[str]]]:
-    """Path and query of a request line; proxies write the host before it, which is ours whatever it is called."""
-    try:
-        path, _, query = text.partition("?")
-        if path.startswith(("http://", "https://")):
-            path = urlsplit(path).path or "/"
-        return path, parse_qs(query, keep_blank_values=True, errors="replace", max_num_fields=MOST_FIELDS)
-    except ValueError:
-        raise Refused(400) from None

@@ -15,6 +15,8 @@ from urllib.parse import quote
 from connector.secrets import scrub, scrubbed
 
 JSON = "application/json"
+# There is no such path, or not in this way.
+_UNTYPED = (404, 405, 406, 415)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,16 @@ class Refused(Exception):
     def __init__(self, status: int, message: str | None = None, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
         self.phrase = _phrase(status)
+        self._unseen = message is None and status in _UNTYPED
         self.message = message if message is not None else f"HTTP {status} {self.phrase}"
         self.headers = headers or {}
         super().__init__(self.message)
 
     def answer(self) -> Answer:
-        return answer_json({"error_code": self.status, "message": self.message}, self.status, self.headers)
+        """To the letter as Kafka Connect writes it: what no handler has seen goes out without a type."""
+        value = {"error_code": self.status, "message": self.message}
+        text = json.dumps(scrubbed(value), separators=(",", ":"), ensure_ascii=False)
+        return Answer(self.status, "" if self._unseen else JSON, text.encode(errors="replace"), self.headers)
 
 
 def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:

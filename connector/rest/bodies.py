@@ -1,6 +1,6 @@
 """What comes in as JSON and goes out as JSON, with the refusals that Connect has for what it cannot read or write.
 
-In: requests. Out: bodies, answers; ``Refused`` with 406, 415 or 500 (Connect's answer to a body that is no JSON).
+In: requests. Out: bodies, answers; ``Refused`` with 400, 406, 415 or 500 (Connect's answer to a body that is no JSON).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from connector.http import JSON, Answer, Refused, Request
 from connector.secrets import scrubbed
 
-_ACCEPTED = ("application/json", "application/*", "*/*")
+_ACCEPTED = ("application/json", "application/*", "*/*", "*")
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -28,18 +28,27 @@ def nothing(status: int) -> Answer:
 
 def refuse_foreign_types(request: Request) -> None:
     """Of what is sent and of what is wanted."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    accepted = [_media_type(each) for each in headers.get("accept", "*/*").split(",")]
+    wanted = _header(request, "accept") or "*/*"
+    accepted = [_media_type(each) for each in wanted.split(",") if each.strip()]
+    sent = _header(request, "content-type")
+    if not accepted or (sent is not None and "/" not in sent):
+        raise Refused(400)
     if not any(each in _ACCEPTED for each in accepted):
         raise Refused(406)
-    if request.body and _media_type(headers.get("content-type", JSON)) != JSON:
+    if request.body and _media_type(sent or JSON) not in _ACCEPTED:
         raise Refused(415)
 
 
-def properties(request: Request) -> dict[str, str]:
-    """The body: names of properties and their texts. What is no text becomes one, as Connect's reader does it."""
-    given = json_object(request)
-    return {name: text for name, value in given.items() if (text := property_text(name, value)) is not None}
+def properties(given: Any) -> dict[str, str | None]:
+    """Names of properties and their texts. What is no text becomes one, as Connect's reader does it."""
+    if not isinstance(given, dict):
+        raise Refused(500, "The configuration must be a JSON object")
+    return {name: property_text(name, value) for name, value in given.items()}
+
+
+def texts(given: Mapping[str, str | None]) -> dict[str, str]:
+    """Of properties: those that have one."""
+    return {name: text for name, text in given.items() if text is not None}
 
 
 def property_text(name: str, value: Any) -> str | None:
@@ -53,8 +62,10 @@ def property_text(name: str, value: Any) -> str | None:
 def json_object(request: Request) -> dict[str, Any]:
     if not request.body:
         raise Refused(500, "The request has no body; a JSON object is wanted")
+    if _media_type(_header(request, "content-type") or "") != JSON:
+        raise Refused(415, "HTTP 415 Unsupported Media Type")
     try:
-        found = json.loads(request.body)
+        found = json.loads(request.body, parse_constant=_no_constant)
         if b"\\u" in request.body:
             # A lone surrogate can be in JSON, and nowhere else.
             json.dumps(found, ensure_ascii=False).encode()
@@ -70,6 +81,14 @@ def _without_content(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at line {error.lineno}, column {error.colno}"
     return "it is not in UTF-8, or nested too deep"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON's")
+
+
+def _header(request: Request, wanted: str) -> str | None:
+    return next((value.strip() for name, value in request.headers.items() if name.lower() == wanted), None)
 
 
 def _media_type(text: str) -> str:

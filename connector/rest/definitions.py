@@ -10,12 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from connector import __version__
-from connector.config import CONNECTOR_CLASS, CONNECTOR_SECTIONS, Effect, Property, Section, is_secret_name
+from connector.config import CONNECTOR_CLASS, CONNECTOR_SECTIONS, Effect, Property, Section, as_written, is_secret_name
 from connector.errors import Problem
+from connector.rest.displays import DISPLAYED, Display, Importance
+from connector.rest.java_map import java_map_text
 
 #: As Connect shows values of the type PASSWORD.
 HIDDEN = "[hidden]"
 _TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "LONG", "list": "LIST", "password": "PASSWORD", "class": "CLASS"}
+_GROUPS_OF_CONNECTOR = ("Scylla", "Connector", "Events")
+_NULL = "Null value can not be supplied as the configuration value."
+_TYPES_OF_JAVA = {"connector.class": "STRING", "custom.metric.tags": "LIST"} | dict.fromkeys(
+    ("key.converter", "value.converter", "header.converter", "topic.naming.strategy", "transaction.metadata.factory"),
+    "CLASS",
+)
 
 
 def plugins() -> list[dict[str, str]]:
@@ -34,7 +42,7 @@ def definitions() -> list[dict[str, Any]]:
     return [_definition(section, order, declared) for section, order, declared in _declared()]
 
 
-def validation(plugin: str, config: Mapping[str, str], problems: Iterable[Problem]) -> dict[str, Any]:
+def validation(config: Mapping[str, str], problems: Iterable[Problem]) -> dict[str, Any]:
     """Every property with its value and what is wrong with it; at the end what is no property of the connector."""
     errors: defaultdict[str, list[str]] = defaultdict(list)
     for problem in problems:
@@ -45,38 +53,49 @@ def validation(plugin: str, config: Mapping[str, str], problems: Iterable[Proble
         for section, order, declared in _declared()
     ]
     configs += [{"definition": None, "value": _unknown(name, config, errors[name])} for name in sorted(errors)]
-    groups = [section.title for section in CONNECTOR_SECTIONS]
-    return {"name": plugin, "error_count": count, "groups": groups, "configs": configs}
+    groups = [*dict.fromkeys(each["definition"]["group"] for each in configs if each["definition"])]
+    return {"name": CONNECTOR_CLASS, "error_count": count, "groups": groups, "configs": configs}
 
 
 def _declared() -> Iterator[tuple[Section, int, Property]]:
-    for section in CONNECTOR_SECTIONS:
-        for order, declared in enumerate(section.properties, start=1):
-            yield section, order, declared
+    """Connect's and the Java connector's as those list them, then the others."""
+    found = {
+        declared.name: (section, order, declared)
+        for section in CONNECTOR_SECTIONS
+        for order, declared in enumerate(section.properties, start=1)
+    }
+    for name in DISPLAYED:
+        yield found.pop(name)
+    yield from found.values()
 
 
 def _definition(section: Section, order: int, declared: Property) -> dict[str, Any]:
+    shown = DISPLAYED.get(declared.name) or Display(
+        section.title, order, declared.name, _importance(declared), "MEDIUM"
+    )
     return {
         "name": declared.name,
         "type": _type(declared),
-        "required": declared.required is not None,
-        "default_value": _text(declared.default),
-        "importance": _importance(declared),
+        "required": declared.required is not None or declared.name == "connector.class",
+        "default_value": None if declared.name == "connector.class" else _text(declared.default),
+        "importance": shown.importance,
         "documentation": declared.doc,
-        "group": section.title,
-        "width": "MEDIUM",
-        "display_name": declared.name,
+        "group": shown.group,
+        "width": shown.width,
+        "display_name": shown.name,
         "dependents": [],
-        "order": order,
+        "order": shown.order,
     }
 
 
 def _type(declared: Property) -> str:
+    if declared.name in _TYPES_OF_JAVA:
+        return _TYPES_OF_JAVA[declared.name]
     label = declared.kind.label
     return _TYPES.get(label, "LIST" if label.startswith("list of") else "STRING")
 
 
-def _importance(declared: Property) -> str:
+def _importance(declared: Property) -> Importance:
     if declared.required is not None:
         return "HIGH"
     return "LOW" if declared.effect is Effect.NONE else "MEDIUM"
@@ -112,6 +131,30 @@ def _value_info(name: str, value: str | None, recommended: list[str], found: Seq
         "errors": list(found),
         "visible": True,
     }
+
+
+def nulls(config: Mapping[str, str | None]) -> list[Problem]:
+    """What must have a value if it is named. Connectors do without those of their own properties."""
+    own = {declared.name for section in CONNECTOR_SECTIONS for declared in section.properties} - {
+        name for name, shown in DISPLAYED.items() if shown.group not in _GROUPS_OF_CONNECTOR
+    }
+    return [Problem(name, _NULL) for name, text in config.items() if text is None and name not in own]
+
+
+def untyped(config: Mapping[str, str | None]) -> str:
+    """In Connect's words, that a configuration has no class; what is secret in it as asterisks."""
+    given = {name: text for name, text in config.items() if text is not None}
+    return f"Connector config {java_map_text({**config, **as_written(given)})} contains no connector type"
+
+
+def unknown_class(name: str) -> str:
+    """In Connect's words, that there is no such connector."""
+    ours = (
+        f"PluginDesc{{klass=class {CONNECTOR_CLASS}, name='{CONNECTOR_CLASS}', version='{__version__}', "
+        f"encodedVersion={__version__}, type=source, typeName='source', location='classpath'}}"
+    )
+    wanted = f"Failed to find any class that implements Connector and which name matches {name}"
+    return f"{wanted}, available connectors are: {ours}"
 
 
 def error_text(problem: Problem) -> str:

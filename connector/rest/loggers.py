@@ -5,19 +5,19 @@ In: a `Cluster`. Out: routes.
 
 from __future__ import annotations
 
-import json
 import logging
 from functools import partial
 from typing import Any
 
 from connector.http import Answer, Refused, Request, Route
-from connector.rest.bodies import answer, json_object, nothing
+from connector.rest.bodies import answer, json_object, nothing, properties
 from connector.rest.cluster import Cluster, LoggerLevel
 from connector.rest.parts import asked
 
 ROOT = "root"
 _NAMES = {logging.CRITICAL: "FATAL", logging.ERROR: "ERROR", logging.WARNING: "WARN", logging.INFO: "INFO"}
-_LEVELS = {name: number for number, name in _NAMES.items()} | {"DEBUG": 10, "TRACE": 5, "ALL": 1, "OFF": 100}
+_NAMES |= {logging.DEBUG: "DEBUG", 5: "TRACE"}
+_LEVELS = {name: number for number, name in _NAMES.items()} | {"ALL": 1, "OFF": 100}
 
 
 def logger_routes(cluster: Cluster) -> list[Route]:
@@ -46,11 +46,12 @@ def logger_routes(cluster: Cluster) -> list[Route]:
 
 
 def _wanted(request: Request) -> int:
-    given = json_object(request).get("level")
-    if given is None:
+    text = properties(json_object(request)).get("level")
+    if text is None:
         raise Refused(400, "Desired 'level' parameter was not specified in request.")
-    text = given if isinstance(given, str) else json.dumps(given)
-    level = _LEVELS.get(text.upper())
+    if not text:
+        raise Refused(500, "Illegal null or empty Level name.")
+    level = _LEVELS.get(text.strip().upper())
     if level is None:
         raise Refused(404, f"invalid log level '{text}'.")
     return level
@@ -63,4 +64,4 @@ def _document(level: LoggerLevel) -> dict[str, Any]:
 def _name(level: int) -> str:
     if level > logging.CRITICAL:
         return "OFF"
-    return next((named for number, named in _NAMES.items() if level >= number), "DEBUG" if level >= 10 else "TRACE")
+    return next((named for number, named in _NAMES.items() if level >= number), "ALL")

@@ -16,8 +16,11 @@ from connector.rest.parts import asked, found_view
 
 def offset_routes(cluster: Cluster) -> list[Route]:
     async def alter(request: Request) -> Answer:
-        given = json_object(request).get("offsets")
-        if not isinstance(given, list) or not given:
+        body = json_object(request)
+        given = body.get("offsets")
+        if body.keys() - {"offsets"} or not isinstance(given, list | None):
+            raise Refused(500, 'The request\'s body must be {"offsets": […]} and have no other member')
+        if not given:
             raise Refused(400, "Partitions / offsets need to be provided for an alter offsets request")
         return await _changed(cluster, request.parts["connector"], [_offset(each) for each in given])
 

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from connector.errors import CdcError
+from connector.errors import CdcError, StillRunning
 from connector.http import Refused, Request
 from connector.rest.cluster import Cluster, ConnectorView
 
 T = TypeVar("T")
+_AMBIGUOUS = {
+    "/": "Ambiguous URI path separator",
+    "%": "Ambiguous URI path encoding",
+    "\\": "Suspicious Path Character",
+}
 
 
 async def asked(question: Callable[[], T]) -> T:
     """What may take a while, in another thread than the server's; its error is the answer."""
     try:
         return await asyncio.to_thread(question)
+    except StillRunning as error:
+        raise Refused(409, str(error)) from None
     except CdcError as error:
         raise Refused(500, str(error)) from None
 
@@ -34,11 +41,19 @@ def found_view(cluster: Cluster, name: str, missing: str) -> ConnectorView:
 
 
 def task_number(request: Request) -> int:
-    """What is no number is no path."""
+    """What is no int of Java's is no path."""
     text = request.parts["task"]
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
-        raise Refused(404)
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or not -(2**31) <= int(text) < 2**31:
+        raise Refused(404, "HTTP 404 Not Found")
     return int(text)
+
+
+def refuse_ambiguous(cluster: Cluster, parts: Mapping[str, str]) -> None:
+    """As Connect's server does it; but a connector that has such a name can be asked for here."""
+    for text in parts.values():
+        found = next((why for letter, why in _AMBIGUOUS.items() if letter in text), None)
+        if found is not None and all(view.name != text for view in cluster.connectors()):
+            raise Refused(400, found)
 
 
 def flag(request: Request, name: str) -> bool:

@@ -6,18 +6,19 @@ In: a `Cluster`. Out: routes. Whatever asks a server is asked in another thread 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 from connector import __version__
+from connector.config import CONNECTOR_CLASS
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
-from connector.rest.bodies import answer, nothing, properties, refuse_foreign_types
+from connector.rest.bodies import answer, json_object, nothing, properties, refuse_foreign_types, texts
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
 from connector.rest.offsets import offset_routes
-from connector.rest.parts import asked, found_view, task_number
+from connector.rest.parts import asked, found_view, refuse_ambiguous, task_number
 from connector.rest.restarts import restart_routes
 from connector.rest.writing import writing_routes
 
@@ -81,13 +82,18 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         plugin = request.parts["plugin"]
         if not definitions.is_ours(plugin):
             raise Refused(404, f"Unknown plugin {plugin}.")
+        for version in request.query.get("version", ())[:1]:
+            if version not in ("latest", __version__):
+                wanted = f"not found that matches the version range [{version},{version}]"
+                raise Refused(400, f"Plugin {CONNECTOR_CLASS} {wanted}, available versions: [{__version__}]")
         return answer(definitions.definitions())
 
     async def validate(request: Request) -> Answer:
-        plugin, config = request.parts["plugin"], properties(request)
-        refuse_other_plugins(plugin, config)
+        given = properties(json_object(request))
+        refuse_other_plugins(request.parts["plugin"], given)
+        config = texts(given)
         found = await asyncio.to_thread(cluster.problems, config)
-        return answer(definitions.validation(plugin, config, found))
+        return answer(definitions.validation(config, [*definitions.nulls(given), *found]))
 
     connector = "/connectors/{connector}"
     routes = [
@@ -110,27 +116,27 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         # It changes nothing, but it reads what references name.
         Route("PUT", "/connector-plugins/{plugin}/config/validate", validate, writes=True),
     ]
-    return [Route(each.method, each.path, _typed(each.handler), writes=each.writes) for each in routes]
+    return [Route(each.method, each.path, _looked_at(cluster, each.handler), writes=each.writes) for each in routes]
 
 
-def refuse_other_plugins(plugin: str, config: dict[str, str]) -> None:
+def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
     """In Connect's words, what is no configuration of the plugin."""
     given = config.get("connector.class")
     if given is None:
         # Connect hides its own 400 in a 500.
         raise Refused(
             500,
-            "org.apache.kafka.connect.runtime.rest.errors.BadRequestException: "
-            f"Connector config {{{', '.join(sorted(config))}}} contains no connector type",
+            f"org.apache.kafka.connect.runtime.rest.errors.BadRequestException: {definitions.untyped(config)}",
         )
     if not given.removesuffix("Connector").endswith(plugin.removesuffix("Connector")):
         raise Refused(400, f"Included connector type {given} does not match request type {plugin}")
 
 
-def _typed(handler: Handler) -> Handler:
-    """Behind the look at what is sent and wanted."""
+def _looked_at(cluster: Cluster, handler: Handler) -> Handler:
+    """Behind the look at what is asked for, sent and wanted."""
 
     def checked(request: Request) -> Answer | Awaitable[Answer]:
+        refuse_ambiguous(cluster, request.parts)
         refuse_foreign_types(request)
         return handler(request)
 

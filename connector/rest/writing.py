@@ -6,19 +6,21 @@ In: a `Cluster`. Out: routes. Where files define the connectors they are refused
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
-from connector.errors import Problem
 from connector.http import Answer, Handler, Refused, Request, Route
-from connector.rest.bodies import answer, json_object, nothing, property_text
+from connector.rest.bodies import answer, json_object, nothing, properties, property_text, texts
 from connector.rest.cluster import Cluster, ConnectorView
-from connector.rest.definitions import error_text
+from connector.rest.definitions import error_text, nulls, unknown_class, untyped
 from connector.rest.parts import asked, found_view
 
 Target = Literal["RUNNING", "PAUSED", "STOPPED"]
 _TARGETS = ("RUNNING", "PAUSED", "STOPPED")
+# What Java takes away around a name.
+_BLANKS = "".join(map(chr, range(33)))
 _OF_A_CREATION = ("name", "config", "initial_state")
 
 
@@ -45,9 +47,8 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         if unknown:
             raise Refused(500, f"There is no member {unknown[0]}; there are {', '.join(_OF_A_CREATION)}")
         target = _target(body.get("initial_state"))
-        name = str(body.get("name") or "").strip()
-        config = _named(name, _properties(body.get("config")))
-        _refuse_wrong(cluster, config)
+        name = (property_text("name", body.get("name")) or "").strip(_BLANKS)
+        config = _accepted(cluster, _named(name, properties(body.get("config"))))
         if _view(cluster, name) is not None:
             raise Refused(409, f"Connector {name} already exists")
         if target is not None:
@@ -56,9 +57,9 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         return _created(request, cluster, name)
 
     def put(request: Request) -> Answer:
-        name = request.parts["connector"]
-        config = _named(name, cluster.with_secrets(name, _properties(json_object(request))))
-        _refuse_wrong(cluster, config)
+        name = request.parts["connector"].strip(_BLANKS)
+        given = _named(name, properties(json_object(request)))
+        config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))})
         existed = _view(cluster, name) is not None
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info()) if existed else _created(request, cluster, name)
@@ -66,10 +67,11 @@ def writing_routes(cluster: Cluster) -> list[Route]:
     def patch(request: Request) -> Answer:
         name = request.parts["connector"]
         found_view(cluster, name, _missing(name))
-        changes = json_object(request)
-        changed = {**cluster.given(name), **cluster.with_secrets(name, _properties(changes))}
-        config = {each: text for each, text in changed.items() if changes.get(each, text) is not None}
-        _refuse_wrong(cluster, _named(name, config))
+        changes = properties(json_object(request))
+        if "name" in changes and changes["name"] is None:
+            raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
+        changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
+        config = _accepted(cluster, _named(name, texts(changed)))
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info())
 
@@ -98,18 +100,12 @@ def _view(cluster: Cluster, name: str) -> ConnectorView | None:
     return next((view for view in cluster.connectors() if view.name == name), None)
 
 
-def _properties(given: Any) -> dict[str, str]:
-    if not isinstance(given, dict):
-        raise Refused(500, "The configuration must be a JSON object")
-    return {name: text for name, value in given.items() if (text := property_text(name, value)) is not None}
-
-
-def _named(name: str, config: dict[str, str]) -> dict[str, str]:
-    included = config.setdefault("name", name)
-    if included != name:
+def _named(name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    included = config.get("name")
+    if included is not None and included != name:
         said = f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})"
         raise Refused(400, said)
-    return config
+    return {**config, "name": name}
 
 
 def _target(given: Any) -> Target | None:
@@ -121,21 +117,43 @@ def _target(given: Any) -> Target | None:
     return cast(Target, target)
 
 
-def _refuse_wrong(cluster: Cluster, config: Mapping[str, str]) -> None:
-    """In Connect's words, with all that is wrong."""
+def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, str]:
+    """A configuration without faults; else all that is wrong, in Connect's words."""
+    config = texts(given)
     if "connector.class" not in config:
-        raise Refused(400, f"Connector config {{name={config['name']}}} contains no connector type")
-    problems: Sequence[Problem] = cluster.problems(config)
-    if not config["name"]:
-        problems = [Problem("name", "String may not be empty"), *problems]
-    if problems:
-        lines = "\n".join(f"{problem.property}: {error_text(problem)}" for problem in problems)
-        raise Refused(
-            400,
-            f"Connector configuration is invalid and contains the following {len(problems)} error(s):\n{lines}\n"
-            "You can also find the above list of errors at the endpoint "
-            "`/connector-plugins/{connectorType}/config/validate`",
-        )
+        raise Refused(400, untyped(given))
+    problems = cluster.problems(config)
+    if any(problem.property == "connector.class" for problem in problems):
+        raise Refused(400, unknown_class(config["connector.class"]))
+    named = _faults_of_name(config["name"])
+    faults = [*named, *(problem.problem for problem in nulls(given))]
+    faults += [
+        f"{problem.property}: {error_text(problem)}"
+        for problem in problems
+        if not (named and problem.property == "name")
+    ]
+    if faults:
+        raise Refused(400, _invalid(faults))
+    return config
+
+
+def _faults_of_name(name: str) -> list[str]:
+    control = [str(ord(letter)) for letter in name if unicodedata.category(letter) == "Cc"]
+    if name and not control:
+        return []
+    said = f"Invalid value {name} for configuration name: String may not"
+    if not name:
+        return [f"{said} be empty"]
+    return [f"{said} contain control sequences but had the following ASCII chars: {', '.join(control)}"]
+
+
+def _invalid(faults: Sequence[str]) -> str:
+    lines = "\n".join(faults)
+    return (
+        f"Connector configuration is invalid and contains the following {len(faults)} error(s):\n{lines}\n"
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`"
+    )
 
 
 def _missing(name: str) -> str:

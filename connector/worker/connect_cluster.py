@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from connector import __version__
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
-from connector.errors import CdcError, Problem
+from connector.errors import CdcError, Problem, StillRunning
 from connector.rest import ConnectorView, Instance, LoggerLevel, Offset
 from connector.table_name import TableName
 from connector.topology import Reason
@@ -129,15 +130,17 @@ class ConnectCluster:
         if configuration is None:
             raise CdcError(f"connector {connector} cannot be loaded in this process: its tables are not known")
         starts = starts_of(configuration, offsets)
-        # Its workers may not have ended yet.
-        deadline = time.monotonic() + END_SECONDS
-        while self._service.status().connectors[connector].workers_running and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
         positions = Positions(configuration)
         if positions.exist():
-            positions.alter(starts)
+            _once_ended(partial(self._alter, connector, positions, starts))
         elif offsets is not None:
             raise CdcError(f"connector {connector} has never run: it has no offsets to alter")
+
+    def _alter(self, connector: str, positions: Positions, starts: Mapping[TableName, int | None]) -> None:
+        status = self._service.status().connectors.get(connector)
+        if status is not None and status.workers_running:
+            raise StillRunning(f"connector {connector} is being stopped: its workers have not ended yet")
+        positions.alter(starts)
 
     @property
     def writable(self) -> bool:
@@ -187,8 +190,8 @@ class ConnectCluster:
         match event:
             case "restart" if content.get("by") != mine:
                 self._restart(connector, bool(content.get("itself")), content.get("tasks", {}).get(mine, ()))
-            case "forget topics" if (configuration := self._configuration(connector)) is not None:
-                self._restarts.forget_topics(self._service.status().connectors[configuration.connector.name].workers)
+            case "forget topics" if (status := self._service.status().connectors.get(connector)) is not None:
+                self._restarts.forget_topics(status.workers)
             case "log level":
                 self._restarts.log_level(str(content["logger"]), int(content["level"]))
 
@@ -201,7 +204,8 @@ class ConnectCluster:
             return
         if itself:
             self._restarts.begin_anew(configuration.group)
-        numbers = status.connectors[connector].workers
+        found = status.connectors.get(connector)
+        numbers = () if found is None else found.workers
         chosen = {numbers[task] for task in tasks if task < len(numbers)}
         failed = {worker.index for worker in status.workers if worker.state is State.FAILED} & chosen
         self._restarts.try_again(failed)
@@ -252,6 +256,18 @@ class ConnectCluster:
         if worker.state is State.FAILED:
             return Instance("FAILED", self.worker_id, worker.version, trace_of(worker))
         return Instance("RESTARTING" if worker.starting else "RUNNING", self.worker_id, worker.version)
+
+
+def _once_ended(change: Callable[[], None]) -> None:
+    """What asks for all workers to have ended, here and in other processes, soon after they were told to."""
+    deadline = time.monotonic() + END_SECONDS
+    while True:
+        try:
+            return change()
+        except StillRunning:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(LOOK_SECONDS)
 
 
 def starts_of(configuration: Configuration, offsets: Sequence[Offset] | None) -> dict[TableName, int | None]:

@@ -25,7 +25,7 @@ from connector.delivery import (
     restore,
     topic_partitions,
 )
-from connector.errors import CdcError, DeliveryError
+from connector.errors import CdcError, DeliveryError, StillRunning
 from connector.offsets_entry import OffsetsEntry
 from connector.table_name import TableName
 from connector.timeuuid import LAST_MS
@@ -93,7 +93,7 @@ class Positions:
                 return
             members = OneGroup(self._configuration, self._clients, "").running()
         if members:
-            raise CdcError(
+            raise StillRunning(
                 f"connector {self._name} is running ({', '.join(sorted(members))}): stop all of its workers first"
             )
 

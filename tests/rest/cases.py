@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from tests.servers.patience import until
 
 ANSWERS = Path(__file__).with_name("answers.json")
+EDGES_ANSWERED = ANSWERS.with_name("answers_at_edges.json")
 IN_ORDER = ANSWERS.with_name("answers_in_order.json")
 _OF_THE_MOMENT = ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding")
 #: The connector of the recording; ours stands in its place.
@@ -136,6 +137,85 @@ LOGGING = (
     *(Case("PUT", f"/connectors/{name}/topics/reset") for name in ("orders", "no")),
     *(Case(method, "/connectors/orders/topics/reset") for method in ("GET", "POST", "DELETE")),
 )
+_NAMES = (
+    "a%2Fb",
+    "%2E%2E",
+    "..",
+    ".",
+    "a%00b",
+    "a%22b",
+    "%",
+    "%zz",
+    "a;b",
+    "",
+    "a%0Ab",
+    "a%25b",
+    "%F0%9F%98%80",
+    "%FF",
+)
+_ODD_TYPES = ("text/plain", "application/json; charset=utf-8", "application/*", "APPLICATION/JSON", "garbage", "")
+_ODD_BODIES = (
+    "",
+    "{",
+    "[]",
+    "null",
+    "1",
+    '"x"',
+    '{"a":1}',
+    "{}{}",
+    '{"a":{}}',
+    '{"a":NaN}',
+    "{'a':1}",
+    '{"a":1,}',
+    "  ",
+)
+_NO_CLASS = {"file": "/dev/null", "topic": "t1", "tasks.max": "1", "transforms": "", "a": None}
+#: What clients send by mistake; no connector is needed for it.
+EDGES = (
+    *(Case("GET", f"/connectors/{name}{rest}") for name in _NAMES for rest in ("", "/status", "/topics")),
+    *(Case("POST", f"/connectors/{name}/restart") for name in _NAMES),
+    *(Case("GET", path) for path in ("//", "//connectors", "/connectors//no", "/CONNECTORS", "/connectors/./no")),
+    *(Case(method, path) for method in ("OPTIONS", "TRACE", "BREW") for path in ("/", "/connectors", "/nothing")),
+    *(
+        Case("OPTIONS", f"/connectors/no{rest}")
+        for rest in ("", "/config", "/status", "/topics/reset", "/offsets", "/restart", "/pause", "/tasks/0/restart")
+    ),
+    *(Case("GET", "/connectors", headers=(("Accept", each),)) for each in ("", "*", "garbage", "*/*;q=0", "text/*")),
+    *(Case("GET", f"/connectors/no/tasks/{each}/status") for each in ("+0", "00", "1.0", "2147483648", "-2147483648")),
+    *(
+        Case(method, path, {}, (("Content-Type", each),))
+        for method, path in (("POST", "/connectors"), ("PUT", VALIDATE), ("PUT", "/connectors/no/pause"))
+        for each in _ODD_TYPES
+    ),
+    *(
+        Case(method, path, body)
+        for method, path in (
+            ("POST", "/connectors"),
+            ("PUT", "/connectors/no/config"),
+            ("PUT", VALIDATE),
+            ("PATCH", "/connectors/no/offsets"),
+            ("PUT", "/admin/loggers/no.such"),
+        )
+        for body in _ODD_BODIES
+    ),
+    *(
+        Case("POST", "/connectors", {"name": name, "config": CONFIG})
+        for name in (None, "", "  ", "a\nb", "a\x00b", ["n"], {"a": 1})
+    ),
+    *(Case("POST", "/connectors", {"name": name, "config": {}}) for name in (5, True, "a b")),
+    *(
+        Case("POST", "/connectors", {"name": "n", "config": {}, "initial_state": state})
+        for state in ("bogus", "", 5, None, ["STOPPED"])
+    ),
+    Case("POST", "/connectors", {"name": "n", "config": CONFIG, "initialState": "STOPPED"}),
+    Case("POST", "/connectors", {"name": "n", "config": _NO_CLASS}),
+    Case("POST", "/connectors", {"name": "n", "config": {**CONFIG, "of.nobody": None}}),
+    Case("PUT", "/connectors/no/config", _NO_CLASS),
+    Case("PUT", VALIDATE, _NO_CLASS),
+    *(Case("PATCH", "/connectors/no/offsets", body) for body in ({"offsets": "x"}, {"offsets": {}}, {"x": 1})),
+    *(Case("PUT", "/admin/loggers/no.such", {"level": level}) for level in ("", " ", [], {}, "WARNING")),
+    *(Case("GET", f"/connector-plugins/{PLUGIN}/config?version={each}") for each in ("latest", "1", "")),
+)
 
 
 def ask(url: str, case: Case) -> Answered:
@@ -166,7 +246,12 @@ def recorded_in_order(group: str) -> list[Answered]:
     return [Answered(**answer) for answer in json.loads(IN_ORDER.read_text())[group]]
 
 
+def recorded_at_edges() -> dict[str, Answered]:
+    return {case: Answered(**answer) for case, answer in json.loads(EDGES_ANSWERED.read_text()).items()}
+
+
 def record(url: str) -> None:
+    EDGES_ANSWERED.write_text(json.dumps({str(case): _asked(url, case) for case in EDGES}, indent=1) + "\n")
     found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
     ANSWERS.write_text(json.dumps(found, indent=1) + "\n")
     groups = {"holding": HOLDING, "writing": WRITING, "offsets": OFFSETS, "logging": LOGGING}
