@@ -109,14 +109,15 @@ class Program:
         return self._node(freeze(type_), rules, avro, False)
 
     def column(self, type_: CqlType, rules: RenderingRules, avro: bool) -> int:
-        """The node of a column as images have it: of those that are stored cell by cell, empty ones are null."""
+        """The node of a column as images have it: of those that are stored cell by cell, empty ones are null, unless
+        they are to be as in Java."""
         if not is_multi_cell(type_):
             return self.value(type_, rules, avro)
         if isinstance(type_, ListType):
             if rules.strict:
                 raise Unsupported("the order of a list's elements in strict records")
             return self.add(Node.LIST_COLUMN, self.value(type_.element, rules, avro))
-        return self._node(freeze(type_), rules, avro, True)
+        return self._node(freeze(type_), rules, avro, not rules.strict)
 
     def _node(self, type_: CqlType, rules: RenderingRules, avro: bool, null_if_empty: bool) -> int:
         key = (type_, rules, avro, null_if_empty)

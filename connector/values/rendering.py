@@ -67,7 +67,8 @@ def renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Render:
 def column_renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Render:
     """Like ``renderer``, for whole columns as the log has them.
 
-    Of those that are stored cell by cell, lists come as maps from timeuuid, and empty ones are null.
+    Of those that are stored cell by cell, lists come as maps from timeuuid, and empty ones are null. A post-image has
+    empty ones, where the change took the last element; Java shows them as it finds them.
     """
     if not is_multi_cell(type_):
         return renderer(type_, rules)
@@ -77,13 +78,14 @@ def column_renderer(type_: CqlType, rules: RenderingRules = DEFAULT_RULES) -> Re
     if isinstance(type_, UserType):
         return render
     if isinstance(type_, SetType | MapType):
-        return lambda raw: render(raw) or None
+        return render if rules.strict else lambda raw: render(raw) or None
     assert_never(type_)
 
 
 def _list_column(type_: ListType, rules: RenderingRules) -> Render:
     render = renderer(type_.element, rules)
     order = _java_uuid_key if rules.strict else timeuuid_key
+    empty: list[Any] | None = [] if rules.strict else None
 
     def render_list(raw: bytes) -> Any:
         if not raw:
@@ -91,7 +93,7 @@ def _list_column(type_: ListType, rules: RenderingRules) -> Render:
         cells = split_cells(raw, 2)
         pairs = sorted((order(key or b""), at) for at, key in enumerate(cells[::2]))
         values = cells[1::2]
-        return [_nullable(values[at], render) for _, at in pairs] or None
+        return [_nullable(values[at], render) for _, at in pairs] or empty
 
     return render_list
 

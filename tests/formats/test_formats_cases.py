@@ -32,8 +32,9 @@ PLAINLY = {
     "69-rewrite-of-a-delete-on-a-table-without-clustering-columns": 2,
     "70-legacy-unwrap": 1,
     "71-scyllaflattencolumns": 1,
-    # A cell that Java writes in a form of its own.
+    # A cell that Java writes in a form of its own, and lists in an order of its own.
     "edges-legacy-strict": 1,
+    "emptied-lists-advanced-strict": 3,
 }
 
 
