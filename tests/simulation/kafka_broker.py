@@ -90,7 +90,6 @@ class Broker:
 
     def stop(self, seconds: float, *, forget_markers: bool = False) -> None:
         """Nobody answers for so long. ``forget_markers``: it crashed, and left out the markers that were due."""
-        self.mishaps += 1
         self.away_until = max(self.away_until, self.scheduler.now + seconds)
         self.outages += 1
         for topic in self.topics.values():
@@ -102,7 +101,6 @@ class Broker:
         self.groups.away(self.away_until)
 
     def move_leader(self, partition: Partition, seconds: float) -> None:
-        self.mishaps += 1
         self.losses += 1
         if partition.available_at <= self.scheduler.now:
             partition.lost_at = self.scheduler.now
@@ -119,7 +117,6 @@ class Broker:
         self.transactions.skips_leaderless = left_out
 
     def move_coordinator(self, seconds: float) -> None:
-        self.mishaps += 1
         self.coordinator_until = max(self.coordinator_until, self.scheduler.now + seconds)
         self.groups.away(self.coordinator_until)
 

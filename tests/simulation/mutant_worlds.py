@@ -88,6 +88,23 @@ TWO_GROUPS = Plan(
 EXPIRES = Plan(Kind(ttl=20, late=False, gone=False), Roughness(2.0, 0, only=("long stop",)))
 
 
+# Everything goes wrong, and much more often than usual.
+OFTEN = Plan(roughness=Roughness(0.3, 0.001))
+
+
+NAMED = {
+    "usual": Plan(),
+    "often": OFTEN,
+    "leaders": LEADERS,
+    "stops": STOPS,
+    "reads": READS_TIME_OUT,
+    "tables": OTHER_TABLES,
+    "groups": TWO_GROUPS,
+    "expires": EXPIRES,
+    "hot": HOT,
+}
+
+
 # Which seed notices changes with every change of the product: it is looked for.
 SEEDS = 300
 

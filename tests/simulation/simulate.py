@@ -1,6 +1,6 @@
 """One seed, one run of the product: random world, random mishaps, then a calm in which everything must come right.
 
-``python -m tests.simulation.simulate FIRST LAST`` runs many by hand.
+``python -m tests.simulation.simulate FIRST LAST`` runs many by hand, with ``--plan`` those of one kind of world.
 """
 
 from __future__ import annotations
@@ -110,23 +110,26 @@ def _queries(rng: random.Random) -> dict[str, str]:
 
 
 def main() -> int:
+    from tests.simulation import mutant_worlds  # which is made of plans
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
+    parser.add_argument("--plan", choices=mutant_worlds.NAMED, default="usual")
     options = parser.parse_args()
     bad = mishaps = rows = 0
     virtual = 0.0
     kinds: Counter[str] = Counter()
     began = time.process_time()
     for seed in range(options.first, options.last):
-        outcome = simulate(seed)
+        outcome = simulate(seed, mutant_worlds.NAMED[options.plan])
         mishaps, rows, virtual = mishaps + outcome.mishaps, rows + outcome.rows, virtual + outcome.seconds
         kinds += outcome.kinds
         if outcome.faults:
             bad += 1
             print(seed, outcome.faults[:4], flush=True)
     print(
-        f"{options.last - options.first} seeds, {bad} with faults; {mishaps} mishaps, {rows} rows, "
+        f"{options.plan}: {options.last - options.first} seeds, {bad} with faults; {mishaps} mishaps, {rows} rows, "
         f"{virtual:.0f} virtual s in {time.process_time() - began:.0f} s of processor time; {dict(kinds)}"
     )
     return 1 if bad else 0
