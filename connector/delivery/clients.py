@@ -69,17 +69,35 @@ class QuietLog:
 _QUIET = QuietLog()
 
 
-class HeedfulLog:
-    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have."""
+# What librdkafka says of its connections is of this level at least, in its own count, which goes up with the detail.
+TELLS_OF_CONNECTIONS = 6
 
-    def __init__(self, heard: Callable[[], None]) -> None:
+# Its levels from 0 to 7 as Python's.
+_LEVELS = (*(3 * [logging.CRITICAL]), logging.ERROR, logging.WARNING, *(2 * [logging.INFO]), logging.DEBUG)
+
+
+class HeedfulLog:
+    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have: so
+    everything is said to it, and what ``properties`` ask for is shown."""
+
+    def __init__(self, heard: Callable[[], None], properties: Properties) -> None:
         self._heard = heard
+        self._level = _LEVELS[int(properties.get("log_level", TELLS_OF_CONNECTIONS))]
+        self._closes = str(properties.get("log.connection.close", True)).lower() != "false"
+
+    @staticmethod
+    def told(properties: Properties) -> dict[str, Any]:
+        """As much detail as is needed, however little is to be shown."""
+        level = max(TELLS_OF_CONNECTIONS, int(properties.get("log_level", TELLS_OF_CONNECTIONS)))
+        return {"log_level": level, "log.connection.close": True}
 
     def log(self, level: int, text: str, *arguments: object) -> None:
+        fails = bool(arguments) and str(arguments[0]) == "FAIL"
         # That somebody who was not there is still not there is no news.
-        if arguments and str(arguments[0]) == "FAIL" and _STILL_AWAY.search(str(arguments[-1])) is None:
+        if fails and _STILL_AWAY.search(str(arguments[-1])) is None:
             self._heard()
-        _QUIET.log(level, text, *arguments)
+        if level >= self._level and (self._closes or not (fails and "Disconnected" in str(arguments[-1]))):
+            _QUIET.log(level, text, *arguments)
 
 
 class ConnectionHealth:
@@ -199,7 +217,8 @@ class KafkaClients:
         properties = self._merged(self.producer_properties, own)
         if lasting:
             properties["error_cb"] = self.health.lost
-            properties["logger"] = HeedfulLog(self.health.disconnected)
+            properties["logger"] = HeedfulLog(self.health.disconnected, properties)
+            properties |= HeedfulLog.told(properties)
         if on_delivery is not None:
             properties["on_delivery"] = on_delivery
         properties.setdefault("linger.ms", LINGER_MS)

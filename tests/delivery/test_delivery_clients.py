@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import socket
+import threading
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaError
@@ -73,6 +77,34 @@ def test_only_a_client_that_lasts_notices_an_outage() -> None:
         until(lambda: clients.health.outages > 0, step=lambda: lasting.poll(0.05))
     finally:
         reader.close()
+
+
+@contextlib.contextmanager
+def curt() -> Iterator[str]:
+    """A server that takes connections and ends them."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(listening.accept()[0])
+                taken.pop(0).close()
+
+    taken: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("wish", [{"log_level": 3}, {"log_level": "0"}, {"log.connection.close": "false"}])
+def test_a_connection_that_ends_is_heard_of_whatever_is_to_be_logged(
+    wish: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    with curt() as address, caplog.at_level(logging.DEBUG, "connector.kafka"):
+        clients = KafkaClients({"bootstrap.servers": address}, wish)
+        lasting = clients.producer(lasting=True)
+        until(lambda: clients.health.losses > 0, step=lambda: lasting.poll(0.05))
+    assert "Disconnected" not in caplog.text
 
 
 def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
