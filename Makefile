@@ -51,6 +51,8 @@ soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
+	@.venv/bin/python -m tests.soak.snapshots --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.control --seeds 1,2,3 --minutes $(or $(MINUTES),10)
 
 .PHONY: bench
 bench: setup ## measure (ARGS=kafka for one of the benchmarks)
