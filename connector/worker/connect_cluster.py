@@ -22,7 +22,7 @@ from connector.worker.connectors import Broken, Connectors
 from connector.worker.holding import Target
 from connector.worker.log_levels import levels
 from connector.worker.positions import Positions, StoredPosition
-from connector.worker.processes import Processes, tasks_of, together
+from connector.worker.processes import Processes, as_known_here, tasks_of, together
 from connector.worker.settings import kafka_clients
 from connector.worker.shared_state import Event
 from connector.worker.state import State
@@ -99,7 +99,11 @@ class ConnectCluster:
             return self._cluster_id
 
     def connectors(self) -> Sequence[ConnectorView]:
-        return together(self.processes.present()) if self.processes is not None else self.own()
+        own = self.own()
+        if self.processes is None:
+            return own
+        deleted = self._defined.deleted if self._defined is not None else ()
+        return as_known_here(together(self.processes.present()), own, deleted)
 
     def own(self) -> Sequence[ConnectorView]:
         """What runs in this process."""

@@ -50,6 +50,8 @@ class Connectors:
     #: As they were given, passwords and all.
     given: dict[str, dict[str, str]] = field(default_factory=dict)
     broken: dict[str, Broken] = field(default_factory=dict)
+    #: Names that nobody has defined again.
+    deleted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
@@ -62,9 +64,11 @@ class Connectors:
             if config is None:
                 log.info("connector %s: deleted", name)
                 self.given.pop(name, None)
+                self.deleted.add(name)
                 self._dismiss(self._group(name))
             else:
                 self.given[name] = dict(config)
+                self.deleted.discard(name)
                 self._begin(name, config)
 
     def define_first(self, definitions: Iterable[dict[str, str]], stop: threading.Event) -> None:

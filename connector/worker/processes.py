@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -38,6 +38,8 @@ FAREWELL_SECONDS = 1.0
 
 #: The worst first: what a connector is that is not the same everywhere.
 _WORST: tuple[ConnectState, ...] = ("FAILED", "UNASSIGNED", "RESTARTING", "STOPPED", "PAUSED", "RUNNING")
+#: What a connector is by request.
+_HELD: set[ConnectState] = {"STOPPED", "PAUSED"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,23 @@ def together(processes: Iterable[Process]) -> list[ConnectorView]:
             known = found.get(view.name)
             found[view.name] = view if known is None else _joined(known, view)
     return list(found.values())
+
+
+def as_known_here(
+    views: Iterable[ConnectorView], own: Iterable[ConnectorView], deleted: Collection[str]
+) -> list[ConnectorView]:
+    """What was asked of this process is told by it at once, while others may not have heard of it."""
+    known = {view.name: view for view in own}
+    return [
+        _newer(view, known[view.name]) if view.name in known else view for view in views if view.name not in deleted
+    ]
+
+
+def _newer(view: ConnectorView, own: ConnectorView) -> ConnectorView:
+    view = replace(view, config=own.config)
+    if not {view.instance.state, own.instance.state} & _HELD:
+        return view
+    return replace(view, instance=own.instance, tasks=() if own.instance.state == "STOPPED" else view.tasks)
 
 
 def tasks_of(processes: Iterable[Process], connector: str) -> list[Task]:

@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from cassandra.cluster import Session
 from connector.delivery import ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.worker.log_levels import levels, set_level
-from connector.worker.processes import Process, Processes, Task, tasks_of, together
+from connector.worker.processes import Process, Processes, Task, as_known_here, tasks_of, together
 from connector.worker.settings import kafka_clients, status_spec
 from embedded import ports
 from embedded.kafka import EmbeddedKafka
@@ -40,6 +41,19 @@ def test_all_processes_together_are_the_same_whoever_is_asked() -> None:
     assert [task.worker_id for task in shop.tasks] == ["a:1", "a:1", "b:1"]
     assert (shop.instance.state, shop.instance.worker_id) == ("FAILED", "b:1"), "the worst is what is to be looked at"
     assert shop.topics == ("topic of a:1", "topic of b:1")
+
+
+def test_what_was_asked_of_a_process_is_told_by_it_while_others_have_not_heard() -> None:
+    views = together([ONE, OTHER])
+    assert [view.name for view in as_known_here(views, (), {"shop"})] == ["more", "own"]
+    stopped = replace(view("b:1", "STOPPED"), config={"name": "shop", "new": "1"})
+    shop = as_known_here(views, [stopped], ())[0]
+    assert (shop.instance.state, shop.tasks, shop.config) == ("STOPPED", (), {"name": "shop", "new": "1"})
+    running = view("b:1", "RUNNING", "RUNNING")
+    held = together([Process("one", 1, 5, (view("a:1", "STOPPED"),)), Process("other", 2, 5, (running,))])
+    resumed = as_known_here(held, [running], ())[0]
+    assert (resumed.instance.state, [task.worker_id for task in resumed.tasks]) == ("RUNNING", ["b:1"])
+    assert as_known_here(views, [view("b:1", "RUNNING")], ())[0].instance.state == "FAILED", "that is no wish"
 
 
 def test_a_task_is_found_in_its_process() -> None:
