@@ -187,7 +187,9 @@ def _checks(
 
 def _wait_for_wishes(shared: SharedState, stop: threading.Event, waiting: Waiting) -> None:
     """What was asked before is known before any worker starts."""
-    while (why := shared.wait(stop)) is not None:
+    from connector.worker.aside import SILENT_SECONDS
+
+    while (why := shared.wait(stop, SILENT_SECONDS)) is not None:
         waiting.waiting_for = why
 
 

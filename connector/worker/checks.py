@@ -78,9 +78,10 @@ def live_problems(configuration: Configuration) -> Sequence[Problem]:
 
 def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
     """For `run`: what reachable servers object to; waits, visibly, for those that do not answer."""
-    pause, since = FIRST_PAUSE, instant(time.time())
+    pause, since, first = FIRST_PAUSE, instant(time.time()), True
     while not stop.is_set():
-        found = _checked(configuration, stop, waiting, since)
+        found = _checked(configuration, stop, waiting if first else None, since)
+        first = False
         if found is None:
             break
         if found.problems or not found.unreachable:
@@ -95,13 +96,15 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
     return []
 
 
-def _checked(configuration: Configuration, stop: threading.Event, waiting: Waiting, since: str) -> Findings | None:
-    """What all of them say. Until the first time all have, who says nothing is shown as soon as that is long."""
-    asked, began, first = _ask(configuration), time.monotonic(), waiting.waiting_for is None
+def _checked(
+    configuration: Configuration, stop: threading.Event, waiting: Waiting | None, since: str
+) -> Findings | None:
+    """What all of them say; ``waiting`` shows who says nothing, as soon as that is long."""
+    asked, began = _ask(configuration), time.monotonic()
     while wait([each.answer for each in asked], LISTEN_SECONDS).not_done:
         if stop.is_set():
             return None
-        if first and time.monotonic() - began >= SILENT_SECONDS:
+        if waiting is not None and time.monotonic() - began >= SILENT_SECONDS:
             waiting.waiting_for = f"{'; '.join(text for each in asked for text in each.told())} (since {since})"
     return _together(asked)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 import uuid
@@ -56,7 +57,8 @@ class SharedState:
     def __init__(self, configuration: Configuration) -> None:
         self.group_id = configuration.worker.group_id
         self._name = configuration.worker.configs.name
-        self._topic = SmallTopic(kafka_clients(configuration), configs_spec(configuration), configuration.group)
+        self._clients = kafka_clients(configuration)
+        self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
         self._heard: dict[tuple[str, Wish | Event], Any] = {}
         self._changed = threading.Condition()
         self._ended = threading.Event()
@@ -72,13 +74,17 @@ class SharedState:
     def stop(self) -> None:
         self._ended.set()
 
-    def wait(self, stop: threading.Event) -> str | None:
-        """Until it is known what was asked before; None then, else every so often why it is not."""
+    def wait(self, stop: threading.Event, patience: float = math.inf) -> str | None:
+        """Until it is known what was asked before; None then, else every so often why it is not: what the topic says,
+        or, after ``patience``, that it says nothing."""
+        began = time.monotonic()
         while not stop.is_set():
             if self._known.wait(POLL_SECONDS):
                 return None
             if self.error is not None:
                 return self.error
+            if time.monotonic() - began >= patience:
+                return self._clients.explained(f"reading topic {self._name}: no answer yet")
         return None
 
     def wish(self, connector: str, target: Target) -> None:

@@ -18,7 +18,7 @@ from tests.servers.patience import until
 
 @dataclass
 class Shown:
-    waiting_for: str | None = None
+    waiting_for: str | None = "starting"
 
 
 @pytest.fixture
