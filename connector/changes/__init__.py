@@ -38,7 +38,8 @@ from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_ty
 from connector.changes.matching import changes_of
 from connector.changes.row_fold import Doubtful, FoldedPartition, brought_to
 from connector.changes.uncut import UncutBatches, UncutRows, newest_of
-from connector.changes.whole_rows import WholeRows, whole_rows
+from connector.changes.whole_batches import WholeBatches
+from connector.changes.whole_rows import WholeRows, straight_layout, whole_rows
 
 __all__ = [
     "TRUE",
@@ -62,6 +63,7 @@ __all__ = [
     "UncutBatches",
     "UncutRows",
     "Untouched",
+    "WholeBatches",
     "WholeRows",
     "bound_places",
     "brought_to",
@@ -72,6 +74,7 @@ __all__ = [
     "layout_of",
     "newest_of",
     "poison",
+    "straight_layout",
     "user_types_in",
     "whole_rows",
 ]

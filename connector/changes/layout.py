@@ -45,7 +45,7 @@ class LogLayout:
     """A page's layout. ``places`` are in byte-wise order of the columns' names, as the log has them.
 
     ``unknown`` names columns of the page that the description lacks: they count as regular columns, and the description
-    should be read again.
+    should be read again. ``snapshot``: what `source.snapshot` says of all rows with this layout; none is of a log then.
     """
 
     description: TableDescription
@@ -58,6 +58,7 @@ class LogLayout:
     end_of_batch: int
     places: tuple[ColumnPlace, ...]
     unknown: tuple[str, ...] = ()
+    snapshot: str = "false"
     keys: tuple[ColumnPlace, ...] = field(init=False)
     partition_key: tuple[ColumnPlace, ...] = field(init=False)
     clustering_key: tuple[ColumnPlace, ...] = field(init=False)

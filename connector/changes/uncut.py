@@ -117,7 +117,7 @@ class UncutBatches(Sequence[Batch]):
         if isinstance(numbers, int):
             return self._batch(numbers)
         assert numbers.step == 1, "batches are delivered in their order"
-        return UncutBatches(self.layout, self.rows, numbers.start, max(numbers.start, numbers.stop))
+        return self._part(numbers.start, max(numbers.start, numbers.stop))
 
     def newest(self) -> dict[bytes, bytes]:
         """Of each stream the time of its last batch."""
@@ -134,6 +134,9 @@ class UncutBatches(Sequence[Batch]):
         body, at = self.rows.body, self.rows.starts[self.rows.firsts[number]] + 4
         end = at + _unpack_length(body, at - 4)[0]
         return body[at:end], body[end + 4 : end + 20]
+
+    def _part(self, begin: int, end: int) -> UncutBatches:
+        return UncutBatches(self.layout, self.rows, begin, end)
 
     def _batch(self, number: int) -> Batch:
         rows = self.rows[self.rows.firsts[number] : self.rows.firsts[number + 1]]

@@ -12,17 +12,21 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from connector.changes.batch import Row
-from connector.changes.change import ENDS, TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
+from connector.changes.change import ENDS, SNAPSHOTS, TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
 from connector.changes.description import Column, TableDescription
 from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
 from connector.timeuuid import time_uuid
 from connector.values import ListType, is_multi_cell, order_key, split_cells
 
 _ENVELOPE: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
+_STRAIGHT_HEAD: Final = (
+    "cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$end_of_batch", DELETED
+)  # fmt: skip
 _count = struct.Struct(">i").pack
 _second = struct.Struct(">q")
 
@@ -63,6 +67,31 @@ class WholeRows:
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
         self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
         self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
+        #: Whether a row's cells are those that its table has, one after the other: the kernel takes them as they are.
+        self.straight = not self.statics and not any(_has_hidden_keys(column) for column in self.columns)
+
+    def straight_layout(self, asked_for: bool) -> LogLayout:
+        """Of rows that are a head, which all have in common, and what was selected. One flag tells of all columns that
+        a null is there: none is untouched."""
+        first = len(_STRAIGHT_HEAD)
+        places = [
+            ColumnPlace(column, first + at, None if column.is_key else _STRAIGHT_HEAD.index(DELETED))
+            for at, column in enumerate(self.columns)
+        ]
+        names = (*_STRAIGHT_HEAD, *(column.name for column in self.columns))
+        operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
+        return replace(
+            self.layout,
+            columns=names,
+            ttl=-1,
+            places=tuple(sorted(places, key=lambda place: place.name.encode())),
+            snapshot=SNAPSHOTS[operation],
+            stream_id=names.index("cdc$stream_id"),
+            time=names.index("cdc$time"),
+            batch_seq_no=names.index("cdc$batch_seq_no"),
+            operation=names.index("cdc$operation"),
+            end_of_batch=names.index("cdc$end_of_batch"),
+        )
 
     def of_partition(
         self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False, at_s: int = 0
@@ -91,6 +120,10 @@ class WholeRows:
     def ends_by(self, row: Row, second: int) -> bool:
         """Whether a cell of it is no more by then."""
         return any(raw is not None and int(_second.unpack(raw)[0]) <= second for raw in row[len(self.columns) :])
+
+    def has_end(self, row: Row) -> bool:
+        """Whether a cell of it has a TTL."""
+        return any(raw is not None for raw in row[len(self.columns) :])
 
     def ends(self, untils: Mapping[int, int]) -> Row:
         """What stands behind the columns of a row whose cells end in these seconds."""
@@ -129,6 +162,17 @@ class WholeRows:
             left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(cells, at)) is not None}
             row[-1] = json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
         return tuple(row)
+
+
+def _has_hidden_keys(column: Column) -> bool:
+    return is_multi_cell(column.type) and isinstance(column.type, ListType)
+
+
+@lru_cache(maxsize=256)
+def straight_layout(description: TableDescription, asked_for: bool) -> LogLayout | None:
+    """See `WholeRows.straight_layout`; None where rows need more than that."""
+    shape = whole_rows(description)
+    return shape.straight_layout(asked_for) if shape.straight else None
 
 
 @lru_cache(maxsize=256)

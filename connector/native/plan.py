@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from connector import __version__
-from connector.changes import ColumnPlace
+from connector.changes import ColumnPlace, LogLayout
 from connector.formats import Outline, OutlineSide, to_json
 from connector.native.program import Program, Unsupported, named
 from connector.values import (
@@ -105,7 +105,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
         nothing = strict and _never_empty(place.column.type)
         rows += (place.value or 0, _at(place.deleted), _at(place.deleted_elements), nothing)
     keys = [place.value for place in layout.keys if place.value is not None]
-    kinds = sum(bit for kind, bit in (("c", 1), ("u", 2), ("d", 4)) if kind not in options.skipped_operations)
+    kinds = sum(bit for kind, bit in _kinds(layout) if kind not in options.skipped_operations)
     return KernelPlan(
         topic=outline.topic,
         version=tuple(outline.version),
@@ -136,6 +136,10 @@ def kernel_plan(outline: Outline) -> KernelPlan:
     )
 
 
+def _kinds(layout: LogLayout) -> tuple[tuple[str, int], ...]:
+    return (("c", 1), ("u", 2), ("d", 4)) if layout.snapshot == "false" else (("r", 8),)
+
+
 def _value_steps(program: Program, outline: Outline) -> int:
     layout, options, side = outline.layout, outline.options, outline.value
     keyspace, table = layout.description.keyspace, layout.description.name
@@ -145,7 +149,7 @@ def _value_steps(program: Program, outline: Outline) -> int:
     written.texts(("version", __version__), ("connector", "scylla"), ("name", options.topic_prefix))
     written.step("ts_ms", Step.SOURCE_MS)
     # Of the one field with a default the branches stand the other way round.
-    written.text("snapshot", "false", b"\0")
+    written.text("snapshot", layout.snapshot, b"\0")
     written.text("db", keyspace)
     written.null("sequence")
     written.step("ts_us", Step.SOURCE_US, optional=True)

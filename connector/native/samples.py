@@ -239,6 +239,16 @@ class Samples:
             return self._cells([self._random.randrange(3).to_bytes(2, "big") for _ in range(2)], 1)
         return self._cells([self.value(kind.element) for _ in range(self._random.randrange(3))], 1)
 
+    def partition(self, width: int, columns: Sequence[Column]) -> list[Row]:
+        """Rows of one as they are selected."""
+        key = tuple(self.value(column.type) for column in columns[:width])
+        return [(*key, *map(self._selected, columns[width:])) for _ in range(self._random.choice((1, 1, 2, 3)))]
+
+    def _selected(self, column: Column) -> bytes | None:
+        if self._random.random() < (0 if column.is_key else 0.3):
+            return None
+        return self.value(freeze(column.type))
+
     def page(self, batches: int) -> list[Row]:
         """Rows of so many batches, of few streams."""
         streams = [self._random.randbytes(16) for _ in range(2)]

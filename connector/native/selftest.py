@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from connector.changes import BatchAssembler, UncutBatches, changes_of
+from connector.changes import (
+    Batch,
+    BatchAssembler,
+    UncutBatches,
+    WholeBatches,
+    changes_of,
+    straight_layout,
+    whole_rows,
+)
 from connector.config import OutputConfig
 from connector.errors import PoisonRow
 from connector.formats import Encoder, Record
@@ -66,6 +74,35 @@ def _compare(
     found = UncutBatches(layout, uncut)
     if [batch.rows for batch in found] != [batch.rows for batch in expected] or uncut.complete != len(rows):
         raise Difference("batches begin or end elsewhere")
+    _compare_batches(plain, blocks, found, expected, counted)
+    if blocks.plan(layout) is None:
+        counted["tables"] += 1
+    _compare_snapshot(plain, blocks, samples, batches, counted)
+
+
+def _compare_snapshot(
+    plain: Encoder, blocks: BlockEncoder, samples: Samples, partitions: int, counted: Counter[str]
+) -> None:
+    """Rows of the same table as a snapshot shows them."""
+    description, counted_here = samples.layout.description, Counter[str]()
+    shape, asked_for = whole_rows(description), len(description.columns) % 2 == 0
+    layout = straight_layout(description, asked_for)
+    if layout is None:
+        return
+    rows = [samples.partition(shape.width, shape.columns) for _ in range(partitions)]
+    place = bytes(16), samples.time()
+    expected = [Batch(shape.layout, *place, list(shape.of_partition(each, asked_for=asked_for))) for each in rows]
+    found = WholeBatches(layout, shape, place, asked_for, rows)
+    if [batch.rows for batch in found] != [batch.rows for batch in expected]:
+        raise Difference("rows of a snapshot are not those that were selected")
+    _compare_batches(plain, blocks, found, expected, counted_here)
+    counted["rows of snapshots"] += counted_here["records"]
+    counted["refused rows of snapshots"] += counted_here["refused"]
+
+
+def _compare_batches(
+    plain: Encoder, blocks: BlockEncoder, found: UncutBatches, expected: Sequence[Batch], counted: Counter[str]
+) -> None:
     at = 0
     while at < len(found):
         block = blocks.encode(found[at:], _NO_LIMIT, _NO_LIMIT)
@@ -88,5 +125,3 @@ def _compare(
             counted["records"] += end - begun
             begun = end
         at += len(block.ends)
-    if blocks.plan(layout) is None:
-        counted["tables"] += 1

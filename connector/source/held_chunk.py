@@ -9,10 +9,21 @@ fold of what was read again. A row's marker, or the keys of a list, need to be s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, takewhile
 
-from connector.changes import Batch, Doubtful, FoldedPartition, Row, TableDescription, WholeRows
+from connector.changes import (
+    Batch,
+    Doubtful,
+    FoldedPartition,
+    LogLayout,
+    Row,
+    TableDescription,
+    WholeBatches,
+    WholeRows,
+    straight_layout,
+)
 from connector.errors import PoisonRow
 from connector.source.chunks import Chunk
 from connector.timeuuid import time_uuid
@@ -21,6 +32,22 @@ from connector.topology import Inside, Opening
 _WHEN = 10  # ticks of a time UUID in a microsecond
 
 Rows = Mapping[Row, Sequence[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Partitions that may be placed: their keys, how many rows each has, and their batches."""
+
+    keys: list[Row]
+    rows: list[int]
+    batches: Sequence[Batch]
+
+    def __bool__(self) -> bool:
+        return bool(self.keys)
+
+    def behind(self, count: int) -> Ready:
+        """Without the first ones."""
+        return Ready(self.keys[count:], self.rows[count:], self.batches[count:])
 
 
 @dataclass(slots=True, eq=False)
@@ -110,18 +137,32 @@ class HeldChunk:
                 self.doubted[key] = str(doubt)
         return self.doubted
 
-    def ready(self, at_ms: int) -> Iterator[tuple[Row, Batch]]:
-        """After `settle`: what may be placed, in the order of tokens, up to the first partition in doubt."""
+    def ready(self, at_ms: int, takes_uncut: Callable[[LogLayout], bool] | None = None) -> Ready:
+        """After `settle`: what may be placed, in the order of tokens, up to the first partition in doubt.
+        ``takes_uncut``: whether somebody has a use for batches of a layout that nobody has made objects of."""
         shape, asked_for = self.shape, self.opening.kind == "incremental"
-        stream = self.opening.state.group.streams[0]
         # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
         when = time_uuid((at_ms * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
-        for key, rows in self.partitions.items():
-            if key in self.doubted:
-                return
+        place = self.opening.state.group.streams[0], when
+        there = {key: rows for key, rows in takewhile(self._is_known, self.partitions.items()) if rows}
+        straight = straight_layout(self.description, asked_for)
+        if takes_uncut is not None and straight is not None and takes_uncut(straight):
+            partitions = list(there.values())
+            if not (shape.timed and any(map(shape.has_end, chain.from_iterable(partitions)))):
+                batches = WholeBatches(straight, shape, place, asked_for, partitions)
+                return Ready(list(there), list(map(len, partitions)), batches)
+        made: list[Batch] = []
+        ready = Ready([], [], made)
+        for key, rows in there.items():
             logged = list(shape.of_partition(rows, self.start is None, asked_for, (at_ms * 1000 - 1) // 1_000_000))
             if logged:
-                yield key, Batch(shape.layout, stream, when, logged)
+                ready.keys.append(key)
+                ready.rows.append(len(logged))
+                made.append(Batch(shape.layout, *place, logged))
+        return ready
+
+    def _is_known(self, partition: tuple[Row, Sequence[Row]]) -> bool:
+        return partition[0] not in self.doubted
 
     def placed(self, keys: Iterable[Row]) -> None:
         for key in keys:

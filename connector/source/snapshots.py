@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from connector.changes import Batch, Row
+from connector.changes import Batch, LogLayout, Row
 from connector.errors import PoisonRow
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
@@ -96,13 +96,16 @@ class Snapshots:
         tables: Tables,
         consumer: SnapshotConsumer,
         background: Background,
+        takes_uncut: Callable[[LogLayout], bool] | None = None,
     ) -> None:
+        """``takes_uncut``: whether the consumer has a use for batches of a layout that nobody has made objects of."""
         self._planner = planner
         self._connection = connection
         self._settings = settings
         self._chores = chores
         self._tables = tables
         self._consumer = consumer
+        self._takes_uncut = takes_uncut
         background.expect(SNAPSHOTS)
         self._background = background
         self._pace = SnapshotPace(settings.max_queries_per_second, time.monotonic())
@@ -254,7 +257,7 @@ class Snapshots:
             if held.upto is None or now < held.not_before:
                 return count
             described = self._tables[held.opening.table].description
-            if described is not held.description or self._tables.stopped(held.opening.table):
+            if described != held.description or self._tables.stopped(held.opening.table):
                 # A row is never shown by a description that is older than its columns.
                 self._drop_from(held)
                 return count
@@ -275,10 +278,10 @@ class Snapshots:
             return False
         doubted = held.settle(at)
         table = held.opening.table
-        waiting = list(held.ready(at))
+        waiting = held.ready(at, self._takes_uncut)
         while waiting:
             try:
-                count = self._consumer.place(held.opening, [batch for _, batch in waiting])
+                count = self._consumer.place(held.opening, waiting.batches)
             except Postponed:
                 return False
             except PoisonRow as poison:
@@ -286,11 +289,11 @@ class Snapshots:
                 self._background.task(SNAPSHOTS, table).failed(poison)
                 held.not_before = now + POISON_SECONDS
                 return False
-            self.counters.rows[table] += sum(len(batch.rows) for _, batch in waiting[:count])
-            held.placed(key for key, _ in waiting[:count])
+            self.counters.rows[table] += sum(waiting.rows[:count])
+            held.placed(waiting.keys[:count])
             if held.start is None and held.stop is None:
-                self._planner.placed(held.opening, token_of_key(waiting[count - 1][0]))
-            waiting = waiting[count:]
+                self._planner.placed(held.opening, token_of_key(waiting.keys[count - 1]))
+            waiting = waiting.behind(count)
         if doubted:
             held.not_before = now + self.doubt_seconds
             self._read_again(held, now)

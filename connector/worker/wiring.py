@@ -155,7 +155,7 @@ def build_worker(
     )
     watch = Watch(planner, connection, reading, chores, tables, background)
     wanted = snapshot_settings(connector.reading, ending=connector.output.metadata)
-    snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background)
+    snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background, pipeline.takes_uncut)
     reads = Reading(
         planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connector.changes import Batch, Row, TableDescription
+from connector.changes import Batch, Row, TableDescription, WholeBatches
 from connector.source import snapshots
 from connector.source.background import Background
 from connector.source.chunks import Chunk, token_of_key
@@ -64,11 +64,13 @@ class Chores:
 @dataclass
 class Consumer:
     placed: list[Batch] = field(default_factory=list)
+    given: list[Sequence[Batch]] = field(default_factory=list)
     away: bool = False
 
     def place(self, read: Any, batches: Sequence[Batch]) -> int:
         if self.away:
             raise Postponed("no topic")
+        self.given.append(batches)
         self.placed += batches[:1]
         return 1
 
@@ -81,20 +83,27 @@ class Read:
 class Stage:
     """One group, a snapshot of its table, and everything beside it in the test's hands."""
 
-    def __init__(self, clocks_apart_ms: int = 0) -> None:
+    def __init__(
+        self,
+        clocks_apart_ms: int = 0,
+        description: TableDescription = TABLE,
+        takes_uncut: bool = False,
+        ending: bool = False,
+    ) -> None:
         self.one = Single(tablets(5_000, WHOLE), lookback_ms=100, initial_snapshot=True)
         self.one.read_all()
-        self.chores, self.tables, self.consumer = Chores(), Tables(), Consumer()
+        self.chores, self.tables, self.consumer = Chores(), Tables(Described(description)), Consumer()
         self.ahead_ms = 0
         connection: Any = self
         self.snapshots = Snapshots(
             self.one.planner,
             connection,
-            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms),
+            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms, ending=ending),
             self.chores,  # type: ignore[arg-type]
             self.tables,  # type: ignore[arg-type]
             self.consumer,
             Background(),
+            lambda layout: takes_uncut and layout.snapshot == "true",
         )
         self.snapshots.doubt_seconds = 0.0
         self.pump()
@@ -308,6 +317,41 @@ def test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns() ->
     stage.to(10_100)
     assert not stage.rows
     assert len(stage.chores.waiting) == 1
+
+
+def test_rows_that_nobody_makes_objects_of_are_the_same() -> None:
+    pk, ck, v, m = (column for column in TABLE.columns if column.name in ("pk", "ck", "v", "m"))
+    placed = []
+    for takes_uncut in (True, False):
+        stage = Stage(description=TableDescription("ks", "t", "id", (pk, ck, m, v)), takes_uncut=takes_uncut)
+        some = encode(m.type, {"k": 7})
+        rows: dict[Row, list[Row]] = {
+            (number(0),): [(number(0), number(2), None, None), (number(0), number(1), some, number(5))],
+            KEY: [(*KEY, number(1), some, number(1))],
+            (number(2),): [],
+            (number(3),): [(number(3), number(1), None, number(9))],
+        }
+        rows = {key: rows[key] for key in sorted(rows, key=token_of_key)}
+        stage.chores.answer(Chunk(rows, (1 << 63) - 1, 100, 1, 0.01))
+        stage.to(10_060, written(10_000_500, v=number(8)))
+        placed.append([(each.stream_id, each.time, each.rows) for each in stage.consumer.placed])
+        assert [type(each) for each in stage.consumer.given] == [WholeBatches if takes_uncut else list] * 3
+        assert stage.snapshots.counters.rows[NAME] == 4
+        assert stage.one.planner.openings(stage.one.now) == []
+    assert placed[0] == placed[1]
+    assert sum(len(rows) for _, _, rows in placed[0]) == 4
+
+
+def test_rows_of_which_a_cell_ends_are_made_one_by_one() -> None:
+    pk, ck, v = (column for column in TABLE.columns if column.name in ("pk", "ck", "v"))
+    for end, kind in ((None, WholeBatches), ((1 << 40).to_bytes(8, "big"), list)):
+        stage = Stage(description=TableDescription("ks", "t", "id", (pk, ck, v)), takes_uncut=True, ending=True)
+        row = (*KEY, number(1), number(5))
+        stage.chores.answer(Chunk({KEY: [(*row, end)]}, (1 << 63) - 1, 100, 1, 0.01))
+        stage.to(10_060)
+        assert [type(each) for each in stage.consumer.given] == [kind]
+        ((placed,),) = (each.rows for each in stage.consumer.placed)
+        assert (placed[-1] is None) == (end is None) and number(5) in placed
 
 
 def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> None:

@@ -22,7 +22,7 @@ enum { MEMBER_WORDS = 8 };
 
 enum { LEGACY, ADVANCED };
 enum { NONE, FULL_ROW, ONLY_UPDATED };
-enum { CREATES = 1, UPDATES = 2, DELETES = 4 };
+enum { CREATES = 1, UPDATES = 2, DELETES = 4, WHOLE_ROWS = 8 };
 
 typedef struct {
     const int32_t *words;
@@ -309,6 +309,8 @@ static int kind_of(const plan *p, cell operation, int *code) {
     case 3: case -3: return p->kinds & DELETES ? 'd' : 0;
     /* Without clustering columns a partition is one row. */
     case 4: case -4: return p->kinds & DELETES && !p->clustered ? 'd' : 0;
+    /* Of a snapshot, whether somebody has asked for it or not: they show what an image after a change does. */
+    case 126: case 127: *code = 9; return p->kinds & WHOLE_ROWS ? 'r' : 0;
     default: return 0;
     }
 }
@@ -338,6 +340,9 @@ static int put_change(
         c->before = image ? before : c->kind == 'd' ? c->row : NULL;
         c->after = c->kind == 'd' ? NULL : c->row;
         c->timed = !image || c->kind == 'd';
+    } else if (c->kind == 'r') {
+        c->before = NULL;
+        c->after = c->row;
     } else {
         show_images(p, c, before_row >= 0 ? before : NULL, after_row >= 0 ? after : NULL);
     }
@@ -374,7 +379,8 @@ static int put_batch(
         number = cells[p->number];
         time = cells[p->time];
         if (number.size != 4) return REFUSED;
-        if (row > from && (uint32_t)read_big(number.at, 4) <= last) return REFUSED;
+        /* Rows of a snapshot have no order but the one they come in. */
+        if (row > from && !(p->kinds & WHOLE_ROWS) && (uint32_t)read_big(number.at, 4) <= last) return REFUSED;
         last = (uint32_t)read_big(number.at, 4);
         images += is_image(cells[p->operation]);
         if (row == from) {
