@@ -21,6 +21,7 @@ translate foreign errors into these at their border.
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
+    │       └── ClockSetBack            what this process commits would look older than what it has committed
     ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
@@ -136,6 +137,10 @@ class ForeignGroup(DeliveryError):
 
 class FatalDeliveryError(DeliveryError):
     """Will not go away by itself."""
+
+
+class ClockSetBack(FatalDeliveryError):
+    """What this process commits from now on looks older than what it has committed: another one goes on."""
 
 
 class LostClaim(CdcError):

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from confluent_kafka import TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
-from connector.delivery.records import begin_of, commit_name, decode_offsets_entry, owner_of
+from connector.delivery.records import Headers, begin_of, commit_name, decode_offsets_entry, owner_of, written_at
 from connector.delivery.topic_reader import read_topic
 
 GROUP_SECONDS = 10.0
+
+# Later than any record.
+NEVER = 2**63 - 1
 
 
 @dataclass
@@ -32,11 +35,16 @@ class Words:
     def named(self, name: str, timestamp: int) -> None:
         self.commits.add(name)
         began = begin_of(name)
-        if began is not None:
+        if began is not None and timestamp != NEVER:
             self.times.setdefault(owner_of(name), []).append((began, timestamp))
 
     def committed_at(self, owner: str, timestamp: int) -> bool:
         return any(began <= timestamp <= ended for began, ended in self.times.get(owner, ()))
+
+
+def time_of_word(headers: Headers | None, timestamp: int, stamped: bool) -> int:
+    """By its owner's clock. Where a broker's was taken (``stamped``), anything of the owner's may be older."""
+    return NEVER if stamped else written_at(headers, timestamp)
 
 
 def committed_words(clients: KafkaClients, connector: str, topic: str, slots: int, group: str) -> Words:
@@ -50,10 +58,11 @@ def committed_words(clients: KafkaClients, connector: str, topic: str, slots: in
         if entry.owner is not None:
             owners[entry.slot] = entry.owner
         owner = owners.get(entry.slot)
+        time_ms = time_of_word(record.headers, record.timestamp, record.stamped)
         if owner is not None:
-            words.heard(owner, record.timestamp)
+            words.heard(owner, time_ms)
         if name := commit_name(record.headers):
-            words.named(name, record.timestamp)
+            words.named(name, time_ms)
     # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
     asking = clients.consumer(group, READ_UNCOMMITTED)
     try:

@@ -27,10 +27,18 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
-from connector.delivery.committed_words import Words, committed_words
+from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
 from connector.delivery.producer import TransactionalProducer
-from connector.delivery.records import REPEATED_HEADER, OutgoingRecord, commit_name, owner_of
+from connector.delivery.records import (
+    REPEATED_HEADER,
+    WRITTEN_HEADER,
+    Headers,
+    OutgoingRecord,
+    commit_name,
+    owner_of,
+    written_at,
+)
 from connector.delivery.standing import (
     PATIENCE_SECONDS,
     Place,
@@ -127,8 +135,10 @@ def _end_hanging(
                 owner = owner_of(name)
                 lost_commits.setdefault(owner, []).extend(messages)
                 # Its records in data topics belong to that commit.
-                words.heard(owner, messages[-1].timestamp()[1])
-                words.named(name, messages[-1].timestamp()[1])
+                kind, timestamp = messages[-1].timestamp()
+                time_ms = time_of_word(messages[-1].headers(), timestamp, kind == TIMESTAMP_LOG_APPEND_TIME)
+                words.heard(owner, time_ms)
+                words.named(name, time_ms)
         repaired = {_place(message) for messages in lost_commits.values() for message in messages}
         ended = False
         for producer in producers:
@@ -324,6 +334,13 @@ def _repeated(messages: Iterable[Message]) -> list[OutgoingRecord]:
     ]
 
 
+def _dated(entry: Message) -> Headers:
+    """Whoever writes it again may have another clock."""
+    headers = entry.headers() or []
+    written = str(written_at(headers, entry.timestamp()[1])).encode()
+    return (*((name, value) for name, value in headers if name != WRITTEN_HEADER), (WRITTEN_HEADER, written))
+
+
 def _commit_again(
     clients: KafkaClients,
     producer: TransactionalProducer,
@@ -341,7 +358,8 @@ def _commit_again(
         producer.flush(deadline)
         producer.commit()
         return
-    producer.produce_all(_repeated(entries))
+    again = _repeated(entries)
+    producer.produce_all([replace(record, headers=_dated(at)) for record, at in zip(again, entries, strict=True)])
     producer.flush(deadline)
     try:
         _tell_group(clients, producer, where, commit_name(entries[-1].headers()) or "")

@@ -34,6 +34,9 @@ COMMIT_HEADER = "commit"
 #: The header of a record that was there before, and is repeated for its commit to be told once more.
 REPEATED_HEADER = "scylla.cdc.repeated"
 
+#: The header of an entry that somebody else has written once more, by another clock: when it was written first.
+WRITTEN_HEADER = "written"
+
 #: The header of a slot's last entry as long as somebody's transactions may be open where nobody could look.
 LEFT_HEADER = "left"
 
@@ -146,6 +149,11 @@ def commit_name(headers: Headers | None) -> str | None:
         if name == COMMIT_HEADER and value is not None:
             return value.decode(errors="replace")
     return None
+
+
+def written_at(headers: Headers | None, timestamp: int) -> int:
+    """When an entry was written, by its owner's clock; ``timestamp`` is when it was written last."""
+    return next((int(value) for name, value in headers or () if name == WRITTEN_HEADER and value), timestamp)
 
 
 class Left(NamedTuple):

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
@@ -29,6 +29,8 @@ class StoredRecord(NamedTuple):
     timestamp: int
     offset: int
     headers: Headers = ()
+    stamped: bool = False
+    """Its time is that of the broker which wrote it."""
 
 
 def read_topic(
@@ -128,4 +130,5 @@ def _stored(message: Message) -> StoredRecord:
         message.timestamp()[1],
         message.offset() or 0,
         message.headers() or (),
+        message.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME,
     )

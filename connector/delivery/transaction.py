@@ -31,7 +31,9 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.standing import Standing
+from connector.delivery.wall_clock import WallClock
 from connector.errors import (
+    ClockSetBack,
     DeliveryError,
     LostClaim,
     ProducerFenced,
@@ -93,6 +95,7 @@ class Delivery:
         self.settings = settings
         self._membership = membership
         self._clock = clock
+        self._wall_clock = WallClock()
         self._producer: TransactionalProducer | None = None
         self._plain: ReportingProducer | None = None
         self._opened_at: float | None = None
@@ -185,6 +188,7 @@ class Delivery:
     def add(self, slot: int, records: Sequence[KafkaRecord], size: int | None = None) -> None:
         """Records of whole batches: a transaction is never cut inside one. ``size``: of all of them, if known."""
         producer = self._opened() if self._plain is None else self._plain_opened()
+        self._times_rise()
         self._touched.add(slot)
         self.bytes += sum(map(record_size, records)) if size is None else size
         self.records += len(records)
@@ -225,6 +229,7 @@ class Delivery:
         on this object's clock; otherwise TooLate, and it is to be aborted.
         """
         producer = self._opened()
+        self._times_rise()
         self._still_member()
         named = self._touched.union(slots, (entry.slot for entry in entries))
         deadline = self._clock() + self.settings.transaction_timeout_ms / 1000
@@ -278,6 +283,12 @@ class Delivery:
         if self._membership.member_id != self._member_at_begin or not self._member_at_begin:
             # Thrown out, and perhaps back in: others may have read, and moved, our slots meanwhile.
             raise LostClaim("membership changed since the transaction began")
+
+    def _times_rise(self) -> None:
+        """Raise ClockSetBack if records would have earlier times than older ones. What somebody left open is told from
+        what he committed by their times."""
+        if self._wall_clock.was_set_back:
+            raise ClockSetBack("this host's clock was set back; a new worker goes on")
 
     def _never_away(self, producer: TransactionalProducer) -> None:
         """Raise UnknownOutcome if the brokers went away since this producer was started.
@@ -340,6 +351,7 @@ class Delivery:
     def _opened(self) -> TransactionalProducer:
         assert self._producer is not None, "start() comes first"
         if self._opened_at is None:
+            self._times_rise()
             self._never_away(self._producer)
             self._ended_everywhere(self._producer)
             # Before the first record, by the same clock as the records' timestamps, and cut off as they are.

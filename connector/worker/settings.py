@@ -16,7 +16,8 @@ from connector.formats import routed_topics
 
 # Marks and positions are small and rewritten often. The broker compacts closed segments only, and usually once half of
 # them is new: small ones that are closed after ten minutes keep a slot at some megabytes. What is younger than a minute
-# is left alone, so that who follows the topic sees each record. What the worker's file says comes first.
+# is left alone, so that who follows the topic sees each record. Times are their writer's: what somebody left open is
+# told by them from what he committed. What the worker's file says comes first.
 OFFSETS_CONFIG = {
     "cleanup.policy": "compact",
     "segment.bytes": "4194304",
@@ -24,6 +25,7 @@ OFFSETS_CONFIG = {
     "min.cleanable.dirty.ratio": "0.1",
     "min.compaction.lag.ms": "60000",
     "max.compaction.lag.ms": "1200000",
+    "message.timestamp.type": "CreateTime",
 }
 LARGEST_BATCH = 1_000_000
 _LAGS = {"min.compaction.lag.ms", "max.compaction.lag.ms"}

@@ -25,6 +25,7 @@ from connector.delivery import (
 )
 from connector.errors import (
     CdcError,
+    ClockSetBack,
     FatalDeliveryError,
     LostClaim,
     PoisonRow,
@@ -318,7 +319,12 @@ class Transactions:
 
     def recover(self, error: CdcError) -> None:
         """Decide what an error means for the open transaction, the positions in memory, and the process."""
-        if isinstance(error, ProducerFenced | UnknownOutcome) or (
+        if isinstance(error, ClockSetBack):
+            # Nothing more is tried: what is open is ended by the next owners of the slots.
+            self._fatal = error
+            self.delivery.close()
+            self._planner.forget()
+        elif isinstance(error, ProducerFenced | UnknownOutcome) or (
             isinstance(error, FatalDeliveryError) and self.delivery.last_failure is None
         ):
             self.start_over(error)

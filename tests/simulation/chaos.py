@@ -63,6 +63,7 @@ class Chaos:
             "another group": self._another_group,
             "long stop": self._long_stop,
             "other tables": self._other_tables,
+            "connector pauses": self._connector_pauses,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -230,6 +231,10 @@ class Chaos:
             return
         ttl = max(table.ttl for table in self._service.cluster.world.tables)
         self._service.close(ttl + self._random.uniform(5.0, 15.0))
+
+    def _connector_pauses(self) -> None:
+        """As it is asked to: everybody ends in good order, and is started again when it is resumed."""
+        self._service.rest(self._random.uniform(0.1, 6.0))
 
     def _other_tables(self) -> None:
         """Some tables are not read for a while."""

@@ -55,6 +55,8 @@ class Broker:
         self.losses = 0
         self.requests = 0
         self.mishaps = 0
+        #: How far its clock is off, in seconds.
+        self.skew = 0.0
 
     # -- topics ------------------------------------------------------------------------------------------------
 
@@ -84,7 +86,7 @@ class Broker:
 
     @property
     def time_ms(self) -> int:
-        return round((EPOCH + self.scheduler.now) * 1000)
+        return round((EPOCH + self.scheduler.now + self.skew) * 1000)
 
     # -- mishaps -----------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ class Producer(Handle):
             raise failure(KafkaError._STATE, "producing is not allowed in this state")
         if len(key or b"") + len(value or b"") > LARGEST_MESSAGE:
             raise failure(KafkaError.MSG_SIZE_TOO_LARGE, "Broker: Message size too large")
-        made_ms = round((EPOCH + self.scheduler.now + (self.process.skew if self.process else 0.0)) * 1000)
+        made_ms = round((EPOCH + self.scheduler.now + (self.process or self.scheduler.outside).skew) * 1000)
         given = tuple(headers or ())
         self._queue.append(_Queued(topic, partition, key, value, given, self.scheduler.now, made_ms))
         if not self._sending:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from connector.delivery import Delivery, DeliverySettings, Standing
 from connector.delivery.records import REPEATED_HEADER
-from connector.errors import TransactionAborted
+from connector.errors import ClockSetBack, TransactionAborted
 from tests.delivery.conftest import mark
 from tests.simulation.kafka_log import Fate, Partition
 from tests.simulation.outages import refused
@@ -140,6 +140,24 @@ def a_transaction_of_others_is_not_committed_for_them() -> None:
         assert on.keys() == ["a", "b"]
 
 
+def what_is_of_another_time_is_not_committed_again() -> None:
+    """However long it stands: nothing says that it was ever committed."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit("a")
+        on.scheduler.pass_time(1)
+        other = on.producer("other")
+        other.produce_all(on.records("a"))
+        other.flush(float("inf"))
+        on.scheduler.pass_time(1)
+        one.commit("b")
+        for _ in range(2):
+            one.delivery.start(again=True)
+            on.scheduler.pass_time(3 * SURE_SECONDS)
+        headers = [record.headers for record in one.partition.records if record is not None]
+        assert headers and not any(headers)
+
+
 def a_leader_that_is_lost_while_the_last_commit_ends_stops_what_is_on_its_way() -> None:
     """Before the first record of the next transaction is written: its coordinator waits for the partition just then."""
     with stage() as on:
@@ -204,6 +222,62 @@ def what_has_the_time_of_a_broker_is_not_taken_for_committed() -> None:
         on.scheduler.pass_time(3 * SURE_SECONDS)
         one.delivery.start(again=True)
         assert one.fates == [Fate.OPEN], "nobody knows whether it is committed"
+
+
+def words_that_have_the_time_of_a_broker_abort_nothing() -> None:
+    """Its clock is behind the worker's: every record looks younger than the worker's last word."""
+    with stage() as on:
+        on.broker.topics[on.world.offsets].config["message.timestamp.type"] = "LogAppendTime"
+        on.broker.skew = -5.0
+        one = Leaderless(on)
+        one.commit_without_leader()
+        on.scheduler.pass_time(3)
+        one.delivery.start(again=True)
+        assert one.fates == [Fate.OPEN], "it is committed, and was aborted"
+
+
+def entries_that_are_committed_again_keep_their_time() -> None:
+    """Whoever commits them again has a clock that is behind, and what he writes is all that compaction leaves."""
+    with stage() as on:
+        one = Leaderless(on)
+        slot = on.broker.partition(on.world.offsets, 0)
+        on.broker.transactions.marker_seconds = 0.001
+        one.delivery.add(0, on.records("a"))
+        decide = on.broker.transactions.end
+
+        def decided(name: str, epoch: int, commit: bool) -> int | None:
+            on.broker.transactions.end = decide  # type: ignore[method-assign]
+            for partition in (one.partition, slot):
+                on.broker.move_leader(partition, 3.0)
+            on.scheduler.pass_time(1.0)
+            return decide(name, epoch, commit)
+
+        on.broker.transactions.end = decided  # type: ignore[method-assign]
+        one.delivery.commit([mark(0, "w")])
+        on.scheduler.pass_time(5)
+        on.scheduler.outside.skew = -60.0
+        one.delivery.start(again=True)
+        on.scheduler.pass_time(1)
+        assert [record.fate for record in slot.records if record is not None] == [Fate.COMMITTED] * 2
+        slot.compact(1_000)
+        one.delivery.close()
+        one.stood = Standing(SURE_SECONDS)
+        one.delivery = one._delivery("w")
+        one.delivery.start(again=True)
+        assert one.fates == [Fate.OPEN], "it is committed, and was aborted"
+
+
+def a_clock_that_is_set_back_ends_a_worker() -> None:
+    """What it left open from then on would look older than what it has committed."""
+    with stage() as on:
+        one = Leaderless(on)
+        one.commit("a")
+        on.scheduler.outside.skew = -5.0
+        try:
+            one.delivery.add(0, on.records("b"))
+        except ClockSetBack:
+            return
+        raise AssertionError("it went on")
 
 
 def a_record_is_repeated_as_it_was_last() -> None:

@@ -72,6 +72,18 @@ OTHER_TABLES = Plan(
 )
 
 
+# The connector is paused and resumed all the time, while its servers are away and its workers are lost.
+PAUSES = Plan(
+    roughness=Roughness(
+        0.6,
+        only=(
+            *("connector pauses", "kill", "pause", "leader moves", "broker away", "broker crash", "lost answers"),
+            *("slow markers", "coordinator moves", "reads time out"),
+        ),
+    )
+)
+
+
 # The connector is started once more under another group, while its own workers come and go.
 TWO_GROUPS = Plan(
     roughness=Roughness(
@@ -100,6 +112,7 @@ NAMED = {
     "reads": READS_TIME_OUT,
     "tables": OTHER_TABLES,
     "groups": TWO_GROUPS,
+    "pauses": PAUSES,
     "expires": EXPIRES,
     "hot": HOT,
 }

@@ -28,6 +28,7 @@ HANGING = "connector/delivery/hanging_transactions.py"
 FOLLOW = "connector/delivery/follow.py"
 READING = "connector/source/reading.py"
 LOG_READER = "connector/source/log_reader.py"
+LATE_CHANGES = "connector/source/late_changes.py"
 ASSEMBLER = "connector/changes/assembler.py"
 
 fenced = again(restoring.test_a_dead_owners_open_transaction_is_ended_instead_of_awaited)
@@ -269,6 +270,20 @@ SOURCE = [
         'lower = ">" if request.after is not None else ">="',
         'lower = ">="',
         world(ROUGH, 10),
+    ),
+    Mutant(
+        "pages of a read that was taken back are nobody's",
+        READING,
+        "        if active is None or not self._planner.is_current(active.read):\n            # An abort",
+        "        if active is None:\n            # An abort",
+        world(ROUGH, 0),
+    ),
+    Mutant(
+        "a change that came late is not behind later ones of its partition",
+        LATE_CHANGES,
+        "in_order = newest is not None and all(newest.get(key, 0) <= at for key in _partitions(batch))",
+        "in_order = newest is not None",
+        world(ROUGH, 0),
     ),
     Mutant(
         "a read has all of its pages",

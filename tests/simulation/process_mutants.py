@@ -91,8 +91,8 @@ PROCESS = [
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
-        "        self._planner.forget()\n",
-        "        self._planner.aborted()\n",
+        "        self._planner.forget()\n        self.renew",
+        "        self._planner.aborted()\n        self.renew",
         world(ROUGH, 10),
     ),
     Mutant(

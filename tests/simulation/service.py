@@ -162,6 +162,12 @@ class Service:
         for worker in list(self.living):
             self.kill(worker)
 
+    def rest(self, seconds: float) -> None:
+        """Everybody ends in good order, and is started again after so long at the earliest."""
+        self.closed_until = max(self.closed_until, self.scheduler.now + seconds)
+        for worker in list(self.living):
+            self.stop_worker(worker)
+
     def stop_worker(self, worker: Worker) -> None:
         """In good order."""
         worker.stop.set()

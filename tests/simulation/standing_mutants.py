@@ -65,7 +65,7 @@ LEFT_OPEN = [
     Mutant(
         "what is older than an owner's last word is not aborted",
         WORDS,
-        "            words.heard(owner, record.timestamp)\n",
+        "            words.heard(owner, time_ms)\n",
         "            pass\n",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),
@@ -74,7 +74,28 @@ LEFT_OPEN = [
         WORDS,
         "any(began <= timestamp <= ended for",
         "any(began and timestamp and ended for",
-        leaderless.a_transaction_of_others_is_not_committed_for_them,
+        leaderless.what_is_of_another_time_is_not_committed_again,
+    ),
+    Mutant(
+        "a word that has the time of a broker tells nothing of what is older",
+        WORDS,
+        "return NEVER if stamped else written_at(headers, timestamp)",
+        "return written_at(headers, timestamp)",
+        leaderless.words_that_have_the_time_of_a_broker_abort_nothing,
+    ),
+    Mutant(
+        "entries that are committed again keep their time",
+        WORDS,
+        "return NEVER if stamped else written_at(headers, timestamp)",
+        "return NEVER if stamped else timestamp",
+        leaderless.entries_that_are_committed_again_keep_their_time,
+    ),
+    Mutant(
+        "a worker whose clock is set back writes nothing more",
+        TRANSACTION,
+        "        if self._wall_clock.was_set_back:\n",
+        "        if self._wall_clock is None:\n",
+        leaderless.a_clock_that_is_set_back_ends_a_worker,
     ),
     Mutant(
         "the group knows which transactions are committed",

@@ -10,7 +10,16 @@ import pytest
 from connector.source.ahead import ReadAhead, Window
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
-from tests.simulation.mutant_worlds import EXPIRES, HOT, LEADERS, OTHER_TABLES, READS_TIME_OUT, TWO_GROUPS
+from tests.simulation.mutant_worlds import (
+    EXPIRES,
+    HOT,
+    LEADERS,
+    OFTEN,
+    OTHER_TABLES,
+    PAUSES,
+    READS_TIME_OUT,
+    TWO_GROUPS,
+)
 from tests.simulation.simulate import Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -63,6 +72,20 @@ def test_partitions_that_nobody_leads_and_brokers_that_crash_lose_nothing_togeth
 def test_what_somebody_left_where_nobody_could_look_is_known_to_those_who_come_later(seed: int) -> None:
     outcome = simulate(seed, LEADERS)
     assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", [1528, 1634])
+def test_what_a_worker_leaves_whose_clock_is_set_back_blocks_nobody(seed: int) -> None:
+    outcome = simulate(seed, OFTEN)
+    assert not outcome.faults
+    assert outcome.kinds["own clock steps"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_connector_that_is_paused_and_resumed_goes_on_where_it_stood(seed: int) -> None:
+    outcome = simulate(seed, PAUSES)
+    assert not outcome.faults
+    assert outcome.kinds["connector pauses"]
 
 
 @pytest.mark.parametrize("seed", [30, 78, 175])

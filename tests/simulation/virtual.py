@@ -34,8 +34,8 @@ class Clock:
         return 1_000.0 + self._scheduler.now
 
     def time(self) -> float:
-        process = self._scheduler.in_process
-        return EPOCH + self._scheduler.now + (process.skew if process else 0.0)
+        process = self._scheduler.in_process or self._scheduler.outside
+        return EPOCH + self._scheduler.now + process.skew
 
     def time_ns(self) -> int:
         return round(self.time() * 1_000_000) * 1_000
