@@ -95,6 +95,14 @@ def test_services_mount_files_that_exist_and_call_each_other_by_their_names() ->
     assert set(re.findall(r"target: (\w+)", COMPOSE)) <= set(re.findall(r" AS (\S+)", DOCKERFILE))
 
 
+def test_who_is_waited_for_until_it_is_healthy_says_how_that_is_seen() -> None:
+    """An image's own check is not kept by podman: whoever waited for it there waited for ever."""
+    services = dict(re.findall(r"^  ([a-z-]+):\n((?:    .*\n|\n)+)", COMPOSE, re.MULTILINE))
+    waited = set(re.findall(r"^      ([a-z-]+): \{condition: service_healthy", COMPOSE, re.MULTILINE))
+    assert "connector" in waited
+    assert [each for each in sorted(waited) if "    healthcheck:\n" not in services[each]] == []
+
+
 def test_the_compose_configuration_is_valid() -> None:
     folder = ROOT / "config" / "compose"
     files = [str(folder / "connector.json"), "--worker", str(folder / "worker.json"), "--offline"]
