@@ -56,8 +56,8 @@ HELD = [
     Mutant(
         "what waits behind a partition in doubt is not placed",
         HELD_CHUNK,
-        "            if key in self.doubted:\n                return\n",
-        "            if key in self.doubted:\n                continue\n",
+        "in takewhile(self._is_known, self",
+        "in filter(self._is_known, self",
         holding.test_nothing_is_placed_in_front_of_what_is_in_doubt,
     ),
     Mutant(
@@ -70,7 +70,7 @@ HELD = [
     Mutant(
         "no row is shown by a description that is older than its columns",
         HOLDING,
-        "            if described is not held.description or self._tables.stopped(held.opening.table):\n",
+        "            if described != held.description or self._tables.stopped(held.opening.table):\n",
         "            if self._tables.stopped(held.opening.table):\n",
         holding.test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns,
     ),
@@ -209,7 +209,7 @@ FOLDED = [
     Mutant(
         "values with a time to live end",
         FOLDING,
-        "    return None if not change.ttl else change.timestamp_us + change.ttl * 1_000_000\n",
+        "    return None if not change.ttl else change.timestamp_us + change.ttl * _SECOND\n",
         "    return None\n",
         folding.test_what_lives_for_a_time_is_gone_after_it,
     ),

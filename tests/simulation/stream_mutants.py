@@ -226,8 +226,8 @@ LATE = [
     Mutant(
         "ends of streams are looked beyond",
         LOOKS,
-        "    limit = plan.limit(now)\n    if limit is None:\n        return\n    for slot",
-        "    limit = None\n    if limit is None:\n        return\n    for slot",
+        "    limit = plan.limit(now)\n    if limit is None or not",
+        "    limit = None\n    if limit is None or not",
         looking.test_a_look_is_owed_by_whoever_comes_next,
     ),
     Mutant(
