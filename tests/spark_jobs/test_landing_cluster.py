@@ -1,4 +1,5 @@
-"""Landing with executors as processes of their own: one that is killed, and then the driver, cost nothing.
+"""Landing by spark-submit with executors as processes of their own: one that is killed, and then the driver, cost
+nothing.
 
 The warehouse is on a Hadoop file system that knows it by another path than the machine does.
 """
@@ -17,6 +18,7 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
+from spark_jobs.jvm import find_java, resolve
 from tests.servers.patience import until
 from tests.spark_jobs.landing_feed import cell, change, produce
 from tests.spark_jobs.landing_way import Way
@@ -27,9 +29,22 @@ ROOT = Path(__file__).resolve().parents[2]
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
-def _started(config: Path, *options: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
-    command = [sys.executable, "-m", "connector", "land", str(config), *options]
+def _submitted(config: Path, *options: str) -> subprocess.Popen[bytes]:
+    """As the documentation says, with jars that are here already instead of packages."""
+    jars = ",".join(map(str, resolve("spark")))
+    script = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    return _started([script, *options, "--jars", jars, "spark_jobs/land.py", str(config)], config)
+
+
+def _started(command: list[str], config: Path) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_SCALA_VERSION": "2.13",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        **find_java().spark_environment(),
+    }
     with config.with_suffix(".log").open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
 
@@ -55,10 +70,9 @@ def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> 
         **way.config,
         "warehouse": "viewfs://lake/warehouse",
         "spark.hadoop.fs.viewfs.mounttable.lake.link./warehouse": f"file://{lake}",
-        "spark.master": "local-cluster[2,1,1024]",
-        "spark.executor.memory": "600m",
+        # What spark-submit says counts for more.
+        "spark.master": "local[1]",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "publish.interval.ms": 1,
     }
@@ -74,7 +88,9 @@ def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> 
         produce(way.servers, [(way.data, change("c", 1000 + at, {"pk": at, "ck": at, "v": cell("x")}))])
 
     feed(0)
-    job = _started(config)
+    where = ["--master", "local-cluster[2,1,1024]", "--executor-memory", "600m", "--driver-memory", "1g"]
+    options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    job = _submitted(config, *where, "--driver-java-options", options)
     try:
         until(lambda: rows() == [0] or job.poll() is not None, 900, "the first row")
         assert job.poll() is None, config.with_suffix(".log").read_text()
@@ -90,8 +106,7 @@ def test_killed_executors_and_drivers_cost_nothing(way: Way, tmp_path: Path) -> 
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
     feed(2)
-    config.write_text(json.dumps({**settings, "spark.master": "local[1]"}))
-    again = _started(config, "--once")
+    again = _started([sys.executable, "-m", "connector", "land", str(config), "--once"], config)
     until(lambda: again.poll() is not None, 900, "the end of the job")
     assert again.wait() == 0, config.with_suffix(".log").read_text()
     assert rows() == [0, 1, 2]
