@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from connector.errors import LandingError
 from connector.values import ListType
-from spark_jobs.fold.fold import folded, folded_so_far, parts
+from spark_jobs.fold.fold import NOW, folded, folded_so_far, parts
 from spark_jobs.fold.view import any_value, living_rows, shown_columns, value_names
 from spark_jobs.model import (
     PARTITION,
@@ -54,11 +54,13 @@ def versions(layout: Layout, changes: str, kept: str, horizon: str) -> str:
         state_patch(layout, _dated(kept, horizon)),
     ]
     patch = folded(layout, patches, identities(layout, partition_only=True))
+    if layout.expiring:
+        patch = _at_ends(layout, patch)
     if layout.clustering:
         patch = _at_partition_times(layout, patch)
     patch = folded_so_far(layout, patch, f"({_key(layout)} ORDER BY bucket.at {_SO_FAR})")
     over = f"({_partition(layout)} ORDER BY bucket.at {_SO_FAR})"
-    rows = living_rows(layout, patch, None, over)
+    rows = living_rows(layout, patch, "bucket.at div 1000000", over)
     if layout.has_statics:
         rows = _with_lonely_statics(layout, rows)
     elif layout.clustering:
@@ -80,6 +82,18 @@ def _key(layout: Layout) -> str:
     return f"PARTITION BY bucket.b, kind, {', '.join(map(quoted, identities(layout)))}"
 
 
+def _at_ends(layout: Layout, patch: str) -> str:
+    """Adds, for every patch, patches that say nothing at the times when something of it has ended by now."""
+    ends = [f"{quoted(cell.name)}.e" for cell in layout.cells]
+    known = [f"array({', '.join(['marker.e', *ends])})"]
+    for part in layout.elements:
+        known.append(f"transform(coalesce({quoted(part.stored.elements)}, array()), e -> e.e)")
+    past = f"filter(array_distinct(concat({', '.join(known)})), e -> e * 1000000 > bucket.at AND e <= {NOW})"
+    times = f"concat(array(bucket.at), transform({past}, e -> e * 1000000))"
+    spread = f"SELECT * FROM ({patch}) AS patch LATERAL VIEW explode({times}) AS at"
+    return _said_once(layout, spread)
+
+
 def _at_partition_times(layout: Layout, patch: str) -> str:
     """Adds, for every row, patches that say nothing at the times when its partition was written."""
     first = f"row_number() OVER ({_key(layout)} ORDER BY bucket.at) = 1 AS first"
@@ -89,6 +103,11 @@ def _at_partition_times(layout: Layout, patch: str) -> str:
         f"SELECT * FROM (SELECT *, {first}, {times} FROM ({patch}) AS patch) AS patch "
         f"LATERAL VIEW explode(CASE WHEN first AND kind = {ROW} THEN {later} ELSE array(bucket.at) END) AS at"
     )
+    return _said_once(layout, spread)
+
+
+def _said_once(layout: Layout, spread: str) -> str:
+    """Patches that are there at several times say what they say at their own one."""
     columns = [f"{struct_of([('b', 'bucket.b'), ('at', 'at')])} AS bucket", "kind"]
     columns += map(quoted, key_columns(layout))
     columns += [quoted("s_" + key.place) for key in layout.keys if key.many_spellings]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -141,6 +143,43 @@ def test_a_history_that_begins_late_begins_with_the_rows_there_are(spark: SparkS
     assert spark.sql(text).collect() == []
 
 
+def test_what_has_a_ttl_ends_in_the_history_when_it_ends_in_the_source(spark: SparkSession, warehouse: str) -> None:
+    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    known = Known((parse_definition(schema_record("ks", "t", TABLE).decode()),), history=True, expiring=True)
+    layout = landed.prepare(known)
+    now_s = int(datetime.now(UTC).timestamp())
+    key, added = {"pk": 1, "ck": 1}, {"mode": "modify", "elements": [{"key": "k", "value": 1}]}
+    _append(
+        spark,
+        landed,
+        layout,
+        1,
+        [
+            (TOPIC, _ending(change("c", 10_000_000, {**key, "v": cell("a")}), 5)),
+            (TOPIC, _ending(change("u", 11_000_000, {"pk": 1, "ck": None, "s": cell("s")}), 2)),
+            (TOPIC, _ending(change("u", 12_000_000, {**key, "m": cell(added)}), 10)),
+            (TOPIC, _ending(change("c", now_s * 1_000_000, {**key, "v": cell("later")}), 10_000)),
+        ],
+    )
+    columns = "s", "v", "map_entries(m)[0].value AS m", "unix_seconds(valid_from)", "unix_seconds(valid_to)"
+    expected = [
+        (None, "a", None, 10, 11),
+        ("s", "a", None, 11, 12),
+        ("s", "a", 1, 12, 13),
+        (None, "a", 1, 13, 15),
+        (None, None, 1, 15, 22),
+        (None, "later", None, now_s, None),
+    ]
+    for horizon_s in (None, 14):
+        if horizon_s is not None:
+            landed.merge(layout, 1)
+            landed.history.fold(layout, 1, horizon_s * 1_000_000)
+            landed.history.trim(layout, 1, A_LONG_TIME_MS, 0, dry_run=False)
+            expected = [(None, "a", 1, 14, 15), *expected[4:]]
+        found = spark.sql(landed.history.text(layout)).selectExpr(*columns).collect()
+        assert sorted(map(tuple, found), key=lambda version: version[3]) == expected
+
+
 def test_a_history_needs_its_names(spark: SparkSession) -> None:
     columns = "id partition_key int; valid_to regular text"
     with pytest.raises(LandingError, match=r"ks.t cannot have a history: it has columns valid_to"):
@@ -155,6 +194,12 @@ def _append(
     schema = "key binary, value binary, topic string, partition int, offset bigint"
     batch = spark.createDataFrame(rows, schema).selectExpr("*", "current_timestamp() AS timestamp")
     landed.append(decoded_json(batch, layout, segment, RANGES))
+
+
+def _ending(record: bytes, ttl: int) -> bytes:
+    value = json.loads(record)
+    value["source"]["ttl"] = ttl
+    return json.dumps(value).encode()
 
 
 def _feed(way: Way, *changes: bytes) -> None:
