@@ -6,11 +6,12 @@ In: the configured format. Out: a ``Sink``, and a ``Publisher`` where the format
 from __future__ import annotations
 
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
-from spark_jobs.sinks.sink import Publisher, Sink, replace_made
+from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, replace_made
 
 __all__ = [
     "DEFAULT",
     "FORMATS",
+    "LostRaceError",
     "Publisher",
     "Sink",
     "replace_made",

@@ -1,7 +1,7 @@
 """What a Delta table's log says of it: the files that it consists of, its properties. No file is opened.
 
 In: a session and a table's folder, or its name in SQL. Out: a frame with a row for each file, of the columns of the
-log's ``add`` entries; properties, also given to it.
+log's ``add`` entries; numbers of commits; properties, also given to it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,19 @@ from spark_jobs.model import literal
 
 def data_files(session: SparkSession, path: str) -> DataFrame:
     """Those of the newest version."""
+    return DataFrame(_newest(session, path).allFiles().toDF(), session)
+
+
+def last_transaction(session: SparkSession, path: str, application: str) -> int | None:
+    """The number of the last commit that an application has numbered."""
+    found: Any = _newest(session, path).transactions().get(application)
+    return int(found.get()) if found.isDefined() else None
+
+
+def _newest(session: SparkSession, path: str) -> Any:
     jvm: Any = session._jvm
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
-    snapshot = log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
-    return DataFrame(snapshot.allFiles().toDF(), session)
+    return log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
 
 
 def properties_of(session: SparkSession, relation: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.delta_files import data_files, give_properties, properties_of
-from spark_jobs.sinks.sink import note_text, noted_in, retried
+from spark_jobs.sinks.delta_files import data_files, give_properties, last_transaction, properties_of
+from spark_jobs.sinks.sink import NOTE, LostRaceError, note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -74,7 +74,14 @@ class DeltaPublisher:
         rows = found.where("userMetadata IS NOT NULL").select("userMetadata").orderBy("version", ascending=False)
         return next((noted for row in rows.take(10) if (noted := noted_in(row[0])) is not None), None)
 
-    def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
+    def turn(self, table: str) -> int:
+        if self.schema(table) is None:
+            return 0
+        return last_transaction(self.session, f"{self.warehouse}/{table}", NOTE) or 0
+
+    def replace(
+        self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int, turn: int
+    ) -> None:
         properties = {
             **_properties(_names(frame.schema)),
             # Of other columns the bounds are never asked for, and dates beyond the year 9999 some readers cannot parse.
@@ -89,10 +96,13 @@ class DeltaPublisher:
             sorted_ = frame.sortWithinPartitions(*map(quoted, frame.columns[:indexed])) if indexed else frame
             writer = sorted_.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer = writer.option("userMetadata", note_text(note)).option("maxRecordsPerFile", str(rows_per_file))
-            writer.save(f"{self.warehouse}/{table}")
+            writer.option("txnAppId", NOTE).option("txnVersion", str(turn)).save(f"{self.warehouse}/{table}")
         finally:
             for name in defaults:
                 self.session.conf.unset(name)
+        # Delta leaves out, without a word, what has the number of a commit that is there.
+        if self.note(table) != json.loads(json.dumps(note)):
+            raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def widen(self, table: str, columns: StructType) -> None:
         give_properties(
@@ -102,14 +112,27 @@ class DeltaPublisher:
         added.option("mergeSchema", "true").save(f"{self.warehouse}/{table}")
 
     def merge(
-        self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
+        self,
+        table: str,
+        frame: DataFrame,
+        on: str,
+        columns: Sequence[str],
+        gone: str,
+        note: Mapping[str, Any],
+        turn: int,
     ) -> None:
-        self.session.conf.set("spark.databricks.delta.commitInfo.userMetadata", note_text(note))
+        settings = {
+            "spark.databricks.delta.commitInfo.userMetadata": note_text(note),
+            "spark.databricks.delta.write.txnAppId": NOTE,
+            "spark.databricks.delta.write.txnVersion": str(turn),
+        }
+        for name, value in settings.items():
+            self.session.conf.set(name, value)
         frame.createOrReplaceTempView("scylla_cdc_published")
         names = [quoted(name) for name in columns]
         pairs = ", ".join(f"t.{name} = s.{name}" for name in names)
         try:
-            retried(
+            merged = retried(
                 lambda: self.session.sql(
                     f"MERGE INTO {self.relation(table)} AS t USING scylla_cdc_published AS s ON {on} "
                     f"WHEN MATCHED AND s.{quoted(gone)} THEN DELETE WHEN MATCHED THEN UPDATE SET {pairs} "
@@ -120,7 +143,11 @@ class DeltaPublisher:
             )
         finally:
             self.session.catalog.dropTempView("scylla_cdc_published")
-            self.session.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
+            for name in settings:
+                self.session.conf.unset(name)
+        if not merged.take(1):
+            # It tells no numbers of rows, so it did nothing.
+            raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def enroll(self, table: str, name: str) -> None:
         schema = name.rpartition(".")[0]

@@ -7,7 +7,7 @@ positions, which are made large ones now and then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapTyp
 
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.iceberg import IcebergSink
-from spark_jobs.sinks.sink import NOTE, TableFormat, note_text, noted_in
+from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, note_text, noted_in
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
@@ -29,6 +29,7 @@ _PROPERTIES = {
     "commit.retry.num-retries": "20",
 }
 _NOTES_LOOKED_AT = 20
+_TURN = "turn"
 _TIDIED_EVERY = 64
 """Publications leave a few small files each."""
 
@@ -61,12 +62,19 @@ class IcebergPublisher:
         ).take(_NOTES_LOOKED_AT)
         return next((noted for row in rows if (noted := noted_in(row["note"])) is not None), None)
 
-    def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
+    def turn(self, table: str) -> int:
+        noted = self.note(table) if self._sink.exists(table) else None
+        found = {} if noted is None else noted
+        return found[_TURN] if isinstance(found.get(_TURN), int) else 0
+
+    def replace(
+        self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int, turn: int
+    ) -> None:
         self._sink.in_namespace(table)
         writer = frame.to(self.stored(frame.schema)).writeTo(self.relation(table)).using("iceberg")
         for name, value in _PROPERTIES.items():
             writer = writer.tableProperty(name, value)
-        self._noting(table, note, writer.createOrReplace)
+        self._noting(table, note, turn, writer.createOrReplace)
 
     def widen(self, table: str, columns: StructType) -> None:
         jvm: Any = self.session._jvm
@@ -74,7 +82,14 @@ class IcebergPublisher:
         self._sink.changed(table, lambda: self.session.sql(f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({added})"))
 
     def merge(
-        self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
+        self,
+        table: str,
+        frame: DataFrame,
+        on: str,
+        columns: Sequence[str],
+        gone: str,
+        note: Mapping[str, Any],
+        turn: int,
     ) -> None:
         frame.createOrReplaceTempView(_SOURCE)
         names = [quoted(name) for name in columns]
@@ -86,7 +101,7 @@ class IcebergPublisher:
             f"VALUES ({', '.join(f's.{name}' for name in names)})"
         )
         try:
-            self._noting(table, note, lambda: self.session.sql(text))
+            self._noting(table, note, turn, lambda: self.session.sql(text))
         finally:
             self.session.catalog.dropTempView(_SOURCE)
 
@@ -105,10 +120,16 @@ class IcebergPublisher:
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._sink.vacuum(table, older_than_ms)
 
-    def _noting(self, table: str, note: Mapping[str, Any], write: Any) -> None:
-        self.session.conf.set(_SNAPSHOT_PROPERTY, note_text(note))
+    def _noting(self, table: str, note: Mapping[str, Any], turn: int, write: Callable[[], Any]) -> None:
+        def in_turn() -> None:
+            # On a local file system nobody else can write between the two.
+            if self.turn(table) >= turn:
+                raise LostRaceError(f"{table} was published by another job meanwhile")
+            write()
+
+        self.session.conf.set(_SNAPSHOT_PROPERTY, note_text({**note, _TURN: turn}))
         try:
-            self._sink.changed(table, write)
+            self._sink.changed(table, in_turn)
         finally:
             self.session.conf.unset(_SNAPSHOT_PROPERTY)
 

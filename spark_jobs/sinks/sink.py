@@ -68,7 +68,12 @@ class Sink(Protocol):
 
 
 class Publisher(Protocol):
-    """Tables that others read, named by a short path as well: ``ks/t``. Each commit carries a note."""
+    """Tables that others read, named by a short path as well: ``ks/t``. Each commit carries a note.
+
+    ``replace`` and ``merge`` take a ``turn``, one more than that of the commit which the caller's rows go on
+    from. Of two commits with one turn the table takes the first; for the other there is ``LostRaceError``: who was
+    paused so long that somebody else has published since changes nothing any more.
+    """
 
     session: SparkSession
     """Of its own: its settings are nobody else's. Frames given to the publisher are of this session."""
@@ -85,7 +90,12 @@ class Publisher(Protocol):
     def note(self, table: str) -> Mapping[str, Any] | None:
         """What the last commit with a note says."""
 
-    def replace(self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int) -> None:
+    def turn(self, table: str) -> int:
+        """The number of the last commit that had one; 0 if none had."""
+
+    def replace(
+        self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int, turn: int
+    ) -> None:
         """Makes the table these rows and columns, in one commit. Files are sorted by the first columns, and tell their
         bounds."""
 
@@ -93,7 +103,14 @@ class Publisher(Protocol):
         """Adds columns."""
 
     def merge(
-        self, table: str, frame: DataFrame, on: str, columns: Sequence[str], gone: str, note: Mapping[str, Any]
+        self,
+        table: str,
+        frame: DataFrame,
+        on: str,
+        columns: Sequence[str],
+        gone: str,
+        note: Mapping[str, Any],
+        turn: int,
     ) -> None:
         """Takes over rows ``s`` of the frame, which is a checkpointed one, that belong to the table's rows ``t`` by the
         condition ``on``, in one commit; rows with a true ``gone`` are removed."""

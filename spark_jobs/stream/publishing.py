@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.sinks import Sink
+from spark_jobs.sinks import LostRaceError, Sink
 from spark_jobs.stream.kafka_topics import Offsets
 from spark_jobs.tables import Known, LandedTable, Lease, PublishedTable, Restored, Stand, open_publisher, unpublishable
 
@@ -45,10 +46,15 @@ class Publishing:
         self._positions: Offsets = {}
         self._behind = False
         self._empty = False
+        self._first = 0
         self._next = time.monotonic()
 
     def begin(self, restored: Restored) -> int:
         """Where the published table stands. Returns the segment to append to: none that is published already."""
+        self._first = self._begin(restored)
+        return self._first
+
+    def _begin(self, restored: Restored) -> int:
         self._positions = dict(restored.positions)
         self._known, self._behind, self._empty = restored.known, True, not restored.has_rows
         if self._table is None or restored.known is None:
@@ -56,8 +62,14 @@ class Publishing:
         self._stand = self._table.stand()
         if self._stand is None or self._stand.lineage != restored.known.lineage:
             return restored.segment
+        segment = max(restored.segment, self._stand.segment + 1)
         self._behind = self._stand.segment < restored.segment - 1
-        return max(restored.segment, self._stand.segment + 1)
+        if not self._stand.covers(restored.positions):
+            # Published segments may have got rows that a paused job has appended late. None of them are merged: there,
+            # only positions count that came in time.
+            self._stand = replace(self._stand, segment=min(self._stand.segment, restored.mark))
+            self._behind = True
+        return segment
 
     def adopt(self, known: Known) -> None:
         """The table has other columns, or began anew."""
@@ -101,13 +113,24 @@ class Publishing:
         return following
 
     def _publish(self, segment: int) -> int:
-        assert self._table is not None and self._known is not None
+        assert self._known is not None
         self._lease.check()
         self._next = time.monotonic() + self._interval_s
         if not self._behind and self._stand is not None:
             # Nothing has landed, so that the segment that is being filled stays open.
-            self._stand = self._table.publish(self._known, self._stand, self._stand.segment, self._positions)
+            self._stand = self._published(self._known, self._stand.segment)
             return segment
-        self._stand = self._table.publish(self._known, self._stand, segment, self._positions)
+        self._stand = self._published(self._known, segment)
         self._behind = False
         return segment + 1
+
+    def _published(self, known: Known, through: int) -> Stand:
+        assert self._table is not None
+        try:
+            return self._table.publish(known, self._stand, through, self._positions)
+        except LostRaceError:
+            # Either this job was paused, and its lease is another's; or the one before it was, and knew less.
+            self._lease.check()
+            found = self._table.stand()
+            self._stand = found if found is not None and (found.own or found.segment < self._first) else None
+            return self._table.publish(known, self._stand, through, self._positions)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -40,7 +41,9 @@ _PARTS = 250
 """A table of many rows has about so many files: who looks for few keys reads few of them."""
 _LEAST_ROWS, _MOST_ROWS = 10_000, 1_000_000
 _SPANS, _MOST_NEAR = 32, 10_000
-"""Of so many partitions at most, files are skipped by their keys."""
+"""Of so many partitions at most, files are skipped by their keys, and each task is told of all of them."""
+_TIDIED_EVERY = 16
+"""So many publications leave few small files."""
 _INDEXED = frozenset(("ascii", "bigint", "int", "smallint", "text", "tinyint", "uuid", "timeuuid"))
 
 
@@ -53,6 +56,15 @@ class Stand:
     segment: int
     dropped: tuple[tuple[str, int], ...]
     at_s: int = 0
+    own: bool = False
+    """Whether it is who asks that has published it."""
+    positions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def covers(self, positions: Offsets) -> bool:
+        """Whether all records before these positions are in it."""
+        return all(
+            offset <= self.positions.get(topic, {}).get(str(number), 0) for (topic, number), offset in positions.items()
+        )
 
 
 class PublishedTable:
@@ -60,41 +72,71 @@ class PublishedTable:
 
     def __init__(self, publisher: Publisher, landed: LandedTable) -> None:
         self.publisher = publisher
+        self._token = uuid.uuid4().hex
+        self._turn: int | None = None
+        self._untidied = _TIDIED_EVERY
         self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
         self.name = landed.folder
 
     def stand(self) -> Stand | None:
-        """None where nothing is published, or nobody can tell how far."""
+        """None where nothing is published, or nobody can tell how far.
+
+        From here on this is who publishes the table: if somebody else does, what is published here is refused.
+        """
+        # Before anything else is looked at: what comes between the two is then somebody else's.
+        self._turn = self.publisher.turn(self.name)
         if self.publisher.schema(self.name) is None:
             return None
         noted = self.publisher.note(self.name)
         if noted is None:
             return None
         try:
-            dropped = tuple((str(name), int(time)) for name, time in noted["dropped"])
-            return Stand(int(noted["lineage"]), int(noted["segment"]), dropped, int(noted.get("at", 0)))
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return Stand(
+                lineage=int(noted["lineage"]),
+                segment=int(noted["segment"]),
+                dropped=tuple((str(name), int(time)) for name, time in noted["dropped"]),
+                at_s=int(noted.get("at", 0)),
+                own=noted.get("by") == self._token,
+                positions={
+                    topic: {number: int(offset) for number, offset in offsets.items()}
+                    for topic, offsets in noted.get("positions", {}).items()
+                },
+            )
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
-        """Brings the table to everything landed up to the segment ``through``."""
+        """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
+        published it since ``stand`` was asked for."""
+        if self._turn is None:
+            self._turn = self.publisher.turn(self.name)
         layout = known.layout()
-        now = Stand(known.lineage, through, tuple(sorted(layout.definition.dropped)), int(time.time()))
-        note = {"lineage": now.lineage, "segment": through, "dropped": now.dropped, "at": now.at_s}
-        note["positions"] = _by_topic(positions)
+        dropped, at_s, places = tuple(sorted(layout.definition.dropped)), int(time.time()), _by_topic(positions)
+        now = Stand(known.lineage, through, dropped, at_s, True, places)
+        note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
+        note["by"] = self._token
         rows = self.landed.view_text(layout, f"{now.at_s}L")
         wanted = self.publisher.stored(self.landed.session.sql(rows).schema)
         present_schema = self.publisher.schema(self.name)
         new = None if present_schema is None else _new_columns(present_schema, wanted)
         if stand is None or new is None or (stand.lineage, stand.dropped) != (now.lineage, now.dropped):
             self._replace(layout, rows, note)
+            self._untidied = _TIDIED_EVERY
+        else:
+            if new.fields:
+                self.publisher.widen(self.name, new)
+            self._merge(layout, wanted, stand, now, note)
+            self._untidied += 1
+        if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)
-            return now
-        if new.fields:
-            self.publisher.widen(self.name, new)
-        self._merge(layout, wanted, stand, now, note)
-        self.publisher.tidy(self.name)
+            self._untidied = 0
         return now
+
+    def _commit(self, commit: Callable[[int], None]) -> None:
+        """Only what succeeded counts: a number that was not used must not let a late commit pass for a newer one."""
+        assert self._turn is not None
+        commit(self._turn + 1)
+        self._turn += 1
 
     def enroll(self, catalog: str, known: Known) -> None:
         """Registers the table in a catalog, for those who look for it there. In the session's own catalog it takes the
@@ -130,21 +172,26 @@ class PublishedTable:
         count = self.landed.session.table(self.landed.state.relation).count()
         size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
         indexed = [*map(_is_indexed, layout.keys), False].index(False)
-        self.publisher.replace(self.name, self.landed.session.sql(rows), note, indexed, size)
+        frame = self.landed.session.sql(rows)
+        self._commit(lambda turn: self.publisher.replace(self.name, frame, note, indexed, size, turn))
 
     def _merge(self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]) -> None:
         session = self.landed.session
-        affected = self._affected(layout, before, now).localCheckpoint()
         first = layout.partition[0]
-        some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
+        with _planned_once(session):
+            affected = self._affected(layout, before, now).localCheckpoint()
+            some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
         if not some:
             return
         few = some if len(some) <= _MOST_NEAR else []
         buckets = sorted({row[0] for row in few})
         near = _near([row[1] for row in few] if _is_indexed(first) else [])
         name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
-        affected.createOrReplaceTempView(name)
-        try:
+        (F.broadcast(affected) if few else affected).createOrReplaceTempView(name)
+        with ExitStack() as stack:
+            stack.callback(session.catalog.dropTempView, name)
+            if few:
+                stack.enter_context(_planned_once(session))
             patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)))
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
@@ -173,12 +220,13 @@ class PublishedTable:
                 f"FULL OUTER JOIN (SELECT *, false AS {marked} FROM ({old}) AS old) AS o ON {on} "
                 f"WHERE n.{marked} IS NULL OR o.{marked} IS NULL OR {differ or 'false'}"
             ).localCheckpoint()
-            if changes.isEmpty():
+            count = changes.limit(_MOST_NEAR + 1).count()
+            if not count:
                 return
+            if count <= _MOST_NEAR:
+                changes = F.broadcast(changes)
             matched = f"{_same_key(layout, 't', 's')} AND ({near(f't.{quoted(first.name)}')})"
-            self.publisher.merge(self.name, changes, matched, columns, gone, note)
-        finally:
-            session.catalog.dropTempView(name)
+            self._commit(lambda turn: self.publisher.merge(self.name, changes, matched, columns, gone, note, turn))
 
     def _affected(self, layout: Layout, before: Stand, now: Stand) -> DataFrame:
         """The partitions that changes speak of, or of which something has ended: their identities, and their keys as
@@ -198,6 +246,18 @@ class PublishedTable:
             )
         found = self.landed.session.sql(" UNION ALL ".join(texts))
         return found.groupBy("bucket", *names).agg(*shown)
+
+
+@contextmanager
+def _planned_once(session: SparkSession) -> Iterator[None]:
+    """Plans are not thought over after each of their stages, which is a good part of what few changes cost."""
+    name = "spark.sql.adaptive.enabled"
+    before = session.conf.get(name, "true")
+    session.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(name, str(before))
 
 
 def _near(values: Sequence[Any]) -> Callable[[str], str]:

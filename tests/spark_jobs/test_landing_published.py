@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from pyspark.sql import SparkSession
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
+from spark_jobs.sinks import LostRaceError
 from spark_jobs.stream.progress import Progress
-from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.landed_table import LandedTable, Restored
 from spark_jobs.tables.published_table import PublishedTable
 from spark_jobs.tables.registration import open_publisher, open_sink
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
@@ -193,6 +195,60 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     assert past.count() == 4, "yesterday's rows are still there"
     maintain(spark, way.settings(**{"reader.grace.ms": 0}))
     assert _iceberg_rows(path) == way.rows(spark)
+
+
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_what_a_paused_job_publishes_late_is_refused(
+    spark: SparkSession, way: Way, sink: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has computed what to write, and somebody else publishes before it does."""
+    way.config["sink"] = sink
+    way.config["publish.interval.ms"] = 0
+    landed = LandedTable(spark, open_sink(spark, way.config), "ks", "t")
+
+    def publisher() -> PublishedTable:
+        opened = open_publisher(spark, way.config)
+        assert opened is not None
+        return PublishedTable(opened, landed)
+
+    for time, value in enumerate(("a", "b"), 1000):
+        produce(way.servers, [(way.data, change("c", time, {"pk": 1, "ck": 1, "v": cell(value)}))])
+        way.land(spark)
+        restored = landed.restore()
+        assert restored.known is not None
+        paused = publisher()
+        before = paused.stand()
+        # The first time the table is made, then a row of it is changed.
+        assert (before is None) == (value == "a")
+        step = "replace" if before is None else "merge"
+        commit = getattr(paused.publisher, step)
+
+        with monkeypatch.context() as patch, pytest.raises(LostRaceError):
+            patch.setattr(paused.publisher, step, _after(publisher(), restored, commit))
+            paused.publish(restored.known, before, restored.segment - 1, {(way.data, 0): 10**6})
+        stand = paused.stand()
+        assert stand is not None and stand.covers(restored.positions)
+        assert not stand.covers({(way.data, 0): 10**6}), "what it would have said of the table is not there either"
+        assert paused.differences(restored.known, stand) == 0
+    # It may find its own commit, of which it was not told the outcome, and goes on from there.
+    produce(way.servers, [(way.data, change("d", 2000, {"pk": 1, "ck": 1}))])
+    way.land(spark)
+    restored = landed.restore()
+    assert restored.known is not None
+    paused.publish(restored.known, stand, restored.segment - 1, restored.positions)
+    own = paused.stand()
+    assert own is not None and own.own and paused.differences(restored.known, own) == 0
+
+
+def _after(other: PublishedTable, restored: Restored, commit: Callable[..., None]) -> Callable[..., None]:
+    """The commit, which another job's comes before."""
+
+    def late(*arguments: Any) -> None:
+        assert restored.known is not None
+        other.publish(restored.known, other.stand(), restored.segment - 1, restored.positions)
+        commit(*arguments)
+
+    return late
 
 
 def test_a_published_table_has_its_name_in_a_catalog(spark: SparkSession, way: Way) -> None:

@@ -9,9 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config.settings import load_settings
 from spark_jobs.model.definitions import parse_definition
+from spark_jobs.sinks import LostRaceError
 from spark_jobs.stream import publishing
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
@@ -21,6 +23,7 @@ from tests.spark_jobs.landing_feed import schema_record
 
 PLACE = ("p.ks.t", 0)
 KNOWN = Known((parse_definition(schema_record("ks", "t", "pk partition_key int").decode()),))
+PUBLISHED = {"p.ks.t": {"0": 5}}
 RESTORED = Restored(KNOWN, {PLACE: 5}, 1, 3, 5, 0)
 
 
@@ -30,22 +33,36 @@ class Table:
     def __init__(self, there: Stand | None) -> None:
         self.there = there
         self.published: list[tuple[int, dict[tuple[str, int], int]]] = []
+        self.stands: list[Stand | None] = []
+        self.late: Stand | None = None
+        self.loses: Held | None = None
 
     def stand(self) -> Stand | None:
         return self.there
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: dict[tuple[str, int], int]) -> Stand:
+        self.stands.append(stand)
+        if self.late is not None:
+            self.there, self.late = self.late, None
+            if self.loses is not None:
+                self.loses.lost = True
+            raise LostRaceError
         self.published.append((through, dict(positions)))
         return Stand(known.lineage, through, ())
 
 
 class Held:
+    lost = False
+
     def check(self) -> None:
-        pass
+        if self.lost:
+            raise LandingError("another process took over")
 
 
 @contextmanager
-def beside(there: Stand | None, said: list[str] | None = None) -> Iterator[tuple[Publishing, Table]]:
+def beside(
+    there: Stand | None, said: list[str] | None = None, lease: Held | None = None
+) -> Iterator[tuple[Publishing, Table]]:
     table: Any = Table(there)
     settings = load_settings(
         {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
@@ -56,7 +73,7 @@ def beside(there: Stand | None, said: list[str] | None = None) -> Iterator[tuple
         patch.setattr(publishing, "PublishedTable", lambda *_: table)
         say = said.append if said is not None else print
         nothing = cast(Any, None)
-        yield Publishing(nothing, settings, nothing, TableName("ks", "t"), cast(Any, Held()), say), table
+        yield Publishing(nothing, settings, nothing, TableName("ks", "t"), cast(Any, lease or Held()), say), table
 
 
 def test_what_is_published_is_a_whole_segment_with_the_positions_it_stands_for() -> None:
@@ -72,13 +89,37 @@ def test_what_is_published_is_a_whole_segment_with_the_positions_it_stands_for()
 
 
 def test_a_start_fills_no_segment_that_is_published_already() -> None:
-    with beside(Stand(0, 7, ())) as (found, _):
+    with beside(Stand(0, 7, (), positions=PUBLISHED)) as (found, _):
         assert found.begin(RESTORED) == 8
         assert not found.is_due(now=True)
     with beside(Stand(0, 2, ())) as (found, _):
         assert found.begin(replace(RESTORED, segment=6)) == 6 and found.is_due(now=False)
     with beside(Stand(1, 7, ())) as (found, _):
         assert found.begin(RESTORED) == 3 and found.is_due(now=False), "another lineage is published anew"
+
+
+def test_what_came_late_into_a_published_segment_is_published_with_the_next() -> None:
+    with beside(Stand(0, 7, (), positions={"p.ks.t": {"0": 4}})) as (found, table):
+        assert found.begin(RESTORED) == 8 and found.is_due(now=False)
+        assert found.publish(8) == 9
+        (stand,) = table.stands
+        assert stand is not None and stand.segment == RESTORED.mark, "all that is not merged is looked at"
+
+
+def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> None:
+    lease = Held()
+    with beside(Stand(0, 2, (), positions=PUBLISHED), lease=lease) as (found, table):
+        found.begin(RESTORED)
+        found.landed({PLACE: 9})
+        for late, following in ((2, Stand(0, 2, ())), (3, None)):
+            table.late = Stand(0, late, ())
+            found.landed({PLACE: 9})
+            found.publish(3)
+            assert table.stands[-1] == following, "where it has segments that are filled here, all is published anew"
+        table.late, table.loses = Stand(0, 3, ()), lease
+        found.landed({PLACE: 10})
+        with pytest.raises(LandingError, match="took over"):
+            found.publish(4)
 
 
 def test_the_first_version_has_rows_and_columns_that_nobody_can_tell_apart_have_none() -> None:
