@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -317,6 +317,15 @@ def test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns() ->
     stage.to(10_100)
     assert not stage.rows
     assert len(stage.chores.waiting) == 1
+
+
+def test_a_description_that_says_the_same_again_is_the_same() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    # As after a change that was taken back.
+    stage.tables.described = Described(replace(TABLE))
+    stage.to(10_100)
+    assert [row["v"] for row in stage.rows] == [number(1)]
 
 
 def test_rows_that_nobody_makes_objects_of_are_the_same() -> None:
