@@ -1,9 +1,8 @@
-"""`scylla-cdc embedded` and `scylla-cdc demo`, as processes."""
+"""`scylla-cdc embedded`, as processes."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -85,19 +84,3 @@ def test_kill_9_of_the_command_leaves_no_broker() -> None:
         assert len(below) == 2
         process.kill()
     until(lambda: all(is_gone(pid) for pid in below))
-
-
-@pytest.mark.timeout(2400)
-def test_the_demo_shows_what_works_and_leaves_nothing(tmp_path: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [*SCYLLA_CDC, "demo", "--rows", "20"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600 * patience(),
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout[-3000:]
-    assert "0 differences" in done.stdout and "\x1b" not in done.stdout
-    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,9 @@
 `<!-- run -->` before a fenced block: a `console` block's lines after `$ ` are run one by one, and where output follows,
 it must be what the command prints on stdout, with `...` for anything; a `bash` block is run as one script.
 `<!-- run in background -->`: the block's one command goes on until the page ends; the output must appear, then it gets
-SIGTERM and must end with 0. The blocks of a page run in order, in the clone, with `.venv/bin` on PATH.
+SIGTERM and must end with 0. The blocks of a page run in order, in the clone, with `.venv/bin` on PATH. What ends well
+says nothing on stderr, writes no colours into a pipe, and a page leaves nothing in the temporary folder: the README's
+runs the whole demo.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from tests.house import ROOT, texts
-from tests.servers.patience import patience
+from tests.servers.patience import patience, until
 
 SECONDS = 600
 MARKED = re.compile(
@@ -62,32 +64,33 @@ PAGES = {name: list(steps(text)) for name, text in texts(".md")}
 @pytest.mark.timeout(SECONDS * 4)
 @pytest.mark.parametrize("page", [name for name, found in PAGES.items() if found])
 def test_commands_do_what_the_page_says(page: str, tmp_path: Path) -> None:
+    variables = environment() | {"TMPDIR": str(tmp_path)}
     with contextlib.ExitStack() as running:
         for step in PAGES[page]:
             if step.background:
-                running.enter_context(in_background(step))
+                running.enter_context(in_background(step, variables))
             else:
-                run(step)
+                run(step, variables)
+    until(lambda: not any(tmp_path.iterdir()), what=lambda: f"an empty folder: {list(tmp_path.iterdir())}")
 
 
-def run(step: Step) -> None:
+def run(step: Step, variables: dict[str, str]) -> None:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", step.command],
         cwd=ROOT,
-        env=environment(),
+        env=variables,
         capture_output=True,
         text=True,
         timeout=SECONDS * patience(),
     )
-    assert done.returncode == 0, f"$ {step.command}\n{done.stdout}{done.stderr}"
+    assert (done.returncode, done.stderr) == (0, ""), f"$ {step.command}\n{done.stdout}{done.stderr}"
+    assert "\x1b" not in done.stdout
     assert looks_like(step.output, done.stdout), f"$ {step.command}\n{done.stdout}"
 
 
 @contextlib.contextmanager
-def in_background(step: Step) -> Iterator[None]:
-    process = subprocess.Popen(
-        ["bash", "-c", f"exec {step.command}"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE
-    )
+def in_background(step: Step, variables: dict[str, str]) -> Iterator[None]:
+    process = subprocess.Popen(["bash", "-c", f"exec {step.command}"], cwd=ROOT, env=variables, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
         said = b""
@@ -109,11 +112,10 @@ def in_background(step: Step) -> Iterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """The user's, without what the test's own `make` left for its children."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("ARGS", "MAKE", "MFLAGS", "PYTEST"))
-    }
-    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}", "NO_COLOR": "1"}
+    """The user's, without what the test's own `make` left for its children, and without a wish for colours."""
+    others = ("ARGS", "MAKE", "MFLAGS", "PYTEST", "SPARK_", "FORCE_COLOR", "NO_COLOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"}
 
 
 def test_links_lead_somewhere() -> None:
