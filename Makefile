@@ -33,7 +33,7 @@ demo: setup ## the whole way on this machine (ARGS='--rows 5000')
 
 .PHONY: test
 test: setup $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
-	@.venv/bin/python -m pytest --numprocesses=3 $(ARGS)
+	@.venv/bin/python -m pytest --numprocesses=4 $(ARGS)
 
 # The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
 .PHONY: real
