@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 #: For the words: whoever reads the log may have stopped reading.
 _TELL_SECONDS: Final = 0.2
 #: Behind the time: then the interpreter's lock is held, and a thread of C has to do it.
-_FROZEN_SECONDS: Final = 0.4
+_FROZEN_SECONDS: Final = 0.3
 #: How many callers of where a thread stands are named.
 _DEEPEST: Final = 4
 

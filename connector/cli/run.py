@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Containers are killed ten seconds after they were asked to end; workers are given the most of it.
-END_SECONDS = 9.4
+END_SECONDS = 9.6
 
 
 class RunCommand:
