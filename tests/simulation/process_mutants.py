@@ -8,8 +8,8 @@ from __future__ import annotations
 from tests.simulation import test_simulation_refusals as refusing
 from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH, STOPS, TWO_GROUPS, world
 from tests.simulation.mutation import Mutant
-from tests.simulation.simulate import Plan
 from tests.topology import test_topology_offsets as offsets
+from tests.worker import test_worker_following as following
 
 CLAIMS = "connector/topology/claims.py"
 LEDGER = "connector/topology/ledger.py"
@@ -71,7 +71,7 @@ PROCESS = [
         WORKER,
         "            self._slots.follow_anew()\n",
         "",
-        world(Plan(), 30164),
+        following.test_what_was_followed_counts_for_nothing_after_a_new_beginning,
     ),
     Mutant(
         "a stop that cannot commit drops what is open",
