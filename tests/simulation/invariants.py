@@ -72,6 +72,13 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
     return found
 
 
+def blocked(service: Service) -> list[str]:
+    """Where readers stand at a transaction just now."""
+    topics = service.broker.topics.values()
+    partitions = [each for topic in topics for each in topic.partitions if each.stable < each.end]
+    return [f"readers of {each.topic} [{each.number}] stand at {each.stable}" for each in partitions]
+
+
 def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[str]:
     """A record has the columns of its time, and stands behind a schema record that has them."""
     found: list[str] = []

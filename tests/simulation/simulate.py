@@ -95,11 +95,11 @@ def calm(running: Service, deadline: float) -> list[str]:
     scheduler = running.scheduler
     while scheduler.now < deadline:
         scheduler.run(scheduler.now + 1.0)
-        if not running.troubles() and not invariants.missing(running):
+        if not running.troubles() and not invariants.missing(running) and not invariants.blocked(running):
             break
     else:
-        late = invariants.missing(running)
-        return [*invariants.breaches(running), *late[:3], *running.troubles()]
+        late = [*invariants.missing(running)[:3], *invariants.blocked(running)]
+        return [*invariants.breaches(running), *late, *running.troubles()]
     # What is said twice would be said by now.
     scheduler.run(scheduler.now + 2.0)
     return invariants.breaches(running)

@@ -74,7 +74,7 @@ def test_what_somebody_left_where_nobody_could_look_is_known_to_those_who_come_l
     assert not outcome.faults
 
 
-@pytest.mark.parametrize("seed", [1528, 1634])
+@pytest.mark.parametrize("seed", [1528, 1634, 5264])
 def test_what_a_worker_leaves_whose_clock_is_set_back_blocks_nobody(seed: int) -> None:
     outcome = simulate(seed, OFTEN)
     assert not outcome.faults
