@@ -44,7 +44,8 @@ real: setup $(TEST_JARS) ## the suite on a ScyllaDB of your own (SCYLLA=host:por
 
 .PHONY: lint
 lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
-	@.venv/bin/python -m pytest --quiet tests/test_rooms.py tests/test_house.py tests/test_tools.py $(ARGS)
+	@.venv/bin/python -m pytest --quiet tests/test_rooms.py tests/test_house.py tests/test_tools.py \
+		tests/simulation/test_simulation_mutants.py::test_the_text_of_each_rule_stands_once_in_its_file $(ARGS)
 
 .PHONY: soak
 soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)

@@ -2,7 +2,8 @@
 
 In: the header that says what is left of some cells of a record, as the column ``cell_ttls``. Out: SQL. A part is null
 for records without that header; ``more`` is false of the first part of the others, which has the row as such, nulls and
-collections, and true of the rest, each of which has the cells with ``ttl``.
+collections, and true of the rest, each of which has the cells with ``ttl``. A record that cannot be landed is a dead
+letter for each of its parts: a filter on that would have Spark parse every record twice.
 """
 
 from __future__ import annotations

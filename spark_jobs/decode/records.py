@@ -128,17 +128,16 @@ def _changes(
     source: DataFrame, parsed: str, layout: Layout, segment: int, range_topic: str, struct_bounds: bool
 ) -> DataFrame:
     fields = _fields(layout, struct_bounds, range_topic)
-    flat = f"SELECT {_RAW}, broken, unknown, part.more AS more, {', '.join(fields)} FROM ({parsed}) AS parsed"
+    flat = f"SELECT {_RAW}, broken, unknown, {', '.join(fields)} FROM ({parsed}) AS parsed"
     typed = f"SELECT *, {_identities(layout)} {_reason(layout)} AS reason FROM ({flat}) AS flat"
     columns: list[str] = []
     for name, kind in changelog_columns(layout).items():
         columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
-    # A record that cannot be landed is one dead letter, however many writes it would have been.
-    where = "(reason IS NULL OR more IS NULL OR NOT more)"
+    where = ""
     if layout.older_tables and (created := layout.definition.created_ms) is not None:
         # What cannot be read of an older table of this name is nobody's loss.
-        where += f" AND (reason IS NULL OR kafka_ms >= {created}L)"
-    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed WHERE {where}")
+        where = f" WHERE reason IS NULL OR kafka_ms >= {created}L"
+    return over_frame(source, BATCH, f"SELECT {', '.join(columns)} FROM ({typed}) AS typed{where}")
 
 
 def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:

@@ -261,6 +261,8 @@ def entries_that_are_committed_again_keep_their_time() -> None:
         assert [record.fate for record in slot.records if record is not None] == [Fate.COMMITTED] * 2
         slot.compact(1_000)
         one.delivery.close()
+        # Its heir would wait for it as long as for one that was killed.
+        on.world.membership.pop().close()
         one.stood = Standing(SURE_SECONDS)
         one.delivery = one._delivery("w")
         one.delivery.start(again=True)
