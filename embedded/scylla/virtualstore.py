@@ -96,14 +96,14 @@ class VirtualStore:
         self._encoders = {column.name: encoder(freeze(column.type)) for column in table.columns}
         self._cells = {column.name: _cells_of(column) for column in table.static + table.regular}
         self._static = frozenset(column.name for column in table.static)
-        self._kept: tuple[list[Mapping[str, Any]], dict[bytes, _Partition]] | None = None
+        self._kept: tuple[tuple[Mapping[str, Any], ...], dict[bytes, _Partition]] | None = None
 
     def _partitions(self, only: bytes | None) -> dict[bytes, _Partition]:
         rows = self._scan()
-        if not isinstance(rows, list):
+        if not isinstance(rows, tuple):
             return self._computed(rows, only)
-        # A list is given again as long as it is true. Where readers ask for one of a thousand tables after the other,
-        # each answer would take a look at all of them.
+        # A tuple never changes, and is given again as long as it is true. Where readers ask for one of a thousand tables
+        # after the other, each answer would take a look at all of them.
         if self._kept is None or self._kept[0] is not rows:
             self._kept = rows, self._computed(rows, None)
         return self._kept[1]

@@ -164,7 +164,7 @@ class SchemaTables:
         self._schema = schema
         self._like = version
         self._version: object = None
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, tuple[Row, ...]] = {}
 
     def scans(self) -> list[tuple[Table, Scan]]:
         made: list[tuple[Table, Callable[[], Iterable[Row]]]] = [
@@ -184,7 +184,7 @@ class SchemaTables:
                 self._version = self._schema.version
                 self._rows.clear()
             if name not in self._rows:
-                self._rows[name] = list(rows())
+                self._rows[name] = tuple(rows())
             return self._rows[name]
 
         return scan
