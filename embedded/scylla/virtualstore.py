@@ -102,8 +102,8 @@ class VirtualStore:
         rows = self._scan()
         if not isinstance(rows, tuple):
             return self._computed(rows, only)
-        # A tuple never changes, and is given again as long as it is true. Where readers ask for one of a thousand tables
-        # after the other, each answer would take a look at all of them.
+        # A tuple never changes, and is given again as long as it is true: readers ask for one of a thousand tables
+        # after the other, and no answer takes a look at all of them.
         if self._kept is None or self._kept[0] is not rows:
             self._kept = rows, self._computed(rows, None)
         return self._kept[1]
