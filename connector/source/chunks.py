@@ -139,14 +139,15 @@ def _behind(connection: Connection, question: Question, span: Span) -> Iterator[
     return _with_ends(connection, question, pages)
 
 
-def _with_ends(connection: Connection, question: Question, pages: Iterable[RawPage]) -> Iterator[RawPage]:
+def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:
     """The second in which a cell ends, for what is left of it now."""
     shape = question.shape
-    for page in pages:
-        if shape.timed:
-            now_s = connection.clock.now_ms() // 1000
-            page = replace(page, rows=[shape.with_ends(row, now_s) for row in page.rows])
-        yield page
+
+    def dated(page: RawPage) -> RawPage:
+        now_s = connection.clock.now_ms() // 1000
+        return replace(page, rows=[shape.with_ends(row, now_s) for row in page.rows])
+
+    return map(dated, pages) if shape.timed else pages
 
 
 def _rest_of(connection: Connection, question: Question, start: Inside) -> Iterator[RawPage]:

@@ -27,6 +27,7 @@ from cassandra.query import BoundStatement
 
 from connector.errors import RetriableSourceError, SourceError
 from connector.source.failures import NotReached, translated
+from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, Scan, raw_protocol_handler, raw_rows
 from connector.source.routing import HoldersFirst
 from connector.source.settings import ConnectionSettings
@@ -97,7 +98,7 @@ class Connection:
         self.settings = settings
         self._scan = scan
         self.clock = ServerClock()
-        self._clock_turn = 0
+        self._clocks_in_turn = HostsInTurn(self)
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
         self._opened: Cluster | None = None
@@ -280,12 +281,8 @@ class Connection:
 
     def ask_a_clock(self) -> dict[str, Exception | None]:
         """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
-        hosts = self.hosts()
-        if not hosts:
-            raise RetriableSourceError("no node is known to be up")
-        first = self._clock_turn = (self._clock_turn + 1) % len(hosts)
         asked: dict[str, Exception | None] = {}
-        for host in (*hosts[first:], *hosts[:first]):
+        for host in self._clocks_in_turn.next():
             try:
                 self.sample_clock(host)
             except Exception as error:

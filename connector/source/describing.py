@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from connector.errors import CdcDisabled, FatalSourceError, RetriableSourceError, TableMissing
+from connector.errors import CdcDisabled, FatalSourceError, TableMissing
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
@@ -74,7 +75,7 @@ class Describing:
         self._again: dict[TableName, float] = {}
         self._due = monotonic() + LOOK_SECONDS
         self._looking = False
-        self._turn = 0
+        self._in_turn = HostsInTurn(connection)
         self._version: object = None
         self._seen = 0
         self._looks = 0
@@ -126,12 +127,8 @@ class Describing:
 
     def _ask_version(self) -> Any:
         """One node in turn: who does not hear of changes shows when it is asked."""
-        hosts = self._connection.hosts()
-        if not hosts:
-            raise RetriableSourceError("no node is known to be up")
-        self._turn = (self._turn + 1) % len(hosts)
         question = "SELECT schema_version FROM system.local WHERE key = 'local'"
-        rows = self._connection.query(question, host=hosts[self._turn])
+        rows = self._connection.query(question, host=self._in_turn.next()[0])
         return rows[0]["schema_version"] if rows else None
 
     def _looked(self, version: Any, error: BaseException | None) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from connector.errors import RetriableSourceError, TableMissing, UnsupportedServer
+from connector.errors import TableMissing, UnsupportedServer
 from connector.source.connection import Connection
+from connector.source.hosts_in_turn import HostsInTurn
 from connector.table_name import TableName
 from connector.topology import StreamSet, tablet_set, vnode_set
 
@@ -89,15 +90,11 @@ class TabletStreams:
     def __init__(self, connection: Connection, table: TableName) -> None:
         self._connection = connection
         self._table = table
-        self._turn = -1
+        self._in_turn = HostsInTurn(connection, last=-1)
         self._host: Any = None
 
     def listed(self) -> tuple[int, ...]:
-        hosts = self._connection.hosts()
-        if not hosts:
-            raise RetriableSourceError("no node is known to be up")
-        self._turn = (self._turn + 1) % len(hosts)
-        self._host = hosts[self._turn]
+        self._host = self._in_turn.next()[0]
         try:
             rows = self._connection.query(
                 "SELECT timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name = ?",

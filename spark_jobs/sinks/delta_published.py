@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.delta_files import data_files, give_properties, last_transaction, properties_of
-from spark_jobs.sinks.sink import NOTE, LostRaceError, note_text, noted_in, retried
+from spark_jobs.sinks.sink import NOTE, LostRaceError, merge_text, note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -129,18 +129,9 @@ class DeltaPublisher:
         for name, value in settings.items():
             self.session.conf.set(name, value)
         frame.createOrReplaceTempView("scylla_cdc_published")
-        names = [quoted(name) for name in columns]
-        pairs = ", ".join(f"t.{name} = s.{name}" for name in names)
+        text = merge_text(self.relation(table), "scylla_cdc_published", on, columns, gone)
         try:
-            merged = retried(
-                lambda: self.session.sql(
-                    f"MERGE INTO {self.relation(table)} AS t USING scylla_cdc_published AS s ON {on} "
-                    f"WHEN MATCHED AND s.{quoted(gone)} THEN DELETE WHEN MATCHED THEN UPDATE SET {pairs} "
-                    f"WHEN NOT MATCHED AND NOT s.{quoted(gone)} THEN INSERT ({', '.join(names)}) "
-                    f"VALUES ({', '.join(f's.{name}' for name in names)})"
-                ),
-                lambda error: "DELTA_CONCURRENT" in str(error),
-            )
+            merged = retried(lambda: self.session.sql(text), lambda error: "DELTA_CONCURRENT" in str(error))
         finally:
             self.session.catalog.dropTempView("scylla_cdc_published")
             for name in settings:

@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapType, ShortType, StructField, StructType
 
-from spark_jobs.model import literal, quoted
+from spark_jobs.model import literal
 from spark_jobs.sinks.iceberg import IcebergSink
-from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, note_text, noted_in
+from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
@@ -92,14 +92,7 @@ class IcebergPublisher:
         turn: int,
     ) -> None:
         frame.createOrReplaceTempView(_SOURCE)
-        names = [quoted(name) for name in columns]
-        text = (
-            f"MERGE INTO {self.relation(table)} AS t USING {_SOURCE} AS s ON {on} "
-            f"WHEN MATCHED AND s.{quoted(gone)} THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
-            f"WHEN NOT MATCHED AND NOT s.{quoted(gone)} THEN INSERT ({', '.join(names)}) "
-            f"VALUES ({', '.join(f's.{name}' for name in names)})"
-        )
+        text = merge_text(self.relation(table), _SOURCE, on, columns, gone)
         try:
             self._noting(table, note, turn, lambda: self.session.sql(text))
         finally:

@@ -15,6 +15,8 @@ from typing import Any, Protocol, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from spark_jobs.model import quoted
+
 Result = TypeVar("Result")
 
 NOTE = "scylla-cdc"
@@ -24,6 +26,18 @@ _ATTEMPTS = 8
 
 class LostRaceError(Exception):
     """Another writer's commit was first: what was to be written may be made of rows that are no more."""
+
+
+def merge_text(relation: str, source: str, on: str, columns: Sequence[str], gone: str) -> str:
+    """See `Publisher.merge`."""
+    names = [quoted(name) for name in columns]
+    return (
+        f"MERGE INTO {relation} AS t USING {source} AS s ON {on} "
+        f"WHEN MATCHED AND s.{quoted(gone)} THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
+        f"WHEN NOT MATCHED AND NOT s.{quoted(gone)} THEN INSERT ({', '.join(names)}) "
+        f"VALUES ({', '.join(f's.{name}' for name in names)})"
+    )
 
 
 class Sink(Protocol):

@@ -21,6 +21,7 @@ from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
 from connector.source.failures import ReadTimedOut
+from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, Scan
 from connector.timeuuid import time_key
 from connector.topology import token_of
@@ -118,7 +119,7 @@ class SimulatedConnection(Connection):
         self.settings = settings
         self._scan = scan
         self.clock = ServerClock()
-        self._clock_turn = 0
+        self._clocks_in_turn = HostsInTurn(self)
         self.queries = 0
         self._simulated = cluster
         self._scheduler = cluster.scheduler

@@ -38,6 +38,7 @@ from tests.soak.mishaps import (
     Reads,
     Streams,
     Workers,
+    until_then,
 )
 from tests.soak.reassignment import Reassignment
 from tests.worker.harness import RowsMissing, Service, Workload, cql, create_table, exactly_once, until
@@ -133,11 +134,7 @@ def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, ki
             service.start()
             workload.start()
             until(lambda: service.workers(), 90, "a worker")
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                let_pass(draw.uniform(0.5, 4))
-                chaos.step()
-                print(f"{time.strftime('%H:%M:%S')} seed {seed}: {chaos.happened[-1]}", flush=True)
+            chaos.go_on(f"seed {seed}", until_then(seconds))
             written = workload.finish()
             began = time.monotonic()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -28,7 +27,7 @@ from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from tests.servers.double import Double
 from tests.servers.patience import let_pass, seldom
-from tests.soak.mishaps import Chaos, Mishap, OneBroker, Streams
+from tests.soak.mishaps import Chaos, Mishap, OneBroker, Streams, until_then
 from tests.worker.harness import Service, Workload, cql, create_table, exactly_once, until
 
 HALTED = {"PAUSED", "STOPPED"}
@@ -222,11 +221,7 @@ def soak(seed: int, seconds: float, folder: Path) -> None:
         try:
             control.begin()
             workload.start()
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                let_pass(draw.uniform(0, 3))
-                chaos.step()
-                print(f"{time.strftime('%H:%M:%S')} seed {seed}: {chaos.happened[-1]}", flush=True)
+            chaos.go_on(f"seed {seed}", until_then(seconds), pauses=(0, 3))
             workload.finish()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
             until(control.agreed, 90, "one answer of all processes", step=seldom)

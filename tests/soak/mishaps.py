@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,19 @@ class Chaos:
     def step(self) -> None:
         mishap = self._random.choices(self._mishaps, [each.weight for each in self._mishaps])[0]
         self.happened.append(mishap.happen())
+
+    def go_on(self, about: str, going_on: Callable[[], bool], pauses: tuple[float, float] = (0.5, 4)) -> None:
+        """One mishap after the other, each told when it is over; ``pauses``: the shortest and longest in between."""
+        while going_on():
+            let_pass(self._random.uniform(*pauses))
+            self.step()
+            print(f"{time.strftime('%H:%M:%S')} {about}: {self.happened[-1]}", flush=True)
+
+
+def until_then(seconds: float) -> Callable[[], bool]:
+    """Whether so many seconds, from now on, are not over."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
 
 
 class Workers:

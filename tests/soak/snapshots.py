@@ -93,10 +93,7 @@ def soak(seed: int, given: argparse.Namespace, folder: Path) -> list[str]:
             for each in changes:
                 each.start()
             until(service.workers, 90, "a worker")
-            while not snapshot_ended(service):
-                let_pass(draw.uniform(0.5, 4))
-                chaos.step()
-                print(f"{time.strftime('%H:%M:%S')} seed {seed}: {chaos.happened[-1]}", flush=True)
+            chaos.go_on(f"seed {seed}", lambda: not snapshot_ended(service))
             for each in changes:
                 each.finish()
             for table in tables:

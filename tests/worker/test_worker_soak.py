@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from embedded.kafka import EmbeddedKafka
 from tests.servers.double import Double
 from tests.servers.patience import let_pass
 from tests.servers.plugin import server
-from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers
+from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers, until_then
 from tests.worker.harness import RowsMissing, Service, Workload, cql, create_table, exactly_once, until
 from tests.worker.lost_rows import story
 
@@ -58,10 +57,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(
             service.start()
             workload.start()
             until(lambda: service.workers(), 90, "a worker")
-            end = time.monotonic() + CHAOS_SECONDS
-            while time.monotonic() < end:
-                let_pass(draw.uniform(0.5, 4))
-                chaos.step()
+            chaos.go_on("mishaps", until_then(CHAOS_SECONDS))
             written = workload.finish()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
             assert sum(delivered) >= written
