@@ -64,6 +64,8 @@ class Chaos:
             "long stop": self._long_stop,
             "other tables": self._other_tables,
             "connector pauses": self._connector_pauses,
+            "snapshot asked": self._snapshot_asked,
+            "snapshot pauses": self._snapshot_pauses,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -94,6 +96,8 @@ class Chaos:
         self._scheduler.disturb = lambda process: None
         self._service.end_strangers()
         self._service.read_tables([table.name for table in cluster.world.tables])
+        if self.count["snapshot pauses"]:
+            self._service.signal("resume")
         broker.network.lost = broker.network.unanswered = 0.0
         broker.network.seconds = 0.004
         broker.transactions.marker_seconds = 0.02
@@ -215,9 +219,23 @@ class Chaos:
         node.confused_until = self._scheduler.now + min(longest, self._random.uniform(0.2, 3.0))
 
     def _clock_steps(self) -> None:
-        """A node's clock falls behind, or comes back: none of them may ever be trusted to be ahead."""
-        node = self._random.choice(self._service.cluster.nodes)
+        """A node's clock falls behind, or comes back: none of them may ever be trusted to be ahead. Where rows stand
+        among changes, one of them is right: whoever writes is not ahead of all."""
+        cluster = self._service.cluster
+        old = any(table.history for table in cluster.world.tables)
+        node = self._random.choice(cluster.nodes[1:] if old and len(cluster.nodes) > 1 else cluster.nodes)
         node.shift_ms = self._random.choice([0.0, -50.0, -400.0, -3_000.0])
+        if old and len(cluster.nodes) == 1:
+            node.shift_ms = 0.0
+
+    def _snapshot_asked(self) -> None:
+        """All rows of a table once more, whatever is under way."""
+        table = self._random.choice(self._service.cluster.world.tables)
+        self._service.signal("start", table.name)
+
+    def _snapshot_pauses(self) -> None:
+        self._service.signal("pause")
+        self._scheduler.later(self._random.uniform(0.1, 4.0), lambda: self._service.signal("resume"))
 
     def _try_again(self) -> None:
         """Somebody asks for what is FAILED, and mostly nothing is."""

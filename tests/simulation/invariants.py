@@ -11,8 +11,9 @@ from collections import Counter
 from typing import Any
 
 from connector.delivery.records import REPEATED_HEADER
+from tests.simulation import snapshot_invariants
 from tests.simulation.scheduler import EPOCH
-from tests.simulation.service import DEAD_LETTERS, NAME, SCHEMAS, Service
+from tests.simulation.service import DEAD_LETTERS, NAME, OFFSETS, SCHEMAS, SIGNALS, Service
 from tests.simulation.source_world import Row, Table
 
 Identity = tuple[str, str, int]
@@ -39,8 +40,10 @@ def missing(service: Service) -> list[str]:
         lost = (
             row
             for row in table.rows
-            if row.identity not in done and row.identity[:2] not in given_up and row.ms >= gone
+            if row.counted and row.identity not in done and row.identity[:2] not in given_up and row.ms >= gone
         )
+        if table.history is not None:
+            found += _unfinished(service, table)
         found += [f"{table.name}: row {row.text} of stream {row.stream.hex()} at {row.ms} lost" for row in lost]
     return found
 
@@ -69,7 +72,60 @@ def _of_table(service: Service, table: Table, given_up: Counter[tuple[str, str]]
     found += [f"{table.name}: {identity} was never written" for identity in counts if identity not in rows]
     found += _columns(service, table, rows)
     found += _order(table, [(rows[identity], partition) for identity, partition in delivered if identity in rows])
+    if table.history is not None:
+        lost = {row.key[0] for row in table.rows if row.identity[:2] in given_up}
+        topics = [[record for _, record in service.records(name)] for name in _topics(table)]
+        found += [
+            f"{table.name}: {line}"
+            for line in snapshot_invariants.breaches(
+                table.history,
+                *topics,
+                given_up=lost,
+                asked=sum(each["kind"] == "incremental" for each in snapshots(service, table).values()),
+                now_us=service.cluster.now_ms * 1000,
+            )
+        ]
     return found
+
+
+def _topics(table: Table) -> tuple[str, str]:
+    """Of changes, and of those that delete several rows."""
+    return f"{NAME}.{table.name}", f"{NAME}.{table.name}.range-deletes"
+
+
+def snapshots(service: Service, table: Table) -> dict[str, dict[str, Any]]:
+    """Those of a table, by what is committed last."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, record in service.records(OFFSETS):
+        of = json.loads(record.key or b"")[1]
+        here = (of.get("keyspace_name"), of.get("table_name")) == (table.name.keyspace, table.name.name)
+        if here and "snapshot" in of and "behind" not in of and record.value is not None:
+            found[of["snapshot"]] = json.loads(record.value)
+    return found
+
+
+def _unfinished(service: Service, table: Table) -> list[str]:
+    found = snapshots(service, table)
+    names = {"initial", *(name for name, each in found.items() if each["ended"] is None)} - {
+        each["kind"] for each in found.values() if each["ended"] is not None
+    }
+    lost = [f"{table.name}: snapshot {name} has not ended" for name in sorted(names)]
+    signals = service.broker.topics.get(SIGNALS)
+    if "asked" in found and signals is not None:
+        # Every worker hears all of them; those of other tables only are passed over.
+        wanted = [
+            at
+            for at, record in enumerate(signals.partitions[0].records)
+            if record is not None and _concerns(record.value, table)
+        ]
+        if wanted and found["asked"].get("number", -1) < wanted[-1]:
+            lost.append(f"{table.name}: signal {wanted[-1]} is not obeyed")
+    return lost
+
+
+def _concerns(signal: bytes | None, table: Table) -> bool:
+    tables = json.loads(signal or b"")["data"].get("data-collections")
+    return tables is None or str(table.name) in tables
 
 
 def blocked(service: Service) -> list[str]:
@@ -90,7 +146,9 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
             if of == str(table.name) and column in {each["name"] for each in definition["columns"]}:
                 told[column] = min(record.stored_at, told.get(column, record.stored_at))
     for _, record in service.records(f"{NAME}.{table.name}"):
-        value = json.loads(record.value or b"")
+        value = {"after": None} if record.value is None else json.loads(record.value)
+        if value["after"] is None:
+            continue
         row = rows.get(_identity(value))
         for column, added in table.columns.items():
             if column in value["after"] and record.stored_at < told.get(column, record.stored_at + 1):
@@ -114,9 +172,11 @@ def _order(table: Table, delivered: list[tuple[Row, int]]) -> list[str]:
 def _delivered(service: Service, table: Table) -> list[tuple[Identity, int]]:
     """Without what is there twice and says so."""
     return [
-        (_identity(json.loads(record.value)), partition)
-        for partition, record in service.records(f"{NAME}.{table.name}")
+        (_identity(value), partition)
+        for topic in _topics(table)
+        for partition, record in service.records(topic)
         if record.value is not None and REPEATED_HEADER not in dict(record.headers)
+        if (value := json.loads(record.value)).get("op") != "r"
     ]
 
 

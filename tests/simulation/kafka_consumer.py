@@ -141,6 +141,10 @@ class Consumer(Handle):
         self.scheduler.pass_time(self.scheduler.random.random() * self.broker.network.seconds / 4)
         return found
 
+    def get_watermark_offsets(self, asked: TopicPartition, timeout: float = 10.0) -> tuple[int, int]:
+        partition = self.broker.partition(asked.topic, asked.partition)
+        return self.broker.ask(lambda: (0, partition.end), timeout)
+
     def _ask_leaders(self) -> None:
         self._answer_at = self.scheduler.now + self.scheduler.random.random() * self.broker.network.seconds
 

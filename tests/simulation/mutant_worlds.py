@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.simulation.chaos import Roughness
+from tests.simulation.service import SIGNALS
 from tests.simulation.simulate import CALM_SECONDS, Plan, simulate
 from tests.simulation.source_world import Kind
 
@@ -104,7 +105,41 @@ EXPIRES = Plan(Kind(ttl=20, late=False, gone=False), Roughness(2.0, 0, only=("lo
 OFTEN = Plan(roughness=Roughness(0.3, 0.001))
 
 
+# Rows from before the log are written among their changes, slowly, in chunks of a few rows.
+SNAPSHOTS = Plan(
+    Kind(old=True, rows=110, seconds=10.0, changes=None, shards=3, keys=9, gone=None),
+    Roughness(1.2),
+    connector={
+        "snapshot.mode": "initial",
+        "cdc.include.collections": "delta",
+        "cdc.range.deletes": "topic",
+        "scylla.snapshot.max.queries.per.second": "3",
+    },
+)
+
+
+# Snapshots are asked for, paused and resumed as well.
+SIGNALLED = replace(
+    SNAPSHOTS,
+    roughness=Roughness(
+        1.0,
+        only=(
+            *("snapshot asked", "snapshot pauses", "kill", "pause", "long pause", "orderly stop", "broker away"),
+            *("leader moves", "lost answers", "slow markers", "reads time out", "compaction"),
+        ),
+    ),
+    connector={
+        **SNAPSHOTS.connector,
+        "signal.enabled.channels": "kafka",
+        "signal.kafka.topic": SIGNALS,
+        "scylla.snapshot.max.queries.per.second": "8",
+    },
+)
+
+
 NAMED = {
+    "snapshots": SNAPSHOTS,
+    "signals": SIGNALLED,
     "usual": Plan(),
     "often": OFTEN,
     "leaders": LEADERS,

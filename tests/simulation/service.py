@@ -18,16 +18,19 @@ from typing import Any
 from connector.config import Configuration, OutputConfig, load
 from connector.native import Native, load_native
 from connector.source import Connection
+from connector.source.settings import ChunkSize, SnapshotSettings
 from connector.table_name import TableName
+from connector.topology import Action
 from connector.worker import process as worker_process
 from connector.worker.instructions import Asked, ReadTables
 from connector.worker.messages import Message, StatusMessage, WaitingMessage
+from connector.worker.signals import Signal
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
 from tests.native.both_ways import kernel_if_built
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
-from tests.simulation.kafka_log import Stored
+from tests.simulation.kafka_log import Fate, Stored
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.source_connection import Cluster, SimulatedConnection
 from tests.simulation.source_world import World
@@ -37,6 +40,7 @@ NAME = "c"
 OFFSETS = "offsets"
 SCHEMAS = f"{NAME}.schemas"
 DEAD_LETTERS = "dead"
+SIGNALS = "signals"
 RESTART_SECONDS = 0.5
 FRESH_SECONDS = 5.0
 
@@ -122,6 +126,13 @@ class Service:
         self.configuration = self.configuration.with_tables(tables, ",".join(map(str, tables)))
         for worker in self.living:
             worker.instructions.put(ReadTables.of(self.configuration))
+
+    def signal(self, action: Action, *tables: TableName) -> None:
+        """Somebody asks for something about snapshots; whoever does not live hears it later."""
+        signal = Signal(f"{self.scheduler.now}", action, tuple(map(str, tables)))
+        now = self.broker.time_ms
+        record = Stored(NAME.encode(), signal.record(), (), now, None, Fate.NONE, now)
+        self.broker.partition(SIGNALS, 0).append(record)
 
     def start_stranger(self) -> None:
         self.strangers.append(self._spawned(0, self.elsewhere))
@@ -232,6 +243,7 @@ def service(
     """A service that can be started; at the end nothing of it is left."""
     scheduler = Scheduler(seed)
     broker = Broker(scheduler)
+    broker.create(SIGNALS)
     cluster = Cluster(scheduler, world)
     settings = configuration(world, slots, connector or {}, worker or {})
     elsewhere = configuration(world, slots, connector or {}, {**(worker or {}), "group.id": "another group"})
@@ -242,6 +254,8 @@ def service(
         **clients_of(broker),
         id(Connection): partial(SimulatedConnection, cluster),
         id(load_native): _loaded_native,
+        # A chunk is a few rows here, so that tables have several, and partitions are larger than one.
+        id(SnapshotSettings().chunk): ChunkSize(4, 1 << 20),
     }
     # What a killed process left is ended by the collector, whenever that runs: a seed would not be one run.
     collects = gc.isenabled()

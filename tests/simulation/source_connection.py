@@ -15,8 +15,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from cassandra import cqltypes
-
 from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
@@ -25,7 +23,9 @@ from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, Scan
 from connector.timeuuid import time_key
 from connector.topology import token_of
+from tests.simulation.base_rows import COLUMNS, SELECT, Selection, base_rows, driver_type, log_columns
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
+from tests.simulation.source_bytes import cdc_options, log_row, log_rows, plain_base_rows, plain_log_columns
 from tests.simulation.source_world import Row, Table, World
 
 _LOG = re.compile(
@@ -37,8 +37,6 @@ _SWEEP = re.compile(
     r'WHERE token\("cdc\$stream_id"\) >= \? AND token\("cdc\$stream_id"\) <= \? '
     r'AND "cdc\$time" >= \? AND "cdc\$time" < \? PER PARTITION LIMIT 1 '
 )
-_INSERT = b"\x02"
-_TRUE = b"\x01"
 
 
 @dataclass
@@ -153,6 +151,9 @@ class SimulatedConnection(Connection):
     ) -> Any:
         return Statement(query, values, self.settings.fetch_size if fetch_size is None else fetch_size)
 
+    def raw_statement(self, query: str, cells: Sequence[bytes]) -> Any:
+        return self.statement(query, cells)
+
     # -- pages of logs -----------------------------------------------------------------------------------------
 
     def page_async(
@@ -201,7 +202,8 @@ class SimulatedConnection(Connection):
     def _page(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
         asked = _LOG.match(statement.query)
         if asked is None:
-            return self._swept(statement, paging_state)
+            of_log = _SWEEP.match(statement.query) is not None
+            return (self._swept if of_log else self._selected)(statement, paging_state)
         table = self._simulated.table(asked["keyspace"], asked["table"])
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
@@ -253,19 +255,45 @@ class SimulatedConnection(Connection):
         self._simulated.sweeps += 1
         return self._raw(table, found, '"cdc$stream_id", "cdc$time"'), page[-1] if len(left) > len(page) else None
 
+    def _selected(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
+        """Rows of a table itself. Each page shows them as they are when it is asked for, behind the last row."""
+        asked = SELECT.match(statement.query)
+        assert asked is not None, statement.query
+        table = self._simulated.table(asked["keyspace"], asked["table"])
+        if table is None or table.history is None:
+            raise TableMissing(f"unconfigured table {asked['table']}")
+        selection = Selection(asked["what"].split(", "), asked["where"], statement.values)
+        there = {*COLUMNS, *self._added(table)}
+        found = [*selection.rows(table.history, there, self._simulated.now_ms)]
+        if paging_state is not None:
+            token, ck = struct.unpack(">qi", paging_state)
+            found = [row for row in found if selection.place(row) > (token, ck)]
+        size = statement.fetch_size or len(found)
+        page, rest = found[:size], found[size:]
+        state = struct.pack(">qi", *selection.place(page[-1])) if rest else None
+        return RawPage(tuple(selection.what), selection.types(), page, 40 * len(page)), state
+
     def _raw(self, table: Table, rows: Sequence[Row], what: str) -> RawPage:
-        columns = _log_columns(self._columns(table))
+        columns = self._log_columns(table)
         names = list(columns) if what == "*" else [name.strip(' "') for name in what.split(",")]
-        cells = [_cells(row) for row in rows]
+        cells = [log_row(row) for row in rows]
         types = tuple(columns[name] for name in names)
         found = [tuple(each.get(name) for name in names) for each in cells]
         uncut = self._scan(page_of(found), 0, names, len(found), lambda: found) if self._scan and found else None
         return RawPage(tuple(names), types, found if uncut is None else uncut)
 
+    def _added(self, table: Table) -> list[str]:
+        now = self._simulated.now_ms
+        return [name for name, added in table.columns.items() if added <= now]
+
     def _columns(self, table: Table) -> list[str]:
         """The regular columns that the table has by now."""
-        now = self._simulated.now_ms
-        return ["v", *(name for name, added in table.columns.items() if added <= now)]
+        return ["v", *self._added(table)]
+
+    def _log_columns(self, table: Table) -> dict[str, Any]:
+        if table.history is None:
+            return plain_log_columns(self._columns(table))
+        return {name: driver_type(type_) for name, type_ in log_columns(self._added(table)).items()}
 
     # -- the server's own tables -------------------------------------------------------------------------------
 
@@ -324,9 +352,11 @@ class SimulatedConnection(Connection):
             return [{"stream_id": stream} for one in sets for group in one.groups for stream in group.streams]
         if "FROM system_schema.tables" in query:
             again = table.gone is not None and self._simulated.now_ms >= table.gone[1]
-            return [{"id": uuid.UUID(int=2 if again else 1), "extensions": {"cdc": _options(table)}}]
+            return [{"id": uuid.UUID(int=2 if again else 1), "extensions": {"cdc": cdc_options(table)}}]
         assert "FROM system_schema.columns" in query, query
-        return _log_rows(self._columns(table)) if log else _base_rows(self._columns(table))
+        if log:
+            return log_rows(self._log_columns(table))
+        return base_rows(self._added(table)) if table.history else plain_base_rows(self._columns(table))
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)
@@ -341,57 +371,3 @@ class SimulatedConnection(Connection):
 
 def _moment(ms: float) -> datetime:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=round(ms))).replace(tzinfo=None)
-
-
-def _log_columns(regular: Sequence[str]) -> dict[str, Any]:
-    found = {
-        "cdc$stream_id": cqltypes.BytesType,
-        "cdc$time": cqltypes.TimeUUIDType,
-        "cdc$batch_seq_no": cqltypes.Int32Type,
-        **{f"cdc$deleted_{name}": cqltypes.BooleanType for name in regular},
-        "cdc$end_of_batch": cqltypes.BooleanType,
-        "cdc$operation": cqltypes.ByteType,
-        "cdc$ttl": cqltypes.LongType,
-        "ck": cqltypes.Int32Type,
-        "pk": cqltypes.Int32Type,
-    }
-    return found | dict.fromkeys(regular, cqltypes.UTF8Type)
-
-
-def _cells(row: Row) -> dict[str, bytes | None]:
-    pk, ck = row.key
-    return {
-        "cdc$stream_id": row.stream,
-        "cdc$time": row.time,
-        "cdc$batch_seq_no": struct.pack(">i", row.number),
-        "cdc$end_of_batch": _TRUE if row.last else None,
-        "cdc$operation": _INSERT,
-        "pk": struct.pack(">i", pk),
-        "ck": struct.pack(">i", ck),
-        "v": row.text.encode(),
-        "w": row.text.encode(),
-    }
-
-
-def _options(table: Table) -> bytes:
-    given = {"enabled": "true", "preimage": "false", "postimage": "false", "delta": "full", "ttl": str(table.ttl)}
-    texts = b"".join(struct.pack("<I", len(each)) + each.encode() for pair in given.items() for each in pair)
-    return struct.pack("<I", len(given)) + texts
-
-
-def _base_rows(regular: Sequence[str]) -> list[dict[str, Any]]:
-    kinds = [("pk", "partition_key", 0, "int"), ("ck", "clustering", 0, "int")]
-    kinds += [(name, "regular", -1, "text") for name in regular]
-    return [
-        {"column_name": name, "kind": kind, "position": at, "type": type_, "clustering_order": "asc"}
-        for name, kind, at, type_ in kinds
-    ]
-
-
-def _log_rows(regular: Sequence[str]) -> list[dict[str, Any]]:
-    spelled = {"BytesType": "blob", "TimeUUIDType": "timeuuid", "Int32Type": "int", "UTF8Type": "text"}
-    spelled |= {"BooleanType": "boolean", "ByteType": "tinyint", "LongType": "bigint"}
-    return [
-        {"column_name": name, "kind": "regular", "position": -1, "type": spelled[kind.__name__]}
-        for name, kind in _log_columns(regular).items()
-    ]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from connector.table_name import TableName
 from connector.timeuuid import time_key, time_uuid
 from connector.topology import StreamSet, tablet_set, vnode_set
+from tests.simulation.base_rows import log_cells
+from tests.simulation.base_world import History, Write, Writer, token_of_pk
 from tests.simulation.scheduler import EPOCH
 from tests.topology.ring import PLACES, STEP, make_stream, token_at
 
@@ -23,7 +25,8 @@ KEYSPACES = {True: "tablets", False: "vnodes"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a log. ``ended``: when its stream had ended, if it was written after that."""
+    """One row of a log. ``ended``: when its stream had ended, if it was written after that. ``logged``: its cells, if
+    they are not what every row has; one that is not ``counted`` makes no record of its own."""
 
     key: tuple[int, int]
     stream: bytes
@@ -35,6 +38,8 @@ class Row:
     visible_at: int
     text: str
     ended: int | None = None
+    logged: dict[str, bytes | None] | None = None
+    counted: bool = True
 
     @property
     def identity(self) -> tuple[str, str, int]:
@@ -44,7 +49,8 @@ class Row:
 @dataclass
 class Table:
     """One table. ``known_at``: from when on each set is in the lists of a node that does not lag. ``columns``: when
-    columns were added, by name. ``gone``: from when to when it does not exist."""
+    columns were added, by name. ``gone``: from when to when it does not exist. ``history``: of a table with rows from
+    before its log, whose statements are of all kinds."""
 
     name: TableName
     tablets: bool
@@ -54,6 +60,7 @@ class Table:
     columns: dict[str, int] = field(default_factory=dict)
     gone: tuple[int, int] | None = None
     ttl: int = 86_400
+    history: History | None = None
     by_stream: dict[bytes, list[Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -180,15 +187,17 @@ class Kind:
     gone: bool | None = None
     # How many seconds logs keep their rows.
     ttl: int = 86_400
+    # Tables with rows from before their logs.
+    old: bool = False
 
 
 def make_world(seed: int, kind: Kind) -> World:
     rng = random.Random(seed)
     tables: list[Table] = []
-    # Where ranges grow, nodes must know a set within a quarter of the confidence window.
+    # Where ranges grow, or rows stand among changes, nodes must know a set within a quarter of the confidence window.
     grow = rng.random() < 0.5
     late = rng.random() < 0.3 if kind.late is None else kind.late
-    strict = grow or late or rng.random() < 0.3
+    strict = grow or late or rng.random() < 0.3 or kind.old
     longest = kind.confidence_ms // 5 if strict else 2_000
     lags = [
         rng.choice([0, rng.randint(0, longest)]) if kind.lag_ms is None else kind.lag_ms
@@ -217,7 +226,7 @@ def _table(
     sets: list[StreamSet] = [] if like is None else like.sets
     known: list[int] = [] if like is None else like.known_at
     end = BEGIN_MS + round(kind.seconds * 1000)
-    streams: list[Callable[[int], bytes]] = []
+    streams: list[Callable[[int, int], bytes]] = []
     changes = rng.randint(0, 4) if kind.changes is None else kind.changes
     # No two sets of a table are in force from the same moment on.
     times = sorted({BEGIN_MS + rng.randrange(200, round(kind.seconds * 1000)) for _ in range(changes)})
@@ -233,18 +242,18 @@ def _table(
     for one in sets:
         streams.append(_chooser(one))
     stamps = [one.timestamp for one in sets]
+    if kind.old:
+        added = _columns(kind, rng.randrange(1 << 32))
+        history, rows = _history(rng, kind, late, sets, streams, added)
+        table = TableName(KEYSPACES[tablets], name)
+        return Table(table, tablets, sets, known, rows, added, ttl=kind.ttl, history=history)
     places = rng.sample(range(1, PLACES + 1), kind.keys)
     rows: list[Row] = []
     for _ in range(kind.rows):
         ms = rng.choice([rng.randrange(BEGIN_MS - 3_000, end), rng.choice(stamps) + rng.choice([-1, 0, 0, 1, 40])])
         ms = max(BEGIN_MS - 3_000, ms)
-        force = max(at for at, stamp in enumerate(stamps) if stamp <= ms)
         place = rng.choice(places)
-        stream, ended = streams[force](place), None
-        if late and force and rng.random() < 0.3 and ms < stamps[force] + 600:
-            old = streams[force - 1](place)
-            if all(old not in group.streams for group in sets[force].groups):
-                stream, ended = old, stamps[force]
+        stream, ended = _stream(rng, late, sets, streams, ms, token_at(place), place * 7)
         time = time_uuid(ms * 10_000 + rng.randrange(0, 3), rng.getrandbits(64))
         delay = rng.choice([0, 0, rng.randint(0, kind.confidence_ms * 7 // 10)])
         count = rng.choice([1, 1, 1, 3])
@@ -264,22 +273,104 @@ def _table(
                     ended,
                 )
             )
-    return Table(TableName(KEYSPACES[tablets], name), tablets, sets, known, rows, _columns(kind, rows), ttl=kind.ttl)
+    return Table(
+        TableName(KEYSPACES[tablets], name),
+        tablets,
+        sets,
+        known,
+        rows,
+        _columns(kind, sum(row.order for row in rows)),
+        ttl=kind.ttl,
+    )
 
 
-def _columns(kind: Kind, rows: list[Row]) -> dict[str, int]:
+def _stream(
+    rng: random.Random,
+    late: bool,
+    sets: list[StreamSet],
+    streams: list[Callable[[int, int], bytes]],
+    ms: int,
+    token: int,
+    shard: int,
+) -> tuple[bytes, int | None]:
+    """Where a write is logged to, and when that stream had ended, if it had."""
+    force = max(at for at, one in enumerate(sets) if one.timestamp <= ms)
+    stream = streams[force](token, shard)
+    if late and force and rng.random() < 0.3 and ms < sets[force].timestamp + 600:
+        before = streams[force - 1](token, shard)
+        if all(before not in group.streams for group in sets[force].groups):
+            return before, sets[force].timestamp
+    return stream, None
+
+
+def _history(
+    rng: random.Random,
+    kind: Kind,
+    late: bool,
+    sets: list[StreamSet],
+    streams: list[Callable[[int, int], bytes]],
+    added: dict[str, int],
+) -> tuple[History, list[Row]]:
+    """What is written to a table with rows from before, and its log."""
+    lists, lives = rng.random() < 0.7, rng.random() < 0.3
+    writer, history = Writer(rng, kind.keys, lives, lists, added), History((BEGIN_MS - 60_000) * 1000, lives)
+    for write in writer.from_before((BEGIN_MS - 3_600_000) * 1000):
+        history.add(write)
+    rows: list[Row] = []
+    end = BEGIN_MS + round(kind.seconds * 1000)
+    for _ in range(kind.rows):
+        near = rng.choice(sets).timestamp + rng.choice([-1, 0, 1, 40])
+        ms = max(BEGIN_MS - 3_000, rng.choice([rng.randrange(BEGIN_MS - 3_000, end), near]))
+        # A client's clock may be ahead of all servers' by less than a quarter of the confidence window.
+        delay, other = (
+            rng.choice([0, rng.randint(0, kind.confidence_ms * 7 // 10), -rng.randint(0, kind.confidence_ms // 5)])
+            for _ in range(2)
+        )
+        statement = writer.statement(ms * 1000 + rng.randrange(990), ms + delay)
+        for write in statement:
+            history.add(write)
+        pk, us = statement[0].pk, statement[0].us
+        stream, ended = _stream(rng, late, sets, streams, us // 1000, token_of_pk(pk), pk)
+        time = time_uuid(us * 10, rng.getrandbits(64))
+        cells = [(write, *each) for write in statement for each in log_cells(write)]
+        for number, (write, logged, counted) in enumerate(cells):
+            rows.append(
+                Row(
+                    (pk, _place(write)),
+                    stream,
+                    us // 1000,
+                    time,
+                    time_key(time),
+                    number,
+                    number == len(cells) - 1,
+                    ms + (other if delay >= 0 else delay),
+                    f"{len(rows)}",
+                    ended,
+                    logged,
+                    counted,
+                )
+            )
+    return history.ordered(), rows
+
+
+def _place(write: Write) -> int:
+    """In the order of what are the keys of records: deletes of several rows have their own."""
+    return -2 if write.kind in ("range", "partition") else -1 if write.ck is None else write.ck
+
+
+def _columns(kind: Kind, number: int) -> dict[str, int]:
     """Those that are added while it runs. With numbers of their own: worlds are otherwise the same without them."""
-    rng = random.Random(sum(row.order for row in rows))
+    rng = random.Random(number)
     alters = rng.choice([0, 0, 1, 2]) if kind.alters is None else kind.alters
     return {f"w{number}": BEGIN_MS + rng.randrange(round(kind.seconds * 1000)) for number in range(alters)}
 
 
-def _chooser(one: StreamSet) -> Callable[[int], bytes]:
-    """The stream that a place's partition is logged to while the set is in force."""
+def _chooser(one: StreamSet) -> Callable[[int, int], bytes]:
+    """The stream that a token's partition is logged to while the set is in force."""
     groups = sorted(one.groups, key=lambda group: group.range_end)
 
-    def choose(place: int) -> bytes:
-        group = next((group for group in groups if group.range_end >= token_at(place)), groups[0])
-        return group.streams[place * 7 % len(group.streams)]
+    def choose(token: int, shard: int) -> bytes:
+        group = next((group for group in groups if group.range_end >= token), groups[0])
+        return group.streams[shard % len(group.streams)]
 
     return choose

@@ -18,6 +18,8 @@ from tests.simulation.mutant_worlds import (
     OTHER_TABLES,
     PAUSES,
     READS_TIME_OUT,
+    SIGNALLED,
+    SNAPSHOTS,
     TWO_GROUPS,
 )
 from tests.simulation.simulate import Plan, simulate
@@ -106,6 +108,19 @@ def test_tables_come_and_go_while_workers_run_and_nothing_of_them_is_lost_or_dou
     outcome = simulate(seed, OTHER_TABLES)
     assert not outcome.faults
     assert outcome.kinds["other tables"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_from_before_the_log_stand_among_their_changes_where_they_are_true(seed: int) -> None:
+    outcome = simulate(seed, SNAPSHOTS)
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_snapshots_that_are_asked_for_and_pause_show_each_row_once(seed: int) -> None:
+    outcome = simulate(seed, SIGNALLED)
+    assert not outcome.faults
+    assert outcome.kinds["snapshot asked"] + outcome.kinds["snapshot pauses"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,211 @@
+"""What must be true of the topics of a table with rows from before its log, at every record of every key.
+
+In: a table's `History`, its records as a read_committed consumer gets them. Out: every breach as a line: a record
+behind a younger one of its key, a state that the row never had at that time, a row of a snapshot too many or too few,
+an end that is not what the table holds. A consumer takes an `r` as the whole row, and knows nothing of one before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connector.delivery.records import REPEATED_HEADER
+from tests.simulation.base_world import COLLECTIONS, FOR_EVER, PLAIN, Cells, History
+from tests.simulation.kafka_log import Stored
+
+Key = tuple[int, int | None]
+
+# The ends of lives are whole seconds, told in seconds from a moment that is none.
+UNSURE_US = 2_000_000
+
+
+@dataclass
+class Seen:
+    """What a consumer holds of a row. ``known``: it is all of it; ``marker``: whether it lives without values; None:
+    who knows."""
+
+    known: bool
+    lives: bool = False
+    marker: bool | None = False
+    values: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    elements: dict[str, dict[Any, Any]] = field(default_factory=dict)
+
+    def end(self) -> None:
+        self.known, self.lives, self.marker = True, False, False
+        self.values, self.elements = {}, {}
+
+    def take(self, value: dict[str, Any], ends: dict[str, int]) -> None:
+        if value["op"] == "d":
+            self.end()
+            return
+        if value["op"] == "r":
+            marker = self.marker if self.known and self.lives else None
+            self.end()
+            self.marker = marker
+        elif value["op"] == "c":
+            self.marker = True
+        self.lives = True
+        second, ttl = value["source"]["ts_us"] // 1_000_000, value["source"]["ttl"]
+        for name, cell in value["after"].items():
+            if name in ("pk", "ck") or cell is None:
+                continue
+            if name in COLLECTIONS:
+                self._take_elements(name, cell["value"])
+            else:
+                left = ends.get(name, ttl)
+                self.values[name] = cell["value"], FOR_EVER if not left else (second + left) * 1_000_000
+
+    def _take_elements(self, name: str, written: dict[str, Any] | None) -> None:
+        there = self.elements.setdefault(name, {})
+        if written is None or written["mode"] == "overwrite":
+            there.clear()
+        for each in (written or {}).get("elements") or ():
+            there[each["key"]] = each["value"]
+
+    def shown(self, name: str) -> tuple[Any, int]:
+        if name not in COLLECTIONS:
+            return self.values.get(name, (None, FOR_EVER))
+        there = {key: value for key, value in self.elements.get(name, {}).items() if value is not None}
+        if name == "l":
+            return [there[key] for key in sorted(there, key=_time_of)] or None, FOR_EVER
+        return sorted(there) if name == "e" and there else there or None, FOR_EVER
+
+
+def _time_of(key: str) -> tuple[str, str]:
+    low, middle, high, _, _ = key.split("-")
+    return high[1:] + middle + low, key
+
+
+def breaches(
+    history: History,
+    records: Sequence[Stored],
+    deletes: Sequence[Stored],
+    *,
+    given_up: Collection[int],
+    asked: int,
+    now_us: int,
+) -> list[str]:
+    """``given_up``: partitions of which some write is in no topic. ``asked``: how many snapshots somebody asked for."""
+    of_keys: dict[Key, list[tuple[dict[str, Any], dict[str, int]]]] = defaultdict(list)
+    for record in records:
+        headers = dict(record.headers)
+        if record.value is None or REPEATED_HEADER in headers:
+            continue
+        key = json.loads(record.key or b"")
+        ends = json.loads(headers.get("scylla.cell.ttls", b"{}"))
+        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends))
+    several = [json.loads(record.value) for record in deletes if record.value is not None]
+    found: list[str] = []
+    keys = {*of_keys, *((write.pk, write.ck) for each in history.writes.values() for write in each if write.cells)}
+    for key in sorted(keys, key=str):
+        gone = sorted(each["source"]["ts_us"] for each in several if _covers(each, key))
+        story = _Story(history, key, of_keys[key], gone, asked, now_us)
+        found += [f"{key}: {line}" for line in (story.order(), *(() if key[0] in given_up else story.all())) if line]
+    return found
+
+
+class _Story:
+    """Of one key."""
+
+    def __init__(
+        self,
+        history: History,
+        key: Key,
+        records: list[tuple[dict[str, Any], dict[str, int]]],
+        gone: list[int],
+        asked: int,
+        now_us: int,
+    ) -> None:
+        self._history, (self._pk, self._ck), self._asked = history, key, asked
+        self._records, self._gone, self._now_us = records, gone, now_us
+
+    def order(self) -> str | None:
+        last, before = 0, None
+        for value, _ in self._records:
+            at = value["source"]["ts_us"]
+            if at < last or (at == last and before == "r"):
+                return f"{value['op']} of {at} behind {before} of {last}"
+            last, before = at, value["op"]
+        return None
+
+    def all(self) -> Iterator[str]:
+        old = self._source(0)
+        seen = Seen(known=not (old and old.shown(0) is not None))
+        gone = list(self._gone)
+        for value, ends in self._records:
+            at = value["source"]["ts_us"]
+            while gone and gone[0] <= at:
+                gone.pop(0)
+                seen.end()
+            seen.take(value, ends)
+            yield from self._compared(seen, at, f"{value['op']} of {at}")
+        if gone:
+            seen.end()
+        yield from self._compared(seen, self._now_us, "the end")
+        yield from self._rows()
+
+    def _source(self, us: int) -> Cells | None:
+        partition = self._history.partition(self._pk, lambda write: write.us <= (us or self._history.log_from_us))
+        return partition.statics if self._ck is None else partition.rows.get(self._ck)
+
+    def _compared(self, seen: Seen, at: int, what: str) -> Iterator[str]:
+        if not seen.known:
+            return
+        source = self._source(at) or Cells()
+        names = (
+            ("s",) if self._ck is None else (*PLAIN, *COLLECTIONS, *(each for each in source.values if each[0] == "w"))
+        )
+        nothing = True
+        for name in names:
+            (mine, my_end), (true, end) = seen.shown(name), self._true(source, name)
+            if any(abs(each - at) < UNSURE_US for each in (my_end, end)):
+                return
+            mine, true = mine if my_end > at else None, true if end > at else None
+            nothing = nothing and mine is None
+            if mine != true:
+                yield f"{what} leaves {name} {mine}, it was {true}"
+        if self._ck is None or not nothing or self._history.lives:
+            return
+        lives = source.marker > at
+        if seen.marker is not None and (seen.marker and seen.lives) != lives:
+            yield f"{what} leaves {'a row without values' if not lives else 'no row'}"
+        if seen.marker is None and lives != seen.lives and lives:
+            yield f"{what} leaves no row"
+
+    @staticmethod
+    def _true(source: Cells, name: str) -> tuple[Any, int]:
+        if name not in COLLECTIONS:
+            return source.values.get(name, (None, FOR_EVER))
+        return source.shown(FOR_EVER - 1).get(name), FOR_EVER
+
+    def _rows(self) -> Iterator[str]:
+        counts = Counter(value["source"]["snapshot"] for value, _ in self._records if value["op"] == "r")
+        throughout = self._lives_throughout()
+        for kind, most in (("true", 1), ("incremental", self._asked)):
+            if counts[kind] > most or (throughout and counts[kind] < most):
+                lives = "lives throughout, and " if throughout else ""
+                yield f"{lives}has {counts[kind]} rows of {most} snapshots {kind}"
+
+    def _lives_throughout(self) -> bool:
+        times = sorted({0, *(write.us for write in self._history.writes[self._pk])})
+        for at in times:
+            source = self._source(at)
+            if source is None:
+                return False
+            lasts = source.marker == FOR_EVER or any(end == FOR_EVER for _, end in source.values.values())
+            if not lasts and not source.shown(FOR_EVER - 1):
+                return False
+        return True
+
+
+def _covers(value: dict[str, Any], key: Key) -> bool:
+    pk, ck = key
+    if value["partition"]["pk"] != pk:
+        return False
+    if value["kind"] == "partition":
+        return True
+    return ck is not None and bool(value["start"]["values"][0] < ck <= value["end"]["values"][0])
