@@ -14,6 +14,7 @@ from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
 from smt.json_text import json_text, unwrap, wrap
 from smt.record import Header, Place, Record, Schema
 from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_type
+from smt.unwrapping import Unwrapping, Unwraps
 
 __all__ = [
     "DEBEZIUM_EXTRACT",
@@ -28,6 +29,8 @@ __all__ = [
     "SmtOptionError",
     "SmtRecordError",
     "Transform",
+    "Unwrapping",
+    "Unwraps",
     "build_chain",
     "build_predicate",
     "build_transform",

@@ -30,7 +30,7 @@ def build_flatten(options: FlattenOptions) -> Callable[[Record], Record | None]:
         if plan is None:
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
-            plan = plans[id(schema)] = (schema, *_plan(schema, strict))
+            plan = plans[id(schema)] = (schema, *flattened(schema, strict))
         _, flat_schema, cells = plan
         if not cells:
             return record
@@ -65,7 +65,7 @@ def _schemaless(record: Record, value: dict[str, Any], strict: bool) -> Record:
     return Record(record.topic, record.key, flat, record.headers, record.key_schema, None)
 
 
-def _plan(schema: Schema, strict: bool) -> tuple[Schema, dict[str, frozenset[str]]]:
+def flattened(schema: Schema, strict: bool) -> tuple[Schema, dict[str, frozenset[str]]]:
     """The flattened schema, and the cells of each image."""
     cells = {
         field["field"]: names

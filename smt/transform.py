@@ -15,6 +15,7 @@ from smt.extract import build_extract, losses_of
 from smt.flatten import build_flatten
 from smt.options import parse_extract_options, parse_flatten_options
 from smt.record import Record
+from smt.unwrapping import Unwraps, unwraps_cells, unwraps_rows
 
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
@@ -41,13 +42,15 @@ TYPES: dict[str, str] = {
 class Transform:
     """``apply`` is the bare function, for loops; ``losses`` says what the options lose, to be told once at start.
 
-    ``routes``: it changes the topic of records, and nothing else of them.
+    ``routes``: it changes the topic of records, and nothing else of them. ``unwraps`` tells what becomes of envelopes,
+    where their schema decides that.
     """
 
     type: str
     apply: Callable[[Record], Record | None]
     losses: tuple[str, ...] = ()
     routes: bool = False
+    unwraps: Unwraps | None = None
 
     def __call__(self, record: Record) -> Record | None:
         return self.apply(record)
@@ -83,7 +86,8 @@ def build_transform(
     """
     kind = transform_type(type_name)
     if kind == FLATTEN:
-        return Transform(kind, _guarded(build_flatten(parse_flatten_options(options or {}))))
+        flat = parse_flatten_options(options or {})
+        return Transform(kind, _guarded(build_flatten(flat)), unwraps=unwraps_cells(flat))
     if kind in CONNECT_TYPES:
         built = build_connect(kind, options or {})
         return Transform(kind, _guarded(built.apply), built.notes, built.routes)
@@ -92,7 +96,7 @@ def build_transform(
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
-    return Transform(kind, _guarded(apply), losses_of(parsed))
+    return Transform(kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed))
 
 
 def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:

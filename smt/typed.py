@@ -53,7 +53,8 @@ class _RowPlan:
         self.cells = cell_names(image) if options.unwrap_cells else frozenset()
         self.names = tuple(field["field"] for field in image.get("fields", ())) if image else ()
         more = [*([DELETED] if options.deletes == "rewrite" else []), *(reference.name for reference, _ in added)]
-        self._taken = next((name for name in more if name in self.names), None)
+        #: A column that has the name of a field to add.
+        self.taken = next((name for name in more if name in self.names), None)
         self.schema = self._schema(added, options, frozenset())
         self._dropped: dict[frozenset[str], Schema | None] = {frozenset(): self.schema}
         fields = image.get("fields", ()) if image else ()
@@ -97,8 +98,8 @@ class _RowPlan:
         return image | {name: default for name, default in self.defaults.items() if image.get(name) is None}
 
     def check_names(self) -> None:
-        if self._taken is not None:
-            raise taken(self._taken)
+        if self.taken is not None:
+            raise taken(self.taken)
 
     def of_key(self, key: Mapping[str, Any]) -> Row:
         """A row of which only the key is known."""

@@ -187,17 +187,22 @@ def _after(layout: LogLayout, options: OutputConfig) -> RowOf:
     return after
 
 
-def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -> Callable[[Change], Headers]:
+def header_names(layout: LogLayout) -> tuple[tuple[str, ColumnPlace], ...]:
+    """Columns of the key by the names of their headers."""
     prefixes = {"partition_key": "pk", "clustering": "ck"}
+    keys = [place for place in layout.places if place.column.is_key]
+    return tuple((f"{prefixes[place.column.kind]}.{place.name}", place) for place in keys)
+
+
+def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -> Callable[[Change], Headers]:
     columns = [
         (
-            f"{prefixes[place.column.kind]}.{place.name}",
+            name,
             # Of dates the header shows what they are: in strict records their days have been counted Java's way.
             row_field(place, renderer(_DATE)) if place.column.type == _DATE else read[place.name],
             header_text(place.column.type, options.strict),
         )
-        for place in layout.places
-        if place.column.is_key
+        for name, place in header_names(layout)
     ]
 
     def headers(change: Change) -> Headers:

@@ -153,12 +153,21 @@ class Encoder:
 
     def outline(self, layout: LogLayout) -> Outline | None:
         """What the records of a table are made of, for whoever makes them in another way; None where only this can."""
-        if not self._routes_only:
+        unwrapping, transform = None, self._transform
+        if not self._routes_only and (transform is None or transform.unwraps is None or self.options.strict):
             return None
         bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
-        if self.options.tombstones and bound.tombstone_topic != bound.plan.topic:
-            return None
-        return outline_of(layout, self.options, bound.plan, self._key_converter, self._value_converter, bound.version)
+        plan = bound.plan
+        if self._routes_only:
+            if self.options.tombstones and bound.tombstone_topic != plan.topic:
+                return None
+        elif transform is not None and transform.unwraps is not None:
+            unwrapping = transform.unwraps(plan.value_schema)
+            if unwrapping is None:
+                return None
+            plan = replace(plan, topic=transform.routed(plan.topic))
+        converters = self._key_converter, self._value_converter
+        return outline_of(layout, self.options, plan, *converters, bound.version, unwrapping)
 
     def _without_shortcut(self, layout: LogLayout, error: Exception) -> None:
         """The plan is the reference: what the shortcut cannot do is slower from now on, and never wrong."""

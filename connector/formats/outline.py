@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from connector.changes import ColumnPlace, LogLayout
 from connector.config import OutputConfig
-from connector.formats.advanced import advanced_key, payload_places
+from connector.formats.advanced import advanced_key, header_names, payload_places
 from connector.formats.avro_converter import AvroConverter
 from connector.formats.converter import Converter
 from connector.formats.json_converter import JsonConverter
@@ -19,7 +19,11 @@ from connector.formats.legacy import has_legacy_form
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
 from connector.formats.table_schemas import MetadataHeaders
-from connector.values import RenderingRules
+from connector.values import NativeType, RenderingRules
+from smt import Unwrapping
+
+#: Types of keys that have another text in the headers of strict records.
+_OTHER_TEXTS = ("timestamp", "date", "blob")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,11 @@ class OutlineSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """``key`` is None where keys are null. ``version``: the headers of every record with a value."""
+    """``key`` is None where keys are null. ``version``: the headers of every record with a value.
+
+    ``headers``: the names of those that have columns of the key as texts. ``unwrapping``: what a transform makes of
+    envelopes; then ``value`` is of what it leaves, and ``deleted`` of the rows of deletes, if those have any.
+    """
 
     layout: LogLayout
     options: OutputConfig
@@ -45,6 +53,9 @@ class Outline:
     after: tuple[ColumnPlace, ...]
     rules: RenderingRules
     version: MetadataHeaders
+    headers: tuple[tuple[str, ColumnPlace], ...] = ()
+    unwrapping: Unwrapping | None = None
+    deleted: OutlineSide | None = None
 
 
 def outline_of(
@@ -54,12 +65,19 @@ def outline_of(
     key_converter: Converter,
     value_converter: Converter,
     version: MetadataHeaders,
+    unwrapping: Unwrapping | None = None,
 ) -> Outline | None:
-    """Transforms are the caller's: there are none, or they only changed the topic, which the plan has already."""
-    value = _side(value_converter, plan.topic, plan.value_schema)
-    key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
-    if value is None or plan.headers is not None or (key is None and plan.key_schema is not None):
+    """The plan has the topic already that transforms send its records to."""
+    headers = () if plan.headers is None else header_names(layout)
+    if headers and not (options.header_converter.kind == "simple" and _headers_alike(layout, options)):
         return None
+    value = _side(value_converter, plan.topic, plan.value_schema if unwrapping is None else unwrapping.schema)
+    key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
+    if value is None or (key is None and plan.key_schema is not None):
+        return None
+    deleted = None
+    if unwrapping is not None and unwrapping.deleted_schema is not None:
+        deleted = _side(value_converter, plan.topic, unwrapping.deleted_schema)
     if options.format == "legacy":
         shown = tuple(p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type))
         keys, before, after = tuple(place for place in shown if place.column.is_key), shown, shown
@@ -68,7 +86,16 @@ def outline_of(
         before, after = (
             tuple(payload_places(layout, f"payload-{side}" in options.key_placement)) for side in ("before", "after")
         )
-    return Outline(layout, options, plan.topic, key, value, keys, before, after, rules_of(options), version)
+    return Outline(
+        layout, options, plan.topic, key, value, keys, before, after, rules_of(options), version, headers, unwrapping,
+        deleted,
+    )  # fmt: skip
+
+
+def _headers_alike(layout: LogLayout, options: OutputConfig) -> bool:
+    """Whether texts in headers are those of JSON."""
+    types = [place.column.type for place in layout.places if place.column.is_key]
+    return not options.strict or all(isinstance(it, NativeType) and it.name not in _OTHER_TEXTS for it in types)
 
 
 def _side(converter: Converter, topic: str, schema: Schema | None) -> OutlineSide | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from connector.config import TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
-from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, build_predicate, build_transform, chosen
+from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, Unwraps, build_predicate, build_transform, chosen
 from smt import Record as SmtRecord
 from smt import Transform as SmtTransform
 
@@ -30,9 +30,11 @@ class Chain:
 
     #: Whether it changes the topics of records and nothing else, by nothing else than their topics.
     routes: bool = False
+    #: Of a chain that routes but for one step: what that makes of envelopes.
+    unwraps: Unwraps | None = None
 
     def routed(self, topic: str, *, tombstone: bool = False) -> str:
-        """Where records of a topic go, if the chain only routes."""
+        """Where records of a topic go, if the chain only routes, or routes and unwraps."""
         record = self(DecodedRecord(topic, None, None, None, None if tombstone else {}))
         assert record is not None
         return record.topic
@@ -83,7 +85,16 @@ def build_transforms(
         losses += [f"transform {spec.alias}: {loss}" for loss in step.losses]
     # Headers are the one thing that tells records of a topic apart before they are transformed.
     by_topic = all(spec.predicate is None or spec.predicate.type != "HasHeaderKey" for spec in specs)
-    return Chain(tuple(steps), tuple(losses), by_topic and all(step.routes for step in steps))
+    routes = by_topic and all(step.routes for step in steps)
+    return Chain(tuple(steps), tuple(losses), routes, _unwraps(specs, steps))
+
+
+def _unwraps(specs: Sequence[TransformSpec], steps: Sequence[SmtTransform]) -> Unwraps | None:
+    """A predicate may look at what a step in front of it has changed."""
+    others = [step for step in steps if not step.routes]
+    if len(others) != 1 or any(spec.predicate is not None for spec in specs):
+        return None
+    return others[0].unwraps
 
 
 def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: bool = False) -> SmtTransform:

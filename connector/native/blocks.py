@@ -10,12 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from struct import Struct
 from typing import Any, Final, overload
 
 from connector.changes import LogLayout, UncutBatches
 from connector.errors import CdcError, PoisonRow
 from connector.formats import Encoder, Record
-from connector.native.library import FULL, Kernel, LoadedPlan, Output
+from connector.native.library import FULL, RECORD_WORDS, Kernel, LoadedPlan, Output
 from connector.native.plan import KernelPlan, kernel_plan
 from connector.native.program import Unsupported
 
@@ -27,6 +28,8 @@ AT_ONCE: Final = 2000
 _LARGEST: Final = 256 << 20
 #: Plans of a table's older layouts are of no use any more, except while a changed table's pages still mix.
 _MOST_PLANS: Final = 4096
+_TOMBSTONE: Final = -1
+_HEADER: Final = Struct("<ii")
 
 
 class RecordBlock(Sequence[Record]):
@@ -39,9 +42,11 @@ class RecordBlock(Sequence[Record]):
     def __init__(self, plan: KernelPlan, batches: UncutBatches, output: Output, made: int, size: int) -> None:
         self.topic = plan.topic
         self.headers = plan.version
+        #: What the names of records' own headers stand in; None where no record has headers.
+        self.names: bytes | None = plan.text if plan.headers else None
         self.ends: Sequence[int] = output.ends[:made]
         self.times: Sequence[int] = output.times[:made]
-        self.size = size + len(self) * plan.headers_size
+        self.size = size
         self._batches = batches[:made]
         self.places: Any = output.records
         self.bytes: Any = output.bytes
@@ -68,11 +73,28 @@ class RecordBlock(Sequence[Record]):
         return self._record(numbers) if isinstance(numbers, int) else [self._record(number) for number in numbers]
 
     def _record(self, number: int) -> Record:
-        key, key_size, value, value_size = self.places[4 * number : 4 * number + 4]
+        first = RECORD_WORDS * number
+        key, key_size, value, value_size, begin, size = self.places[first : first + RECORD_WORDS]
         key_bytes = bytes(self.bytes[key : key + key_size]) if key_size >= 0 else None
-        if value_size < 0:
-            return Record(self.topic, key_bytes, None, [], "tombstone")
-        return Record(self.topic, key_bytes, bytes(self.bytes[value : value + value_size]), [*self.headers])
+        headers = self._own_headers(bytes(self.bytes[begin : begin + size]))
+        if value_size == _TOMBSTONE:
+            return Record(self.topic, key_bytes, None, headers, "tombstone")
+        value_bytes = bytes(self.bytes[value : value + value_size]) if value_size >= 0 else None
+        return Record(self.topic, key_bytes, value_bytes, [*headers, *self.headers])
+
+    def _own_headers(self, raw: bytes) -> list[tuple[str, bytes | None]]:
+        """As `put_headers` in ``kernel/headers.h`` writes them."""
+        found: list[tuple[str, bytes | None]] = []
+        at = 0
+        while at < len(raw):
+            name, size = _HEADER.unpack_from(raw, at)
+            at += _HEADER.size + size
+            found.append((self._name(name), raw[at - size : at]))
+        return found
+
+    def _name(self, begin: int) -> str:
+        names = self.names or b""
+        return names[begin : names.index(b"\0", begin)].decode()
 
 
 class BlockEncoder:
@@ -112,7 +134,7 @@ class BlockEncoder:
                 begin,
                 end,
                 self._clock(),
-                limit - loaded.plan.headers_size,
+                limit,
                 room,
                 AT_ONCE,
                 self._output,

@@ -93,8 +93,8 @@ class BlockProducer:
 
     def produce(self, block: RecordBlock, begin: int) -> Taken:
         """The block's records from ``begin`` on, which are copied; never waits."""
-        if block.headers:
-            return self._produce_with_headers(block, begin)
+        if block.names is not None:
+            return self._produce_with_headers(block, begin, block.names)
         needed = (len(block) - begin) * self._client.message_size
         if len(self._room) < needed:
             self._room = ctypes.create_string_buffer(needed)
@@ -105,13 +105,13 @@ class BlockProducer:
         )  # fmt: skip
         return Taken(count, error.value, bool(broken.value))
 
-    def _produce_with_headers(self, block: RecordBlock, begin: int) -> Taken:
+    def _produce_with_headers(self, block: RecordBlock, begin: int, names: bytes) -> Taken:
         several = [_Header(name.encode(), value, -1 if value is None else len(value)) for name, value in block.headers]
         headers = (_Header * len(several))(*several)
         error = c_int32()
         count = self._client.produce_with_headers(
-            self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), headers, len(headers),
-            byref(error),
+            self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), names, headers,
+            len(headers), byref(error),
         )  # fmt: skip
         return Taken(count, error.value, False)
 
@@ -164,8 +164,8 @@ class BlockClient:
 
         self.produce_with_headers: Callable[..., int] = declared(
             "produce_with_headers", c_int32,
-            POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, POINTER(_Header),
-            c_int32, POINTER(c_int32),
+            POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, c_char_p,
+            POINTER(_Header), c_int32, POINTER(c_int32),
         )  # fmt: skip
 
     @contextlib.contextmanager

@@ -21,6 +21,10 @@ _FIRST_POWER: Final = -292
 _LAST_POWER: Final = 324
 #: What ``encode`` tells of what stopped it.
 MADE, REFUSED, FULL = 0, -1, -2
+#: Of the kernel's ``plan``, behind its pointers.
+_NUMBERS: Final = 23
+#: Of its ``record``.
+RECORD_WORDS: Final = 6
 _COLUMNS_OF_A_LOG: Final = ("cdc$stream_id", "cdc$time", "cdc$end_of_batch")
 
 
@@ -34,7 +38,7 @@ class _Plan(ctypes.Structure):
     _fields_ = [
         ("words", POINTER(c_int32)),
         ("text", c_char_p),
-        ("numbers", c_int32 * 19),
+        ("numbers", c_int32 * _NUMBERS),
     ]
 
 
@@ -45,7 +49,7 @@ class LoadedPlan:
         self.plan = plan
         self._words = (c_int32 * len(plan.words))(*plan.words)
         self._text = plan.text
-        numbers = (c_int32 * 19)(*plan.numbers)
+        numbers = (c_int32 * _NUMBERS)(*plan.numbers)
         self.structure = _Plan(ctypes.cast(self._words, POINTER(c_int32)), plan.text, numbers)
         self.scratch = ctypes.create_string_buffer(scratch)
 
@@ -134,7 +138,7 @@ class Output:
 
     def _make(self) -> None:
         self.bytes = (c_uint8 * self.size)()
-        self.records = (c_int32 * (4 * self.capacity))()
+        self.records = (c_int32 * (RECORD_WORDS * self.capacity))()
         self.ends = (c_int32 * self.batches)()
         self.times = (c_int64 * self.batches)()
 

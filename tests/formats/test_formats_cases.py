@@ -16,22 +16,10 @@ CASES = all_cases()
 
 #: Of each case, how many batches the native way refuses. Of all others it has to make all.
 PLAINLY = {
-    # Keys in headers.
-    "10-all-insert": 1,
-    "11-all-update": 2,
-    "12-all-delete": 2,
-    "13-headers": 1,
     # Deletes of several rows.
     "55-partition-delete-table-with-ck": 1,
     "56-range-delete": 1,
     "range-deletes-topic": 5,
-    # Transforms that change records.
-    "66-advanced-delete-handling-default-drop-tombstones-false": 3,
-    "67-same-with-all-defaults": 2,
-    "68-delete-handling-mode-rewrite-row-delete-with-preimage": 2,
-    "69-rewrite-of-a-delete-on-a-table-without-clustering-columns": 2,
-    "70-legacy-unwrap": 1,
-    "71-scyllaflattencolumns": 1,
     # A cell that Java writes in a form of its own, and lists in an order of its own.
     "edges-legacy-strict": 1,
     "emptied-lists-advanced-strict": 3,

@@ -17,13 +17,16 @@ from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from tests.delivery.conftest import World, close, make_world, mark
+from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
 from tests.native.both_ways import PLENTY, uncut
+from tests.native.variants import HEADERS, METADATA, unwrapped
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 
+VERSION = "scylla.table.id scylla.schema.version"
 LOG = Log(table({"pk": "int", "v": "text"}))
 
 
@@ -96,11 +99,22 @@ def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel
     assert found[1] == {key: places * 2 for key, places in found[0].items()}
 
 
-def test_headers_of_a_block_arrive_but_for_tombstones(world: World, kernel: Kernel, block_client: BlockClient) -> None:
-    encoder = Encoder(output_options(**{"cdc.include.metadata": "true"}))
+@pytest.mark.parametrize(
+    ("properties", "expected_names"),
+    [
+        (METADATA, ["", VERSION, VERSION]),
+        (METADATA | HEADERS, ["pk.pk", f"pk.pk {VERSION}", f"pk.pk {VERSION}"]),
+        (METADATA | unwrapped("extract-new-state"), [VERSION, VERSION]),
+    ],
+    ids=["metadata", "keys", "unwrapped"],
+)
+def test_headers_of_a_block_arrive_but_for_tombstones(
+    world: World, kernel: Kernel, block_client: BlockClient, properties: dict[str, str], expected_names: list[str]
+) -> None:
+    encoder = Encoder(output_options(**properties))
     rows = [LOG.row(code, 0, True, uuid.UUID(int=TIME.int + (code << 64)), pk=code) for code in (2, 3)]
     block = BlockEncoder(kernel, encoder).encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
-    assert block is not None and len(block) == 3
+    assert block is not None
     block.topic = world.data
     producer = TransactionalProducer(world.clients, "with-headers", 15_000, blocks=block_client)
     producer.start(_deadline())
@@ -108,12 +122,59 @@ def test_headers_of_a_block_arrive_but_for_tombstones(world: World, kernel: Kern
     producer.produce_all(block)
     producer.flush(_deadline())
     producer.commit()
-    assert producer._blocks is not None and producer._blocks.delivered == 3  # type: ignore[attr-defined]
+    assert producer._blocks is not None
+    assert producer._blocks.delivered == len(expected_names)  # type: ignore[attr-defined]
     producer.close()
-    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world, 3)]
+    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world, len(block))]
     expected = [(record.key, record.value, list(record.headers)) for record in block]
     assert sorted(found, key=str) == sorted(expected, key=str)
-    assert {name for name, _ in expected[0][2]} == {"scylla.table.id", "scylla.schema.version"} and not expected[2][2]
+    assert sorted(" ".join(name for name, _ in headers) for _, _, headers in found) == expected_names
+
+
+def test_texts_of_keys_arrive_in_headers_as_they_are(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    log = Log(table({"pk": "text", "at": "timestamp", "day": "date", "v": "int"}, clustering=("at", "day")))
+    encoder = Encoder(output_options(**HEADERS))
+    rows = [
+        log.row(2, 0, True, uuid.UUID(int=TIME.int + (number << 64)), pk=text, at=NOW_NS // 10**6, day=19884, v=1)
+        for number, text in enumerate(("", 'a "quoted" größe😀'))
+    ]
+    block = BlockEncoder(kernel, encoder).encode(uncut(kernel, log.layout, rows), PLENTY, PLENTY)
+    assert block is not None
+    block.topic = world.data
+    delivery = started(world, block_client)
+    delivery.add(0, block)
+    delivery.commit([mark(0, "w")])
+    found = sorted(((message.headers() or []) for message in _messages(world, 2)), key=str)
+    assert found == sorted((list(record.headers) for record in block), key=str)
+    assert {dict(headers)["pk.pk"] for headers in found} == {b"", 'a "quoted" größe😀'.encode()}
+
+
+@pytest.mark.parametrize("properties", [METADATA, HEADERS], ids=["metadata", "keys"])
+def test_a_record_with_headers_that_the_client_refuses_stops_the_block(
+    world: World, kernel: Kernel, block_client: BlockClient, properties: dict[str, str]
+) -> None:
+    delivery = started(world, block_client)
+    values = ["a", "b" * 1_010_000, "c"]
+    if properties is HEADERS:
+        # With its key twice it is too large, and neither its key nor its value is.
+        log = Log(table({"pk": "text", "v": "text"}))
+        encoder = Encoder(output_options(**properties))
+        rows = [
+            log.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=text[:510_000], v="")
+            for at, text in enumerate(values)
+        ]
+        block = BlockEncoder(kernel, encoder).encode(uncut(kernel, log.layout, rows), PLENTY, PLENTY)
+        assert block is not None
+        block.topic = world.data
+    else:
+        block = block_of(kernel, world.data, *values, **properties)
+    delivery._opened()
+    taken = producer_of(delivery).produce(block, 0)
+    assert (taken.count, taken.broken) == (1, False) and taken.code != 0
+    with pytest.raises(TransactionAborted):
+        delivery.add(0, block)
+    delivery.abort()
+    assert world.read(world.data) == []
 
 
 def test_a_block_with_headers_waits_for_a_full_queue(world: World, kernel: Kernel, block_client: BlockClient) -> None:

@@ -21,6 +21,7 @@ from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
 from tests.native.both_ways import uncut
+from tests.native.variants import HEADERS, METADATA, unwrapped
 
 LOG = Log(table({"pk": "int", "v": "text"}))
 PLENTY = 1_000_000
@@ -64,7 +65,11 @@ def all_of(pipeline: Pipeline, given: Sequence[Batch]) -> tuple[list[Any], list[
     return records, native
 
 
-@pytest.mark.parametrize("properties", [{}, {"cdc.include.metadata": "true"}], ids=["plain", "with headers"])
+@pytest.mark.parametrize(
+    "properties",
+    [{}, METADATA, HEADERS | METADATA, unwrapped("extract-new-state")],
+    ids=["plain", "with headers", "with keys in headers", "unwrapped"],
+)
 def test_a_block_is_what_the_plain_way_makes(kernel: Kernel, properties: dict[str, str]) -> None:
     native, plain = pipelines(kernel, **properties)
     given = batches(kernel, "a", "b" * 300, "ü")

@@ -62,6 +62,8 @@ static struct {
 static const char NAME[] = "scylla-cdc";
 
 enum { COPY = 2, ANY_PARTITION = -1, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, QUEUE_FULL = -184 };
+/* Of a record: where key, value and headers are, and how long. */
+enum { RECORD_WORDS = 6, TOMBSTONE = -1 };
 enum { LONGEST_TOPIC = 256, LONGEST_KEY = 1024 };
 
 /* Of one client. It is kept for good: reports may come until the client's last thread has ended, and nobody says when
@@ -154,7 +156,7 @@ int32_t produce(
     }
     memset(messages, 0, (size_t)count * sizeof *messages);
     for (each = 0; each < count; each++) {
-        const int32_t *record = records + 4 * (from + each);
+        const int32_t *record = records + RECORD_WORDS * (from + each);
         messages[each].topic = handle;
         messages[each].partition = ANY_PARTITION;
         if (record[1] >= 0) {
@@ -181,13 +183,20 @@ typedef struct {
     int64_t size;
 } header;
 
-enum { MOST_HEADERS = 8 };
+enum { MOST_HEADERS = 32 };
+
+static void add_header(argument *to, const char *name, const void *value, int64_t size) {
+    to->kind = OF_HEADER;
+    to->is.header.name = name;
+    to->is.header.value = value;
+    to->is.header.size = size;
+}
 
 /* As `produce`, for records with headers: librdkafka takes them one by one, and so never a later one without those in
- * front of it. */
+ * front of it. `names`: the text that a record's own headers have their names in. */
 int32_t produce_with_headers(
     producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
-    const header *headers, int32_t header_count, int32_t *error
+    const char *names, const header *headers, int32_t header_count, int32_t *error
 ) {
     argument arguments[5 + MOST_HEADERS];
     int32_t taken;
@@ -199,7 +208,8 @@ int32_t produce_with_headers(
     }
     memset(arguments, 0, sizeof arguments);
     for (taken = 0; taken < to - from; taken++) {
-        const int32_t *record = records + 4 * (from + taken);
+        const int32_t *record = records + RECORD_WORDS * (from + taken);
+        const uint8_t *own = bytes + record[4], *own_end = own + record[5];
         void *failed;
         int each, count = 5;
         arguments[0].kind = OF_TOPIC;
@@ -214,12 +224,15 @@ int32_t produce_with_headers(
         arguments[4].kind = OF_VALUE;
         arguments[4].is.bytes.at = record[3] < 0 ? NULL : (void *)(uintptr_t)(bytes + record[2]);
         arguments[4].is.bytes.size = record[3] < 0 ? 0 : (size_t)record[3];
-        for (each = 0; record[3] >= 0 && each < header_count; each++, count++) {
-            arguments[count].kind = OF_HEADER;
-            arguments[count].is.header.name = headers[each].name;
-            arguments[count].is.header.value = headers[each].value;
-            arguments[count].is.header.size = headers[each].size;
+        while (own < own_end && count < 5 + MOST_HEADERS) {
+            int32_t of_name, size;
+            memcpy(&of_name, own, 4);
+            memcpy(&size, own + 4, 4);
+            add_header(&arguments[count++], names + of_name, own + 8, size);
+            own += 8 + size;
         }
+        for (each = 0; record[3] != TOMBSTONE && each < header_count && count < 5 + MOST_HEADERS; each++, count++)
+            add_header(&arguments[count], headers[each].name, headers[each].value, headers[each].size);
         failed = librdkafka.produceva(p->client, arguments, (size_t)count);
         if (failed) {
             *error = librdkafka.error_code(failed);

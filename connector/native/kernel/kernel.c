@@ -3,6 +3,7 @@
  * A table's plan (connector/native/plan.py) says what stands where: `words` are numbers, `text` is what the records have
  * in common. What is not as usual is refused, a batch at a time, and made the plain way, which is the reference.
  */
+#include "headers.h"
 #include "rows.h"
 
 enum {
@@ -12,13 +13,16 @@ enum {
     STREAM_ID, TIME_ID, SEQUENCE_NUMBER, OPERATION, TTL,
     KIND,
     BEFORE, AFTER, KEY, /* struct */
+    BEFORE_OR_KEY, AFTER_OR_KEY, /* struct, whether there are keys */
 };
 enum { STEP_WORDS = 3 };
 
 /* Of the fields of a struct. A CELL tells a null that was written; the others are deltas of collections. */
 enum { BARE, CELL, SET_DELTA, LIST_DELTA, MAP_DELTA, FIELDS_DELTA };
-/* Name's place, name's length, form, node, second node, places of value, flag and removed elements. */
-enum { MEMBER_WORDS = 8 };
+enum { WITHOUT_CELL = 8, FORM = 7 };
+/* Name's place, name's length, form, node, second node, places of value, flag and removed elements, whether it is of the
+ * key. */
+enum { MEMBER_WORDS = 9 };
 
 enum { LEGACY, ADVANCED };
 enum { NONE, FULL_ROW, ONLY_UPDATED };
@@ -33,7 +37,14 @@ typedef struct {
     int32_t key_places;   /* number, then places */
     int32_t other_places; /* number, then value, flag, removed elements and whether no bytes are nothing, of each */
     int32_t key_steps, value_steps; /* number, then steps; key_steps -1: null keys */
+    int32_t delete_steps;           /* as those, or one of the next */
+    int32_t headers;                /* number, then HEADER_WORDS each; -1: none */
+    int32_t unseen;                 /* struct of images before that nobody sees, but that must be right; or -1 */
+    int32_t other_headers;          /* bytes that all other headers of a record with a value count for */
 } plan;
+
+/* Of deletes: their value is like all others, null, there is no record, or it is the plain way's. */
+enum { AS_OTHERS = -1, NO_VALUE = -2, NO_RECORD = -3, PLAINLY = -4 };
 
 /* What the records of one batch are made of. */
 typedef struct {
@@ -44,10 +55,11 @@ typedef struct {
     int code;
     char kind;
     int timed;
+    cell *spare; /* room for a row */
 } change;
 
 static int put_delta_entries(out *o, language l, const int32_t *member, cell value, cell removed) {
-    int cells = member[2] == SET_DELTA ? 1 : 2;
+    int cells = (member[2] & FORM) == SET_DELTA ? 1 : 2;
     const uint8_t *at = NULL, *end = NULL, *gone = NULL, *gone_end = NULL;
     int64_t count = 0, removals = 0, each;
     if (value.size > 0) {
@@ -119,21 +131,23 @@ static int put_delta_fields(out *o, language l, const int32_t *member, cell valu
 
 static int put_delta(out *o, language l, const int32_t *member, const cell *row) {
     cell value = row[member[5]], removed = {NULL, -1};
+    int in_cell = !(member[2] & WITHOUT_CELL);
     int overwrite = member[6] >= 0 && is_true(row[member[6]]);
     if (member[7] >= 0) removed = row[member[7]];
     if (value.size < 0 && removed.size < 0 && !overwrite) return put_null(o, l.avro);
     if (l.avro) {
-        TRY(put(o, "\2\2", 2));
+        TRY(put(o, "\2\2", in_cell ? 2 : 1));
         TRY(overwrite ? put_word(o, 1, "overwrite", 9) : put_word(o, 1, "modify", 6));
         TRY(put_byte(o, 2));
     } else {
-        TRY(put(o, "{\"value\":{\"mode\":\"", 18));
+        if (in_cell) TRY(put(o, "{\"value\":", 9));
+        TRY(put(o, "{\"mode\":\"", 9));
         TRY(overwrite ? put(o, "overwrite", 9) : put(o, "modify", 6));
         TRY(put(o, "\",\"elements\":", 13));
     }
-    if (member[2] == FIELDS_DELTA) TRY(put_delta_fields(o, l, member, value, removed));
+    if ((member[2] & FORM) == FIELDS_DELTA) TRY(put_delta_fields(o, l, member, value, removed));
     else TRY(put_delta_entries(o, l, member, value, removed));
-    return l.avro ? DONE : put(o, "}}", 2);
+    return l.avro ? DONE : put(o, "}}", in_cell ? 2 : 1);
 }
 
 static int put_member(out *o, language l, const int32_t *member, const cell *row) {
@@ -159,13 +173,24 @@ static int put_member(out *o, language l, const int32_t *member, const cell *row
     return l.avro ? DONE : put_byte(o, '}');
 }
 
-/* Of a struct: where its beginning and its end stand in the text and how long they are, the number of members. */
+/* A column that nobody wrote. */
+static int is_untouched(const int32_t *member, const cell *row) {
+    if (row[member[5]].size >= 0 || (member[6] >= 0 && is_true(row[member[6]]))) return 0;
+    return member[7] < 0 || row[member[7]].size < 0;
+}
+
+/* Of a struct: where its beginning and its end stand in the text and how long they are, the number of members, whether
+ * those that nobody wrote are left out. */
 static int put_row(out *o, language l, int structure, const cell *row) {
-    const int32_t *words = l.words + structure, *member = words + 5;
-    int each;
+    const int32_t *words = l.words + structure, *member = words + 6;
+    int each, some = 0;
     if (!row) return put_null(o, l.avro);
     TRY(put(o, l.text + words[0], words[1]));
     for (each = 0; each < words[4]; each++, member += MEMBER_WORDS) {
+        if (words[5]) {
+            if (!member[8] && is_untouched(member, row)) continue;
+            if (some++) TRY(put_byte(o, ','));
+        }
         TRY(put(o, l.text + member[0], member[1]));
         TRY(put_member(o, l, member, row));
     }
@@ -177,6 +202,17 @@ static int put_number_or_null(out *o, int avro, cell c, int size) {
     if (c.size != size) return REFUSED;
     TRY(put_mark(o, avro));
     return put_integer(o, avro, read_signed(c.at, size));
+}
+
+/* A row, or what is known of it without an image. */
+static int put_row_or_key(out *o, language l, const int32_t *step, const change *c, const cell *row) {
+    const int32_t *keys = l.words + c->p->key_places;
+    int each;
+    if (row) return put_row(o, l, step[1], row);
+    if (!step[2]) return REFUSED;
+    for (each = 0; each < c->p->columns; each++) c->spare[each].size = -1;
+    for (each = 1; each <= keys[0]; each++) c->spare[keys[each]] = c->row[keys[each]];
+    return put_row(o, l, step[1], c->spare);
 }
 
 static int put_step(out *o, language l, const int32_t *step, const change *c) {
@@ -220,6 +256,8 @@ static int put_step(out *o, language l, const int32_t *step, const change *c) {
     case BEFORE: return put_row(o, l, step[1], c->before);
     case AFTER: return put_row(o, l, step[1], c->after);
     case KEY: return put_row(o, l, step[1], c->row);
+    case BEFORE_OR_KEY: return put_row_or_key(o, l, step, c, c->before);
+    case AFTER_OR_KEY: return put_row_or_key(o, l, step, c, c->after);
     default: return REFUSED;
     }
 }
@@ -319,18 +357,37 @@ static int is_image(cell operation) { return operation.size == 1 && (*operation.
 
 /* Where everything of a record stands in what is written. */
 typedef struct {
-    int32_t key, key_size, value, value_size;
+    int32_t key, key_size;
+    int32_t value, value_size; /* -1: a tombstone, -2: null */
+    int32_t headers, headers_size;
 } record;
+enum { TOMBSTONE = -1, NULL_VALUE = -2 };
+
+/* As it counts in a transaction. */
+static int64_t size_of(const plan *p, const record *r, int64_t headers) {
+    int64_t size = 70 + headers + (r->key_size > 0 ? r->key_size : 0) + (r->value_size > 0 ? r->value_size : 0);
+    return r->value_size == TOMBSTONE ? size : size + p->other_headers;
+}
+
+/* What a transform takes away was a part of the record in front of it, and poison there is poison. */
+static int look_at_unseen(out *o, const plan *p, const change *c) {
+    int64_t used = o->used;
+    if (p->ttl >= 0 && c->row[p->ttl].size > 0 && c->row[p->ttl].size != 8) return REFUSED;
+    if (c->before && (c->kind != 'd' || p->delete_steps < 0)) TRY(put_row(o, c->value, p->unseen, c->before));
+    o->used = used;
+    return DONE;
+}
 
 /* One change, its images (rows, or -1). Adds its records. */
 static int put_change(
-    out *o, const plan *p, const source *s, change *c, int before_row, int after_row, int first, record **to
+    out *o, const plan *p, const source *s, change *c, int before_row, int after_row, int first, record **to,
+    int64_t *counted
 ) {
     int columns = p->columns;
     cell *before = s->room->cells + columns, *after = before + columns;
     language key = {p->words, p->text, p->key_avro};
-    int64_t began;
-    record made = {0, -1, 0, 0};
+    int64_t began, headers = 0;
+    record made = {0, -1, 0, NULL_VALUE, 0, 0};
     if (before_row >= 0) cells_of(s->body + s->starts[before_row], columns, before);
     if (after_row >= 0) cells_of(s->body + s->starts[after_row], columns, after);
     c->timed = 1;
@@ -346,31 +403,45 @@ static int put_change(
     } else {
         show_images(p, c, before_row >= 0 ? before : NULL, after_row >= 0 ? after : NULL);
     }
+    if (c->kind == 'd' && p->delete_steps == PLAINLY) return REFUSED;
+    if (p->unseen >= 0) TRY(look_at_unseen(o, p, c));
     if (p->key_steps >= 0) {
         began = o->used;
         TRY(put_steps(o, key, p->key_steps, c));
         made.key = (int32_t)began;
         made.key_size = (int32_t)(o->used - began);
     }
-    began = o->used;
-    TRY(put_steps(o, c->value, p->value_steps, c));
-    made.value = (int32_t)began;
-    made.value_size = (int32_t)(o->used - began);
-    if (70 + (int64_t)made.value_size + (made.key_size > 0 ? made.key_size : 0) > s->limit) return REFUSED;
-    *(*to)++ = made;
+    if (p->headers >= 0) {
+        made.headers = (int32_t)o->used;
+        TRY(put_headers(o, p->words, p->text, p->words + p->headers, c->row, &headers));
+        made.headers_size = (int32_t)(o->used - made.headers);
+    }
+    if (c->kind != 'd' || p->delete_steps == AS_OTHERS || p->delete_steps >= 0) {
+        began = o->used;
+        TRY(put_steps(o, c->value, c->kind != 'd' || p->delete_steps < 0 ? p->value_steps : p->delete_steps, c));
+        made.value = (int32_t)began;
+        made.value_size = (int32_t)(o->used - began);
+    }
+    if (size_of(p, &made, headers) > s->limit) return REFUSED;
+    if (c->kind != 'd' || p->delete_steps != NO_RECORD) {
+        *counted += size_of(p, &made, headers);
+        *(*to)++ = made;
+    }
     if (c->kind == 'd' && p->tombstones) {
-        made.value_size = -1;
+        made.value_size = TOMBSTONE;
+        *counted += size_of(p, &made, headers);
         *(*to)++ = made;
     }
     return DONE;
 }
 
 static int put_batch(
-    out *o, const plan *p, const source *s, int from, int to, record **made, const record *end, int64_t *us
+    out *o, const plan *p, const source *s, int from, int to, record **made, const record *end, int64_t *us,
+    int64_t *counted
 ) {
     cell *cells = s->room->cells, *other = cells + 3 * p->columns;
     keys *k = &s->room->k;
-    change c = {p, {p->words, p->text, p->value_avro}, s->now, 0, cells, NULL, NULL, 0, 0, 1};
+    change c = {p, {p->words, p->text, p->value_avro}, s->now, 0, cells, NULL, NULL, 0, 0, 1, other};
     int row, images = 0, matched = 0;
     uint32_t last = 0;
     for (row = from; row < to; row++) {
@@ -414,7 +485,7 @@ static int put_batch(
         after = matched && c.kind != 'd' ? k->after[key] : -1;
         first = !matched || !k->met[key];
         if (matched) k->met[key] = 1;
-        TRY(put_change(o, p, s, &c, before, after, first, made));
+        TRY(put_change(o, p, s, &c, before, after, first, made, counted));
     }
     return DONE;
 }
@@ -434,17 +505,16 @@ int32_t encode(
     int64_t counted = 0;
     int32_t batch, verdict = 0;
     for (batch = from; batch < to; batch++) {
-        int64_t used = o.used;
-        record *before = made, *each;
+        int64_t used = o.used, before_counted = counted;
+        record *before = made;
         verdict = put_batch(&o, p, &s, firsts[batch], firsts[batch + 1], &made, records + capacity,
-                            times + (batch - from));
+                            times + (batch - from), &counted);
         if (verdict) {
             o.used = used;
             made = before;
+            counted = before_counted;
             break;
         }
-        for (each = before; each < made; each++)
-            counted += 70 + (each->key_size > 0 ? each->key_size : 0) + (each->value_size > 0 ? each->value_size : 0);
         ends[batch - from] = (int32_t)(made - records);
         if (counted >= bytes || made - records >= most) {
             batch++;
