@@ -4,14 +4,15 @@ In: the rows of one read, the changes of its group as they are delivered, rows o
 whole rows as of a moment; which partitions no SELECT has told enough of yet. Knows no planner, no connection.
 
 Of a partition that is in doubt nothing is thrown away: it goes on being folded, and what it knows is taken over by the
-fold of what was read again. A row's marker, or the keys of a list, need to be seen once in all that time.
+fold of what was read again. A row's marker, or the keys of a list, need to be seen once in all that time. The others do
+not wait for it: it is a hole in what is done, as wide as its token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import chain
 
 from connector.changes import (
     Batch,
@@ -25,9 +26,9 @@ from connector.changes import (
     straight_layout,
 )
 from connector.errors import PoisonRow
-from connector.source.chunks import Chunk
+from connector.source.chunks import BYTES_OF_A_ROW, Chunk, token_of_key
 from connector.timeuuid import time_uuid
-from connector.topology import Inside, Opening
+from connector.topology import Inside, Opening, Span
 
 _WHEN = 10  # ticks of a time UUID in a microsecond
 
@@ -53,7 +54,8 @@ class Ready:
 @dataclass(slots=True, eq=False)
 class HeldChunk:
     """``low``: the token behind which it begins, or ``start`` inside the partition behind it. Once it is read:
-    ``upto``, its last token, or in the partition behind that ``stop``; ``since``: T1.
+    ``upto``, its last token, or in the partition behind that ``stop``; ``since``: T1. Once some of it is placed:
+    ``low``, up to which it is done but for the tokens in ``holes``.
 
     ``noted``: changes since T0 of partitions that are being read. What came since is in ``folded``; what is in the
     fold of a later read, in ``renewed``, counts once its own T1 has passed."""
@@ -73,11 +75,17 @@ class HeldChunk:
     renewed: dict[Row, FoldedPartition | None] = field(default_factory=dict)
     renewed_since: int = 0
     doubted: dict[Row, str] = field(default_factory=dict)
+    holes: set[int] = field(default_factory=set)
     tries: int = 0
     bytes: int = 0
     reading: bool = True
     not_before: float = 0.0
     again_at: float = 0.0
+
+    @property
+    def is_part(self) -> bool:
+        """Of a partition that is too large for one read."""
+        return self.start is not None or self.stop is not None
 
     @property
     def description(self) -> TableDescription:
@@ -118,6 +126,8 @@ class HeldChunk:
         noted, self.noted = self.noted, {}
         self.renewed_since, self.reading = now_ms, False
         for key in self.asked_again:
+            if key not in self.partitions:
+                continue  # a change has told what it was, and it is placed
             rows = found.get(key)
             fold = FoldedPartition(self.shape, rows) if rows else None
             # Of a change that cannot be read nobody knows the effect: what counts is a read behind it.
@@ -138,13 +148,15 @@ class HeldChunk:
         return self.doubted
 
     def ready(self, at_ms: int, takes_uncut: Callable[[LogLayout], bool] | None = None) -> Ready:
-        """After `settle`: what may be placed, in the order of tokens, up to the first partition in doubt.
+        """After `settle`: what may be placed, in the order of tokens: all but what is in doubt, and has its token.
         ``takes_uncut``: whether somebody has a use for batches of a layout that nobody has made objects of."""
         shape, asked_for = self.shape, self.opening.kind == "incremental"
         # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
         when = time_uuid((at_ms * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
         place = self.opening.state.group.streams[0], when
-        there = {key: rows for key, rows in takewhile(self._is_known, self.partitions.items()) if rows}
+        doubted = self._doubted_tokens()
+        known = (each for each in self.partitions.items() if not doubted or token_of_key(each[0]) not in doubted)
+        there = {key: rows for key, rows in known if rows}
         straight = straight_layout(self.description, asked_for)
         if takes_uncut is not None and straight is not None and takes_uncut(straight):
             partitions = list(there.values())
@@ -161,8 +173,37 @@ class HeldChunk:
                 made.append(Batch(shape.layout, *place, logged))
         return ready
 
-    def _is_known(self, partition: tuple[Row, Sequence[Row]]) -> bool:
-        return partition[0] not in self.doubted
+    def _doubted_tokens(self) -> set[int]:
+        """Partitions that share a token are done together, or not at all."""
+        return {token_of_key(key) for key in self.doubted}
+
+    def done(self, last: int) -> list[Span]:
+        """All that may be placed up to a token is placed: which tokens are done with that, and were not before."""
+        doubted = self._doubted_tokens()
+        if self.is_part and doubted:
+            # A part of one partition: the tokens in front of it are done, the rest of it waits for this part.
+            before, self.low = self.low, max(doubted) - 1
+            self.holes = doubted
+            return [(before, self.low)] if before < self.low else []
+        if self.is_part:
+            self.holes = set()
+        found = [(token - 1, token) for token in sorted(self.holes - doubted) if token <= last]
+        self.holes -= {token for _, token in found}
+        for token in sorted(token for token in doubted if self.low < token <= last):
+            found.append((self.low, token - 1))
+            self.holes.add(token)
+            self.low = token
+        if self.low < last:
+            found.append((self.low, last))
+            self.low = last
+        return [(low, high) for low, high in found if low < high]
+
+    def keep_holes(self) -> None:
+        """All else is done."""
+        self.partitions = {key: rows for key, rows in self.partitions.items() if token_of_key(key) in self.holes}
+        self.folded = {key: fold for key, fold in self.folded.items() if key in self.partitions}
+        rows = list(chain.from_iterable(self.partitions.values()))
+        self.bytes = sum(BYTES_OF_A_ROW + sum(len(cell or b"") for cell in row) for row in rows)
 
     def placed(self, keys: Iterable[Row]) -> None:
         for key in keys:

@@ -19,9 +19,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Protocol
 
 from connector.changes import Batch, LogLayout, Row
@@ -36,7 +37,7 @@ from connector.source.limits import SnapshotPace
 from connector.source.settings import SnapshotSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
-from connector.topology import GroupState, Opening, Read, SnapshotsPlan
+from connector.topology import GroupState, Opening, Read, SnapshotsPlan, Span, joined, without
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ SNAPSHOTS = Purpose(
 # Chore threads are few, and stream sets and claims need them as well.
 CHUNKS_AT_ONCE = 2
 
+CHUNK, AGAIN = "chunk", "again"
+
 # What a window has held back is ripe all at once; changes do not wait until all of it is placed.
 CHUNKS_A_ROUND = 2
 
@@ -58,6 +61,10 @@ OPENINGS_SECONDS = 0.5
 
 # What is in doubt is looked at so often, and read again with growing pauses; each so many times are told.
 DOUBT_SECONDS = 0.05
+
+# So many partitions of a group may wait while those behind them are placed: each is a hole in what is done, and an
+# entry of the offsets topic. If there are more, what is behind them waits as well.
+MOST_ASIDE = 100
 LONGEST_PAUSE_SECONDS = 5.0
 TRIES = 8
 
@@ -113,34 +120,38 @@ class Snapshots:
         self._openings_due = 0.0
         # In the order of tokens: they are placed in that order, so that progress is one token.
         self._held: dict[GroupState, deque[HeldChunk]] = {}
-        self._under_way = 0
+        # What is left of those that are placed but for partitions in doubt.
+        self._aside: dict[GroupState, list[HeldChunk]] = {}
+        self._under_way: Counter[str] = Counter()
         self._turn = 0
         self.counters = SnapshotCounters()
 
     @property
     def held_bytes(self) -> int:
-        return sum(held.bytes for queue in self._held.values() for held in queue)
+        return sum(held.bytes for held in self._all())
+
+    def _all(self) -> Iterator[HeldChunk]:
+        return chain.from_iterable((*self._held.values(), *self._aside.values()))
 
     def undecided(self, table: TableName) -> int:
         """Partitions that are read again, as what was read does not tell what they are."""
-        queues = self._held.values()
-        return sum(len(held.doubted) for queue in queues for held in queue if held.opening.table == table)
+        return sum(len(held.doubted) for held in self._all() if held.opening.table == table)
 
     def held_bytes_of(self, table: TableName) -> int:
-        return sum(held.bytes for queue in self._held.values() for held in queue if held.opening.table == table)
+        return sum(held.bytes for held in self._all() if held.opening.table == table)
 
     # -- noting ----------------------------------------------------------------------------------------------
 
     def delivered(self, read: Read, batches: Sequence[Batch]) -> None:
         """`Reading` has handed these on."""
-        queue = self._held.get(read.state)
-        if not queue:
+        concerned = [*self._held.get(read.state, ()), *self._aside.get(read.state, ())]
+        if not concerned:
             return
         for batch in batches:
             layout = batch.layout
             row = batch.rows[0]
             key = tuple(row[place.value or 0] for place in layout.partition_key)
-            for held in queue:
+            for held in concerned:
                 held.follow(key, batch)
 
     # -- the owner's round -----------------------------------------------------------------------------------
@@ -153,6 +164,7 @@ class Snapshots:
         if now >= self._openings_due:
             self._openings_due = now + OPENINGS_SECONDS
             self._openings = self._planner.openings(now_ms)
+        self._place_aside(now)
         left = CHUNKS_A_ROUND
         for state in list(self._held):
             left -= self._place_of(state, now, left)
@@ -168,17 +180,20 @@ class Snapshots:
         for state, queue in list(self._held.items()):
             if not queue or not self._planner.is_open(queue[0].opening):
                 del self._held[state]
+        for state, aside in list(self._aside.items()):
+            if not aside or not self._planner.is_open(aside[0].opening):
+                del self._aside[state]
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def _read_more(self, now: float) -> None:
-        reading = self._under_way
+        reading = self._under_way[CHUNK]
         if not self._openings or reading >= CHUNKS_AT_ONCE:
             return
         room = self._settings.max_bytes - self.held_bytes - reading * self._settings.chunk.bytes
         for number in range(len(self._openings)):
             opening = self._openings[(self._turn + number) % len(self._openings)]
-            if self._under_way >= CHUNKS_AT_ONCE or room <= 0 or not self._pace.take(now):
+            if self._under_way[CHUNK] >= CHUNKS_AT_ONCE or room <= 0 or not self._pace.take(now):
                 return
             if self._begin(opening):
                 self._turn += number + 1
@@ -193,7 +208,8 @@ class Snapshots:
         before = queue[-1] if queue else None
         if before is not None and before.upto is None:
             return False
-        span = _next_span(opening, before.upto if before is not None else None)
+        aside = [(token - 1, token) for held in self._aside.get(opening.state, ()) for token in held.holes]
+        span = _next_span(without(opening.left, joined(aside)), before.upto if before is not None else None)
         if span is None:
             return False
         start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop
@@ -201,16 +217,17 @@ class Snapshots:
         held = HeldChunk(opening, question.shape, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
         read = partial(read_chunk, self._connection, question, span, start, self._settings.chunk)
-        self._ask(held, read, self._arrived)
+        self._ask(CHUNK, held, read, self._arrived)
         return True
 
-    def _ask(self, held: HeldChunk, call: Callable[[], object], then: Callable[..., None]) -> None:
-        self._under_way += 1
+    def _ask(self, what: str, held: HeldChunk, call: Callable[[], object], then: Callable[..., None]) -> None:
+        self._under_way[what] += 1
 
         def done(result: object, error: BaseException | None) -> None:
-            self._under_way -= 1
-            queue = self._held.get(held.opening.state, ())
-            if held not in queue or not self._planner.is_open(held.opening):
+            self._under_way[what] -= 1
+            state = held.opening.state
+            there = held in self._held.get(state, ()) or held in self._aside.get(state, ())
+            if not there or not self._planner.is_open(held.opening):
                 return
             task = self._background.task(SNAPSHOTS, held.opening.table)
             if error is not None:
@@ -239,6 +256,9 @@ class Snapshots:
 
     def _drop_from(self, held: HeldChunk) -> None:
         """Read it again, and with it what comes behind it."""
+        if held in (aside := self._aside.get(held.opening.state, [])):
+            aside.remove(held)
+            return
         queue = self._held[held.opening.state]
         while queue and queue[-1] is not held:
             queue.pop()
@@ -256,27 +276,51 @@ class Snapshots:
             held = queue[0]
             if held.upto is None or now < held.not_before:
                 return count
-            described = self._tables[held.opening.table].description
-            if described != held.description or self._tables.stopped(held.opening.table):
-                # A row is never shown by a description that is older than its columns.
+            if self._is_outdated(held):
                 self._drop_from(held)
                 return count
             at = self._planner.stands(held.opening)
             if at is None or at < held.since:
                 return count
-            if not self._place(held, at, now):
+            if not self._place(held, at, now) or (held.holes and not self._is_left_aside(held)):
                 return count
             queue.popleft()
+            while queue and held.holes and held.is_part and queue[0].start is not None:
+                # The rest of its partition is read again when this part is placed.
+                queue.popleft()
             count += 1
         if not queue:
             del self._held[state]
         return count
 
-    def _place(self, held: HeldChunk, at: int, now: float) -> bool:
-        """All of it as of ``at`` ms. False: not now, or only a part."""
-        if held.doubted and now < held.not_before:
+    def _is_outdated(self, held: HeldChunk) -> bool:
+        """A row is never shown by a description that is older than its columns."""
+        table = held.opening.table
+        return self._tables[table].description != held.description or self._tables.stopped(table)
+
+    def _is_left_aside(self, held: HeldChunk) -> bool:
+        """What is behind its holes does not wait for them."""
+        aside = self._aside.setdefault(held.opening.state, [])
+        if sum(len(each.holes) for each in (*aside, held)) > MOST_ASIDE:
             return False
-        doubted = held.settle(at)
+        held.keep_holes()
+        aside.append(held)
+        return True
+
+    def _place_aside(self, now: float) -> None:
+        for state, aside in list(self._aside.items()):
+            for held in list(aside):
+                if now < held.not_before:
+                    continue
+                at = self._planner.stands(held.opening)
+                if self._is_outdated(held) or (at is not None and self._place(held, at, now) and not held.holes):
+                    aside.remove(held)
+            if not aside:
+                del self._aside[state]
+
+    def _place(self, held: HeldChunk, at: int, now: float) -> bool:
+        """All that is known of it as of ``at`` ms; what is not becomes its holes. False: not now, or only a part."""
+        held.settle(at)
         table = held.opening.table
         waiting = held.ready(at, self._takes_uncut)
         while waiting:
@@ -291,20 +335,25 @@ class Snapshots:
                 return False
             self.counters.rows[table] += sum(waiting.rows[:count])
             held.placed(waiting.keys[:count])
-            if held.start is None and held.stop is None:
-                self._planner.placed(held.opening, token_of_key(waiting.keys[count - 1]))
+            if not held.is_part:
+                self._done(held, token_of_key(waiting.keys[count - 1]))
             waiting = waiting.behind(count)
-        if doubted:
+        assert held.upto is not None
+        self._done(held, held.upto)
+        if held.holes:
             held.not_before = now + self.doubt_seconds
             self._read_again(held, now)
-            return False
-        assert held.upto is not None
-        self._planner.placed(held.opening, held.upto, held.stop)
+        elif held.stop is not None:
+            self._planner.placed(held.opening, (held.upto, held.upto), held.stop)
         return True
 
+    def _done(self, held: HeldChunk, last: int) -> None:
+        for span in held.done(last):
+            self._planner.placed(held.opening, span)
+
     def _read_again(self, held: HeldChunk, now: float) -> None:
-        """What no SELECT has told, another one may. As long as that takes, everything behind it waits."""
-        if held.reading or held.renewed or now < held.again_at:
+        """What no SELECT has told, another one may."""
+        if held.reading or held.renewed or now < held.again_at or self._under_way[AGAIN] >= CHUNKS_AT_ONCE:
             return
         keys, table = held.ask_again(), held.opening.table
         held.again_at = now + min(LONGEST_PAUSE_SECONDS, self.doubt_seconds * 2**held.tries)
@@ -315,12 +364,12 @@ class Snapshots:
                 table, len(keys), held.tries, next(iter(held.doubted.values())),
             )  # fmt: skip
         question = Question(held.description, held.opening.where, self._settings.ending)
-        if held.start is None and held.stop is None:
+        if not held.is_part:
             ask = partial(read_partitions, self._connection, question, sorted(keys, key=token_of_key))
         else:
             (key,) = keys
             ask = partial(read_part, self._connection, question, key, held.start, held.stop)
-        self._ask(held, ask, self._arrived_again)
+        self._ask(AGAIN, held, ask, self._arrived_again)
 
     def _arrived_again(self, held: HeldChunk, found: dict[Row, list[Row]]) -> None:
         held.arrived_again(found, self._behind_all_written())
@@ -329,9 +378,9 @@ class Snapshots:
         return self._connection.clock.latest_ms() + self._settings.clocks_apart_ms
 
 
-def _next_span(opening: Opening, behind: int | None) -> tuple[int, int] | None:
+def _next_span(left: Sequence[Span], behind: int | None) -> Span | None:
     """The tokens to be read next."""
-    for low, high in opening.left:
+    for low, high in left:
         if behind is None or behind < high:
             return (low if behind is None else max(low, behind)), high
     return None

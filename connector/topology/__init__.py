@@ -34,7 +34,7 @@ A worker's life with it::
     for opening in planner.openings(now):             # rows of a snapshot: tokens opening.left, of opening.state
         …read rows from now on, note the changes delivered meanwhile…
         planner.stands(opening)                       # the ms as of which they are to be shown, if it is time
-        planner.placed(opening, token)                # after all rows up to the token were produced
+        planner.placed(opening, span)                 # after all rows of the tokens in the span were produced
 
     commit = planner.commit_entries(now, move_marks)  # produce commit.entries in order, name commit.slots
     planner.committed()                               # or aborted(), after a *confirmed* abort
@@ -83,7 +83,7 @@ from connector.topology.roles import (
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import slot_of
 from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
-from connector.topology.snapshots import last_snapshot, share_done
+from connector.topology.snapshots import joined, last_snapshot, share_done, without
 from connector.topology.snapshots import over as snapshot_over
 from connector.topology.snapshots import running as running_snapshot
 from connector.topology.standing import visible_to
@@ -152,6 +152,7 @@ __all__ = [
     "check_entry",
     "forget_transitions",
     "holder",
+    "joined",
     "known_key",
     "last_snapshot",
     "mark_entry",
@@ -175,4 +176,5 @@ __all__ = [
     "told_apart",
     "visible_to",
     "vnode_set",
+    "without",
 ]

@@ -20,7 +20,7 @@ from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.offsets import Inside
 from connector.topology.sets import StreamGroup
-from connector.topology.snapshot_state import Event, Opening, Wish
+from connector.topology.snapshot_state import Event, Opening, Span, Wish
 from connector.topology.table_reader import TableReader
 from connector.topology.table_state import TableState
 from connector.topology.waiting import Waiting, waiting_in
@@ -269,10 +269,10 @@ class Planner:
         """Rows may be placed now: as of this ms, exclusive."""
         return snapshots.stands(self._plans[opening.table], opening)
 
-    def placed(self, opening: Opening, upto: int, inside: Inside | None = None) -> None:
-        """All rows of its tokens up to and with ``upto``, and those ``inside`` the partition behind it, were produced
-        in the open transaction, or there are none."""
-        snapshots.place(self._plans[opening.table], opening, upto, inside)
+    def placed(self, opening: Opening, span: Span, inside: Inside | None = None) -> None:
+        """All rows of its tokens in the span, and those ``inside`` the partition behind it, were produced in the open
+        transaction, or there are none."""
+        snapshots.place(self._plans[opening.table], opening, span, inside)
 
     def need_snapshot(self, table: TableName, slot: int) -> None:
         """Changes of the slot have expired unread."""

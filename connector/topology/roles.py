@@ -17,7 +17,7 @@ from connector.topology.groups import Read, Sweep
 from connector.topology.lineage import Observed, View
 from connector.topology.looks import Held
 from connector.topology.offsets import Inside
-from connector.topology.snapshot_state import Event, Opening, Wish
+from connector.topology.snapshot_state import Event, Opening, Span, Wish
 from connector.topology.table_state import TableState
 
 
@@ -105,7 +105,7 @@ class SnapshotsPlan(Plan, Protocol):
 
     def stands(self, opening: Opening) -> int | None: ...
 
-    def placed(self, opening: Opening, upto: int, inside: Inside | None = None) -> None: ...
+    def placed(self, opening: Opening, span: Span, inside: Inside | None = None) -> None: ...
 
 
 class WishesPlan(Plan, Protocol):

@@ -44,8 +44,9 @@ class Event:
 
 @dataclass(slots=True, eq=False)
 class Opening:
-    """A group's part of a snapshot. ``left``: what is not placed yet, in the order of tokens; ``behind``: where the
-    first of it began; ``inside``, by the token in front of them, partitions of which a part is placed."""
+    """A group's part of a snapshot. ``left``: what is not placed yet, in the order of tokens; ``began``: where each
+    interval that is placed began, by its last token; ``inside``, by the token in front of them, partitions of which a
+    part is placed."""
 
     state: GroupState
     table: TableName
@@ -54,7 +55,7 @@ class Opening:
     where: str | None
     left: list[Span]
     inside: dict[int, Inside]
-    behind: int | None = None
+    began: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -123,23 +123,24 @@ def stands(plan: TableState, opening: Opening) -> int | None:
     return state.read_to
 
 
-def place(plan: TableState, opening: Opening, upto: int, inside: Inside | None = None) -> None:
-    """All rows of the opening with tokens up to and with ``upto``, and those ``inside`` the partition behind it, were
-    produced in the open transaction."""
-    while opening.left and opening.left[0][0] < upto:
-        low, high = opening.left.pop(0)
-        behind = low if opening.behind is None else opening.behind
-        plan.snapshots.produced[opening.state.slot, opening.snapshot, behind] = Reached(min(high, upto))
-        opening.behind = None
-        if upto < high:
-            # What follows goes under the same key: one entry for each interval, however many commits it takes.
-            opening.behind = behind
-            opening.left.insert(0, (upto, high))
+def place(plan: TableState, opening: Opening, span: Span, inside: Inside | None = None) -> None:
+    """All rows of the opening with tokens in the span, and those ``inside`` the partition behind it, were produced in
+    the open transaction. What is left in front of the span, or behind it, stays open."""
+    low, high = span
+    parts = [(max(low, first), min(high, last)) for first, last in opening.left if first < high and low < last]
+    opening.left = without(opening.left, [span])
+    for first, last in parts:
+        _reach(plan, opening, first, Reached(last))
     if inside is not None:
-        if opening.behind is None:
-            opening.behind = upto
-        opening.inside[upto] = inside
-        plan.snapshots.produced[opening.state.slot, opening.snapshot, opening.behind] = Reached(upto, inside)
+        opening.inside[high] = inside
+        _reach(plan, opening, high, Reached(high, inside))
+
+
+def _reach(plan: TableState, opening: Opening, low: int, reached: Reached) -> None:
+    """What follows goes under the same key: one entry for each interval, however many commits it takes."""
+    behind = opening.began.pop(low, low)
+    opening.began[reached.upto] = behind
+    plan.snapshots.produced[opening.state.slot, opening.snapshot, behind] = reached
 
 
 def new_set(plan: TableState) -> None:

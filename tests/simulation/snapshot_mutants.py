@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.changes import test_changes_row_fold as folding
 from tests.simulation.mutation import Mutant, of
 from tests.source import test_source_snapshots as holding
+from tests.source import test_source_snapshots_doubt as doubting
 from tests.topology import test_topology_snapshots as snapshots
 
 COMMITS = "connector/topology/commits.py"
@@ -54,13 +55,6 @@ HELD = [
         holding.test_what_cannot_be_told_is_read_again_and_placed_later,
     ),
     Mutant(
-        "what waits behind a partition in doubt is not placed",
-        HELD_CHUNK,
-        "in takewhile(self._is_known, self",
-        "in filter(self._is_known, self",
-        holding.test_nothing_is_placed_in_front_of_what_is_in_doubt,
-    ),
-    Mutant(
         "who goes on inside a partition begins where the last one ended",
         HOLDING,
         "        start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop\n",
@@ -70,8 +64,8 @@ HELD = [
     Mutant(
         "no row is shown by a description that is older than its columns",
         HOLDING,
-        "            if described != held.description or self._tables.stopped(held.opening.table):\n",
-        "            if self._tables.stopped(held.opening.table):\n",
+        "self._tables[table].description != held.description or self._tables.stopped(table)\n",
+        "self._tables.stopped(table)\n",
         holding.test_a_row_is_not_shown_by_a_description_that_is_older_than_its_columns,
     ),
     Mutant(
@@ -80,6 +74,65 @@ HELD = [
         "            if not queue or not self._planner.is_open(queue[0].opening):\n",
         "            if not queue:\n",
         holding.test_what_is_held_is_dropped_with_what_is_taken_back,
+    ),
+]
+
+DOUBTED = [
+    Mutant(
+        "a partition in doubt holds up itself alone",
+        HOLDING,
+        "(held.holes and not self._is_left_aside(held))",
+        "held.holes",
+        doubting.test_what_is_in_doubt_holds_up_itself_alone,
+    ),
+    Mutant(
+        "a partition in doubt is no part of what is done",
+        HELD_CHUNK,
+        "        for token in sorted(token for token in doubted if self.low < token <= last):\n",
+        "        for token in ():\n",
+        doubting.test_who_goes_on_reads_the_holes_alone,
+    ),
+    Mutant(
+        "what waits is not read once more by who reads on",
+        HOLDING,
+        "_next_span(without(opening.left, joined(aside)), ",
+        "_next_span(opening.left, ",
+        doubting.test_a_part_in_doubt_holds_up_the_rest_of_its_partition_alone,
+    ),
+    Mutant(
+        "partitions that share a token are done together",
+        HELD_CHUNK,
+        "token_of_key(each[0]) not in doubted)",
+        "each[0] not in self.doubted)",
+        doubting.test_what_shares_the_token_of_what_is_in_doubt_waits_with_it,
+    ),
+    Mutant(
+        "the number of holes is bounded",
+        HOLDING,
+        "        if sum(len(each.holes) for each in (*aside, held)) > MOST_ASIDE:\n",
+        "        if False:\n",
+        doubting.test_no_more_than_so_many_holes_are_left,
+    ),
+    Mutant(
+        "what a change has told is not placed once more when it is read again",
+        HELD_CHUNK,
+        "            if key not in self.partitions:\n",
+        "            if False:\n",
+        doubting.test_what_is_read_again_is_nobodys_once_a_change_has_told_what_it_is,
+    ),
+    Mutant(
+        "the parts of a partition are placed in their order",
+        HOLDING,
+        "            while queue and held.holes and held.is_part and queue[0].start is not None:\n",
+        "            while False:\n",
+        doubting.test_a_part_in_doubt_holds_up_the_rest_of_its_partition_alone,
+    ),
+    Mutant(
+        "what is placed is done, and nothing beside it",
+        PLACING,
+        "    parts = [(max(low, first), min(high, last)) for",
+        "    parts = [(first, min(high, last)) for",
+        snapshots.every_token_is_placed_once,
     ),
 ]
 
@@ -302,4 +355,4 @@ WISHED = [
     ),
 ]
 
-SNAPSHOTS = [*HELD, *PLACED, *FOLDED, *WISHED]
+SNAPSHOTS = [*HELD, *DOUBTED, *PLACED, *FOLDED, *WISHED]

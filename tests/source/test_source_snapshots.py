@@ -239,17 +239,6 @@ def test_what_changes_all_the_time_is_read_again_until_it_is_known() -> None:
     assert not stage.one.planner.openings(stage.one.now)
 
 
-def test_nothing_is_placed_in_front_of_what_is_in_doubt() -> None:
-    """Progress is one token: what is behind it would count as done with it."""
-    stage = Stage()
-    second = selected(pk=2, ck=1, v=2)
-    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)], second[:1]: [second]}, (1 << 63) - 1, 100, 1, 0.01))
-    stage.to(10_060, written(10_010_000, **{"cdc$deleted_v": b"\x01"}))
-    assert not stage.rows
-    stage.to(10_110, written(10_060_000, v=number(3)))
-    assert [row["v"] for row in stage.rows] == [number(3), number(2)]
-
-
 def test_what_is_in_doubt_is_placed_when_a_change_has_told_what_it_is() -> None:
     stage = Stage()
     stage.read(selected(ck=1, v=1))

@@ -98,13 +98,13 @@ def test_progress_is_one_entry_of_an_interval_in_front_of_marks() -> None:
     one = started()
     mine = opening(one)
     for upto in (-5, -4):
-        one.planner.placed(mine, upto)
+        one.planner.placed(mine, (MIN_TOKEN, upto))
     one.to(10_100)
     (read,) = one.reads().values()
     one.planner.advance(read, WHOLE, row(10_050))
     one.planner.finish(read)
     assert kinds(one.commit(move_marks=True)) == ["ProgressKey", "MarkKey"]
-    one.planner.placed(mine, 7)
+    one.planner.placed(mine, (MIN_TOKEN, 7))
     commit = one.commit()
     assert [parse_key(entry.key) for entry in commit.entries] == [ProgressKey(one.plan.table, "10000", MIN_TOKEN)]
     assert commit.entries[0].value == {"upto": 7}
@@ -114,9 +114,9 @@ def test_progress_is_one_entry_of_an_interval_in_front_of_marks() -> None:
 def test_what_is_taken_back_is_open_again() -> None:
     one = started()
     mine = opening(one)
-    one.planner.placed(mine, -5)
+    one.planner.placed(mine, (MIN_TOKEN, -5))
     one.commit()
-    one.planner.placed(mine, 100)
+    one.planner.placed(mine, (MIN_TOKEN, 100))
     one.planner.commit_entries(one.now)
     one.planner.aborted()
     assert not one.planner.is_open(mine)
@@ -127,9 +127,9 @@ def test_what_is_taken_back_is_open_again() -> None:
 def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
     one = started()
     mine = opening(one)
-    one.planner.placed(mine, 100)
+    one.planner.placed(mine, (MIN_TOKEN, 100))
     one.commit(move_marks=True)
-    one.planner.placed(mine, 200)
+    one.planner.placed(mine, (MIN_TOKEN, 200))
     assert opening(restarted(one)).left == [(100, MAX_TOKEN)]
     one.planner.aborted()
     one.planner.release([0])
@@ -140,7 +140,7 @@ def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
 def test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones() -> None:
     one = started()
     mine = opening(one)
-    one.planner.placed(mine, MIDDLE - 10)
+    one.planner.placed(mine, (MIN_TOKEN, MIDDLE - 10))
     one.commit()
     one.poll(TWO)
     assert not one.planner.is_open(mine)
@@ -229,7 +229,7 @@ def test_a_group_begins_only_where_its_set_has_begun() -> None:
 def test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range() -> None:
     one = started()
     mine = opening(one)
-    one.planner.placed(mine, MIDDLE + 10)
+    one.planner.placed(mine, (MIN_TOKEN, MIDDLE + 10))
     one.poll(tablets(11_000, stream(64, 3), WHOLE))
     assert not one.planner.is_open(mine)
     one.to(11_100)
@@ -248,7 +248,7 @@ def test_groups_that_are_far_behind_read_changes_first() -> None:
 def test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_later() -> None:
     one = started(tablets(5_000, LEFT, RIGHT))
     for each in openings(one):
-        one.planner.placed(each, each.left[-1][1])
+        one.planner.placed(each, (MIN_TOKEN, MAX_TOKEN))
     assert "SnapshotKey" not in kinds(one.commit(move_marks=True))
     assert not snapshot_over(one.plan)
     assert kinds(one.commit(move_marks=True)) == ["SnapshotKey"]
@@ -311,9 +311,11 @@ def every_token_once(seed: int) -> None:
             one.read_all()
         for each in openings(one):
             if rng.random() < 0.5 and one.planner.stands(each) is not None:
-                low, high = each.left[0]
+                low, high = rng.choice(each.left)
+                if rng.random() < 0.3 and high - low > 9:
+                    low = rng.randint(low, high - 1)
                 upto = high if rng.random() < 0.5 else rng.randint(low + 1, high)
-                one.planner.placed(each, upto)
+                one.planner.placed(each, (low, upto))
                 open_ones.append((low, upto))
     assert joined(placed) == [(MIN_TOKEN, MAX_TOKEN)]
     placed.sort()
@@ -330,7 +332,7 @@ def finished(one: Single) -> Single:
     one.read_all()
     for each in openings(one):
         while each.left:
-            one.planner.placed(each, each.left[-1][1])
+            one.planner.placed(each, (MIN_TOKEN, MAX_TOKEN))
     one.commit(move_marks=True)
     one.commit(move_marks=True)
     assert snapshot_over(one.plan)
@@ -358,7 +360,7 @@ def test_what_was_asked_for_is_done_once_whoever_hears_it() -> None:
     again.planner.hear_from(0)
     assert len(asked(again, Wish(2, "start", "old"), *wishes)) == 3
     finished_one = opening(again)
-    again.planner.placed(finished_one, MAX_TOKEN)
+    again.planner.placed(finished_one, (MIN_TOKEN, MAX_TOKEN))
     again.commit(move_marks=True)
     again.commit(move_marks=True)
     assert opening(again).where is None
@@ -387,7 +389,7 @@ def test_a_wish_that_was_taken_back_with_its_transaction_is_granted_by_the_next(
 def test_a_snapshot_that_pauses_goes_on_where_it_was_and_one_that_is_stopped_does_not() -> None:
     one = started()
     one.planner.hear_from(0)
-    one.planner.placed(opening(one), 5)
+    one.planner.placed(opening(one), (MIN_TOKEN, 5))
     asked(one, Wish(0, "pause", "p"))
     assert not openings(one)
     assert not openings(restarted(one))

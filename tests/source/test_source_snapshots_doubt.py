@@ -1,0 +1,123 @@
+"""Partitions of a snapshot of which no SELECT tells what they are: what waits for them, and what does not.
+
+`Snapshots` with everything beside it in the test's hands.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.source import snapshots
+from connector.source.chunks import Chunk, token_of_key
+from connector.topology import Inside
+from tests.source.test_source_snapshots import KEY, NAME, Stage, number, selected, written
+
+IN_DOUBT = {"cdc$deleted_v": b"\x01"}
+BEHIND = selected(pk=2, ck=1, v=2)
+LAST_TOKEN = (1 << 63) - 1
+
+
+def test_what_is_in_doubt_holds_up_itself_alone() -> None:
+    """It is a hole in what is done: all behind it is placed, and whoever goes on reads the hole alone."""
+    stage = Stage()
+    hole = token_of_key(KEY)
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)], BEHIND[:1]: [BEHIND]}, LAST_TOKEN - 5, 100, 1, 0.01))
+    stage.to(10_060, written(10_010_000, **IN_DOUBT))
+    assert [row["v"] for row in stage.rows] == [number(2)]
+    assert stage.snapshots.undecided(NAME) == 1 and stage.snapshots.held_bytes
+    (opening,) = stage.one.planner.openings(stage.one.now)
+    assert opening.left == [(hole - 1, hole), (LAST_TOKEN - 5, LAST_TOKEN)]
+    # Its partition is read again, and what is behind all of it is read.
+    again = stage.chores.waiting.pop(0)
+    stage.read(selected(pk=3, ck=1, v=4))
+    stage.to(10_120)
+    assert [row["v"] for row in stage.rows] == [number(2), number(4)]
+    assert not stage.chores.waiting
+    stage.chores.waiting.append(again)
+    stage.to(10_180, written(10_130_000, v=number(3)))
+    assert [row["v"] for row in stage.rows] == [number(2), number(4), number(3)]
+    stage.one.commit(move_marks=True)
+    assert not stage.one.planner.openings(stage.one.now)
+    assert not stage.snapshots.held_bytes
+
+
+def test_who_goes_on_reads_the_holes_alone() -> None:
+    stage = Stage()
+    hole = token_of_key(KEY)
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)], BEHIND[:1]: [BEHIND]}, LAST_TOKEN, 100, 1, 0.01))
+    stage.to(10_060, written(10_010_000, **IN_DOUBT))
+    stage.one.commit(move_marks=True)
+    stage.one.planner.aborted()
+    stage.chores.waiting.clear()
+    stage.snapshots._under_way.clear()
+    stage.pump()
+    ((call, _),) = stage.chores.waiting
+    assert call.args[0].args[2] == (hole - 1, hole)  # type: ignore[attr-defined]
+    stage.read(selected(ck=1, v=7))
+    stage.to(10_200)
+    assert [row["v"] for row in stage.rows] == [number(2), number(7)]
+    stage.one.commit(move_marks=True)
+    assert not stage.one.planner.openings(stage.one.now)
+
+
+def test_what_shares_the_token_of_what_is_in_doubt_waits_with_it() -> None:
+    stage = Stage()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("held_chunk", "snapshots"):
+            patch.setattr(f"connector.source.{module}.token_of_key", lambda key: 77)
+        stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)], BEHIND[:1]: [BEHIND]}, LAST_TOKEN, 100, 1, 0.01))
+        stage.to(10_060, written(10_010_000, **IN_DOUBT))
+        assert not stage.rows
+        assert stage.one.planner.openings(stage.one.now)[0].left == [(76, 77)]
+        stage.to(10_120, written(10_070_000, v=number(3)))
+    assert [row["v"] for row in stage.rows] == [number(3), number(2)]
+
+
+def test_no_more_than_so_many_holes_are_left() -> None:
+    stage = Stage()
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)]}, 1 << 62, 100, 1, 0.01))
+    stage.pump()
+    stage.chores.answer(Chunk({BEHIND[:1]: [BEHIND]}, LAST_TOKEN, 100, 1, 0.01))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "MOST_ASIDE", 0)
+        stage.to(10_060, written(10_010_000, **IN_DOUBT))
+    assert not stage.rows
+    stage.to(10_120, written(10_070_000, v=number(3)))
+    assert [row["v"] for row in stage.rows] == [number(3), number(2)]
+
+
+def test_what_is_read_again_is_nobodys_once_a_change_has_told_what_it_is() -> None:
+    """Others of its chunk wait on."""
+    stage = Stage()
+    rows = {KEY: [selected(ck=1, v=1)], BEHIND[:1]: [BEHIND]}
+    stage.chores.answer(Chunk(rows, LAST_TOKEN, 100, 1, 0.01))
+    stage.to(10_060, written(10_010_000, **IN_DOUBT), written(10_010_001, **{**IN_DOUBT, "pk": number(2)}))
+    assert not stage.rows
+    stage.to(10_120, written(10_070_000, v=number(3)))
+    assert [row["v"] for row in stage.rows] == [number(3)]
+    stage.chores.answer({KEY: [selected(ck=1, v=3)], BEHIND[:1]: [selected(pk=2, ck=1)]})
+    stage.to(10_300)
+    stage.to(10_400)
+    assert [(row["pk"], row["v"]) for row in stage.rows] == [(number(1), number(3)), (number(2), None)]
+
+
+def test_a_part_in_doubt_holds_up_the_rest_of_its_partition_alone() -> None:
+    stage = Stage()
+    token, cut = token_of_key(KEY), Inside(KEY, (number(2),), 1)
+    stage.chores.answer(Chunk({KEY: [selected(ck=3, v=3)]}, token - 1, 100, 1, 0.01, cut))
+    stage.pump()
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)]}, token, 100, 1, 0.01))
+    stage.pump()
+    stage.chores.answer(Chunk({BEHIND[:1]: [BEHIND]}, LAST_TOKEN, 100, 1, 0.01))
+    stage.to(10_060, written(10_010_000, ck=3, **IN_DOUBT))
+    assert [row["v"] for row in stage.rows] == [number(2)]
+    assert stage.one.planner.openings(stage.one.now)[0].left == [(token - 1, token)]
+    stage.to(10_120, written(10_070_000, ck=3, v=number(4)))
+    assert [row["v"] for row in stage.rows] == [number(2), number(4)]
+    stage.chores.waiting = stage.chores.waiting[-1:]
+    assert stage.chores.waiting[0][0].args[0].args[2:4] == ((token - 1, token), cut)  # type: ignore[attr-defined]
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)]}, token, 100, 1, 0.01))
+    stage.to(10_200)
+    assert [row["v"] for row in stage.rows] == [number(2), number(4), number(1)]
+    stage.one.commit(move_marks=True)
+    assert not stage.one.planner.openings(stage.one.now)
