@@ -64,6 +64,9 @@ class Chaos:
             "long stop": self._long_stop,
             "other tables": self._other_tables,
             "connector pauses": self._connector_pauses,
+            "registry refuses": self._registry_refuses,
+            "registry away": self._registry_away,
+            "registry slow": self._registry_slow,
             "snapshot asked": self._snapshot_asked,
             "snapshot pauses": self._snapshot_pauses,
         }
@@ -86,7 +89,12 @@ class Chaos:
 
     @property
     def mishaps(self) -> int:
-        return sum(self.count.values()) + self._service.broker.mishaps + self._service.cluster.mishaps
+        return (
+            sum(self.count.values())
+            + self._service.broker.mishaps
+            + self._service.cluster.mishaps
+            + self._service.registry.mishaps
+        )
 
     def calm_down(self) -> None:
         """From now on nothing goes wrong any more; whoever stands still goes on."""
@@ -96,6 +104,7 @@ class Chaos:
         self._scheduler.disturb = lambda process: None
         self._service.end_strangers()
         self._service.read_tables([table.name for table in cluster.world.tables])
+        self._service.registry.mend()
         if self.count["snapshot pauses"]:
             self._service.signal("resume")
         broker.network.lost = broker.network.unanswered = 0.0
@@ -227,6 +236,19 @@ class Chaos:
         node.shift_ms = self._random.choice([0.0, -50.0, -400.0, -3_000.0])
         if old and len(cluster.nodes) == 1:
             node.shift_ms = 0.0
+
+    def _registry_refuses(self) -> None:
+        """The schemas of one table, for a while: as incompatible, or whoever asks is not allowed to."""
+        registry, table = self._service.registry, self._random.choice(self._service.cluster.world.tables)
+        status = self._random.choice([401, 403, 409, 422, 503])
+        registry.refused[table.name.name] = status, {"error_code": status, "message": "refused"}
+        self._scheduler.later(self._random.uniform(0.2, 6.0), lambda: registry.refused.clear())
+
+    def _registry_away(self) -> None:
+        self._service.registry.away_until = self._scheduler.now + self._random.uniform(0.2, 4.0)
+
+    def _registry_slow(self) -> None:
+        self._service.registry.seconds = self._random.choice([0.01, 0.5, 3.0])
 
     def _snapshot_asked(self) -> None:
         """All rows of a table once more, whatever is under way."""

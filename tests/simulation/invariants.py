@@ -146,7 +146,7 @@ def _columns(service: Service, table: Table, rows: dict[Identity, Row]) -> list[
             if of == str(table.name) and column in {each["name"] for each in definition["columns"]}:
                 told[column] = min(record.stored_at, told.get(column, record.stored_at))
     for _, record in service.records(f"{NAME}.{table.name}"):
-        value = {"after": None} if record.value is None else json.loads(record.value)
+        value = {"after": None} if record.value is None else service.registry.decoded(record.value)
         if value["after"] is None:
             continue
         row = rows.get(_identity(value))
@@ -176,7 +176,7 @@ def _delivered(service: Service, table: Table) -> list[tuple[Identity, int]]:
         for topic in _topics(table)
         for partition, record in service.records(topic)
         if record.value is not None and REPEATED_HEADER not in dict(record.headers)
-        if (value := json.loads(record.value)).get("op") != "r"
+        if (value := service.registry.decoded(record.value)).get("op") != "r"
     ]
 
 

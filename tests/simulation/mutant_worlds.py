@@ -137,7 +137,25 @@ SIGNALLED = replace(
 )
 
 
+# Records in Avro, and a registry that refuses schemas, is away, or takes its time, while tables get new columns.
+REGISTRY = Plan(
+    Kind(tables=2, rows=60, alters=2),
+    Roughness(
+        0.6,
+        only=(
+            *("registry refuses", "registry away", "registry slow", "kill", "pause", "orderly stop", "leader moves"),
+            *("lost answers", "reads time out"),
+        ),
+    ),
+    worker={
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "http://registry:8081",
+    },
+)
+
+
 NAMED = {
+    "registry": REGISTRY,
     "snapshots": SNAPSHOTS,
     "signals": SIGNALLED,
     "usual": Plan(),

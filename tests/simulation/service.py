@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
+import http
 import logging
 import queue
 from collections.abc import Iterator, Sequence
@@ -31,6 +31,7 @@ from tests.native.both_ways import kernel_if_built
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
 from tests.simulation.kafka_log import Fate, Stored
+from tests.simulation.registry import SimulatedRegistry
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.source_connection import Cluster, SimulatedConnection
 from tests.simulation.source_world import World
@@ -107,6 +108,7 @@ class Service:
     workers: dict[int, Worker] = field(default_factory=dict)
     started: int = 0
     ends: list[int] = field(default_factory=list)
+    registry: SimulatedRegistry = field(kw_only=True)
     strangers: list[Worker] = field(default_factory=list)
     #: Nobody is started before that time.
     closed_until: float = 0.0
@@ -219,7 +221,7 @@ class Service:
 
     def values(self, topic: str) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         return [
-            (number, record.key, json.loads(record.value))
+            (number, record.key, self.registry.decoded(record.value))
             for number, record in self.records(topic)
             if record.value is not None
         ]
@@ -245,6 +247,7 @@ def service(
     broker = Broker(scheduler)
     broker.create(SIGNALS)
     cluster = Cluster(scheduler, world)
+    registry = SimulatedRegistry(scheduler)
     settings = configuration(world, slots, connector or {}, worker or {})
     elsewhere = configuration(world, slots, connector or {}, {**(worker or {}), "group.id": "another group"})
     quiet = logging.getLogger("connector")
@@ -252,6 +255,7 @@ def service(
     quiet.setLevel(logging.CRITICAL + 1)
     more = {
         **clients_of(broker),
+        id(http): registry.client(),
         id(Connection): partial(SimulatedConnection, cluster),
         id(load_native): _loaded_native,
         # A chunk is a few rows here, so that tables have several, and partitions are larger than one.
@@ -263,7 +267,7 @@ def service(
     try:
         with installed(scheduler, more):
             try:
-                yield Service(scheduler, broker, cluster, settings, elsewhere, workers)
+                yield Service(scheduler, broker, cluster, settings, elsewhere, workers, registry=registry)
             finally:
                 scheduler.close()
     finally:

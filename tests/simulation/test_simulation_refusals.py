@@ -214,6 +214,46 @@ def test_dead_letters_that_find_no_topic_wait_for_it_and_nobody_else_does() -> N
         until(on, lambda: not invariants.missing(on))
 
 
+AVRO = {
+    "value.converter": "io.confluent.connect.avro.AvroConverter",
+    "value.converter.schema.registry.url": "http://registry:8081",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "advice", "tolerance"),
+    [(409, "incompatible", "none"), (403, "grant read and write", "all"), (503, "503", "all")],
+)
+def test_schemas_that_a_registry_refuses_hold_up_their_own_table_only(status: int, advice: str, tolerance: str) -> None:
+    with running(worker=AVRO, **{"errors.tolerance": tolerance}) as on:
+        bad, good = on.cluster.world.tables
+        assert len(on.registry.subjects) == 2
+        # The new column is a new schema.
+        bad.columns["x"] = on.cluster.now_ms
+        on.registry.refused[bad.name.name] = status, {"error_code": status, "message": f"{status}"}
+        until(on, lambda: not missing(on, good) and advice in words(on, bad))
+        on.scheduler.run(on.scheduler.now + 60)
+        assert missing(on, bad) and not on.records(DEAD_LETTERS)
+        assert state(on, bad) in ("WAITING", "FAILED") and state(on, good) == "RUNNING"
+        assert "http://registry:8081" in words(on, bad)
+        on.registry.mend()
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_registry_that_takes_its_time_for_one_table_delays_no_other() -> None:
+    with running(worker=AVRO) as on:
+        bad, good = on.cluster.world.tables
+        on.registry.slow[bad.name.name] = 45.0
+        bad.columns["x"] = good.columns["x"] = on.cluster.now_ms
+        until(on, lambda: not missing(on, good), 30.0)
+        assert missing(on, bad) and state(on, good) == "RUNNING"
+        assert "has not answered" in words(on, bad)
+        on.registry.mend()
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert not invariants.breaches(on) and not on.ends
+
+
 def test_heartbeats_that_find_no_topic_hold_nobody_up() -> None:
     with running(**{"heartbeat.interval.ms": "1000"}) as on:
         on.broker.topics[f"__debezium-heartbeat.{NAME}"].refuses = KafkaError.TOPIC_AUTHORIZATION_FAILED

@@ -18,6 +18,7 @@ from tests.simulation.mutant_worlds import (
     OTHER_TABLES,
     PAUSES,
     READS_TIME_OUT,
+    REGISTRY,
     SIGNALLED,
     SNAPSHOTS,
     TWO_GROUPS,
@@ -121,6 +122,13 @@ def test_snapshots_that_are_asked_for_and_pause_show_each_row_once(seed: int) ->
     outcome = simulate(seed, SIGNALLED)
     assert not outcome.faults
     assert outcome.kinds["snapshot asked"] + outcome.kinds["snapshot pauses"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_schemas_that_are_refused_for_a_while_lose_nothing(seed: int) -> None:
+    outcome = simulate(seed, REGISTRY)
+    assert not outcome.faults
+    assert outcome.kinds["registry refuses"] + outcome.kinds["registry away"]
 
 
 @pytest.mark.parametrize("seed", range(3))
