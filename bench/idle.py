@@ -22,10 +22,12 @@ def main() -> dict[str, str]:
     args = _arguments()
     # One more, to which something is written now and then: it shows when all have been claimed.
     tables = [f"{KEYSPACE}.t{number}" for number in range(args.tables)]
+    # A table on tablets has as many streams as tablets, and each of them is a group.
+    tablets = f"true, 'initial': {args.groups}" if args.tablets else "false"
     with EmbeddedKafka() as kafka, EmbeddedScylla(ring_delay=0, vnodes=args.groups, shards=args.shards) as scylla:
         scylla.admin.cql(
             f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'NetworkTopologyStrategy', "
-            "'replication_factor': 1} AND tablets = {'enabled': false}"
+            f"'replication_factor': 1}} AND tablets = {{'enabled': {tablets}}}"
         )
         for table in tables:
             scylla.admin.cql(f"CREATE TABLE {table} (id bigint PRIMARY KEY, a int) WITH cdc = {{'enabled': true}}")
@@ -44,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench idle", description=__doc__)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--groups", type=int, default=1024)
+    parser.add_argument("--tablets", action="store_true", help="tables on tablets, --groups of them each")
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--confidence", type=int, default=5_000, help="milliseconds")
@@ -67,24 +70,32 @@ def _silence(running: Service, scylla: EmbeddedScylla, warm: float, seconds: flo
     # Marks and commits after the start, first sweeps, imports, tables that are described until nothing of them changes.
     time.sleep(warm)
     pids = running.workers()
-    at, spent, asked, served = (
+    at, spent, asked, served, requests = (
         time.monotonic(),
         sum(map(cpu_of, pids)),
         queries_of(running),
         cpu_seconds(scylla.pid) or 0.0,
+        _requests(scylla),
     )
     time.sleep(seconds)
     took = time.monotonic() - at
-    spent, asked, served = (
+    spent, asked, served, requests = (
         sum(map(cpu_of, pids)) - spent,
         queries_of(running) - asked,
         (cpu_seconds(scylla.pid) or 0.0) - served,
+        _requests(scylla) - requests,
     )
     return {
         "silent: share of one core per worker": f"{spent / took / len(pids):.1%}",
         "silent: queries per second": f"{asked / took:.1f}",
+        "silent: all requests per second, as the server counts them": f"{requests / took:.1f}",
         "silent: share of one core in the embedded ScyllaDB": f"{served / took:.1%}",
     }
+
+
+def _requests(scylla: EmbeddedScylla) -> int:
+    """With what else is asked than for rows: stream sets, clocks, schemas."""
+    return sum(int(number) for number in scylla.admin.counters()["requests"].values())
 
 
 def _first_rows(running: Service, scylla: EmbeddedScylla, tables: list[str]) -> dict[str, str]:

@@ -18,21 +18,7 @@ from embedded.scylla.process import EmbeddedScylla
 ROWS = int(os.environ.get("BENCH_ROWS", "300000"))
 IDLE_SECONDS = 10.0
 TABLE = "bench.t"
-IMAGES = "bench.images"
 COLUMNS = "id bigint PRIMARY KEY, a int, name text, amount double, at timestamp, flag boolean, note text, n bigint"
-
-
-#: What users are told to use, beside the plain form: of which table, with which properties.
-PATHS: dict[str, tuple[str, dict[str, str]]] = {
-    "legacy": (TABLE, {}),
-    "legacy with schemas": (TABLE, {"value.converter.schemas.enable": "true"}),
-    "as landing wants it": (TABLE, {"cdc.include.collections": "delta", "cdc.include.metadata": "true"}),
-    "legacy with pre-images": (IMAGES, {"experimental.preimages.enabled": "true"}),
-    "advanced with images": (
-        IMAGES,
-        {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.after": "full"},
-    ),
-}
 
 
 def main() -> dict[str, str]:
@@ -44,19 +30,9 @@ def main() -> dict[str, str]:
         )
         scylla.admin.cql(f"CREATE TABLE {TABLE} ({COLUMNS}) WITH cdc = {{'enabled': true}}")
         scylla.preload(TABLE, ROWS)
-        with_images = "{'enabled': true, 'preimage': 'full', 'postimage': true}"
-        scylla.admin.cql(f"CREATE TABLE {IMAGES} ({COLUMNS}) WITH cdc = {with_images}")
-        scylla.preload(IMAGES, ROWS)
-        for path, (table, connector) in PATHS.items():
-            rates = []
-            for native in ("on", "off"):
-                name = f"bench-{len(figures)}-{native}"
-                with service(kafka, scylla, name, table, connector=connector, native=native) as running:
-                    rates.append(_flood(running, table)["records per CPU-second of the worker"])
-            figures[f"{path}: records per CPU-second, native and plain"] = "; ".join(rates)
         for name, compression in (("no compression", "none"), ("lz4", "lz4")):
             with service(kafka, scylla, f"bench-{compression}", TABLE, compression=compression) as running:
-                figures |= {f"{what}, {name}": value for what, value in _flood(running).items()}
+                figures |= {f"{what}, {name}": value for what, value in flood(running).items()}
         with service(kafka, scylla, "bench-idle", TABLE, tasks=2) as running:
             wait(running, lambda status: _records(status) >= ROWS, 600)
             figures |= _idle(running)
@@ -68,13 +44,13 @@ def _records(status: ServiceStatus, table: str = TABLE) -> int:
     return sum(worker.tables[table].records for worker in status.workers if table in worker.tables)
 
 
-def _flood(running: Service, table: str = TABLE) -> dict[str, str]:
+def flood(running: Service, table: str = TABLE, rows: int = ROWS) -> dict[str, str]:
     """From the first records to the last: what came before is start-up."""
     status = wait(running, lambda status: _records(status, table) > 0, 180)
     first = time.monotonic() - running.started
     (pid,) = running.workers()
     before, cpu, at = _records(status, table), cpu_of(pid), time.monotonic()
-    status = wait(running, lambda status: _records(status, table) >= ROWS, 600)
+    status = wait(running, lambda status: _records(status, table) >= rows, 600)
     done, spent, took = _records(status, table) - before, cpu_of(pid) - cpu, time.monotonic() - at
     return {
         "records per CPU-second of the worker": f"{done / spent:,.0f}",

@@ -93,10 +93,9 @@ class Kernel:
         self, body: bytes, at: int, columns: Sequence[str], rows: int, cut: Callable[[], Sequence[Row]]
     ) -> UncutRows | None:
         """The rows of a page of a log that begin at ``at``; None if they are not as rows are. Any thread may call."""
-        names = {name: place for place, name in enumerate(columns)}
-        if "cdc$stream_id" not in names or "cdc$time" not in names or not 0 <= rows <= len(body):
+        if "cdc$stream_id" not in columns or "cdc$time" not in columns or not 0 <= rows <= len(body):
             return None
-        places = (c_int32 * 3)(*(names.get(name, -1) for name in _COLUMNS_OF_A_LOG))
+        places = places_of(columns)
         starts, firsts, turns = (c_int64 * (rows + 1))(), (c_int32 * (rows + 1))(), c_int32()
         batches = self._scan(body, len(body), at, len(columns), rows, places, starts, firsts, turns)
         if batches < 0:
@@ -141,6 +140,12 @@ class Output:
         self.records = (c_int32 * (RECORD_WORDS * self.capacity))()
         self.ends = (c_int32 * self.batches)()
         self.times = (c_int64 * self.batches)()
+
+
+def places_of(columns: Sequence[str]) -> Any:
+    """Where a page has what parts its batches."""
+    names = {name: place for place, name in enumerate(columns)}
+    return (c_int32 * len(_COLUMNS_OF_A_LOG))(*(names.get(name, -1) for name in _COLUMNS_OF_A_LOG))
 
 
 def _powers() -> Any:
