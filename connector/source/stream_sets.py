@@ -1,22 +1,30 @@
 """Stream sets, asked of the server.
 
 In: which of the listed sets are wanted. Out: timestamps, then sets. Tablets are asked of one node at a time (each node
-answers from its own memory and may lag), vnode generations at a quorum.
+answers from its own memory and may lag), for many tables at once; vnode generations at a quorum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from connector.errors import TableMissing, UnsupportedServer
+from connector.errors import CdcError, FatalSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.table_name import TableName
 from connector.topology import StreamSet, tablet_set, vnode_set
 
+log = logging.getLogger(__name__)
+
 CURRENT = 0
+
+#: So many tables share a question; servers refuse more than a hundred.
+AT_ONCE = 50
+
+Listed = tuple[int, ...]
 
 
 class StreamSets(Protocol):
@@ -93,8 +101,44 @@ class TabletStreams:
         self._in_turn = HostsInTurn(connection, last=-1)
         self._host: Any = None
 
-    def listed(self) -> tuple[int, ...]:
+    @property
+    def keyspace(self) -> str:
+        return self._table.keyspace
+
+    def listed(self) -> Listed:
         self._host = self._in_turn.next()[0]
+        return self._asked_alone()
+
+    @staticmethod
+    def listed_together(several: Sequence[TabletStreams]) -> list[Listed | Exception]:
+        """What each of several tables of one keyspace has listed, or why it is not known; as `listed` of each, but that
+        those whose turn it is to ask the same node share a question."""
+        answers: dict[TabletStreams, Listed | Exception] = {}
+        by_host: dict[str, list[TabletStreams]] = {}
+        for each in several:
+            try:
+                each._host = each._in_turn.next()[0]
+            except CdcError as error:
+                answers[each] = error
+            else:
+                by_host.setdefault(str(each._host.endpoint), []).append(each)
+        for group in by_host.values():
+            try:
+                answers |= _listed_by_one(group)
+            except FatalSourceError as error:
+                log.debug("stream sets of %d tables at once: %s", len(group), error)
+                answers |= {each: each._answer() for each in group}
+            except CdcError as error:
+                answers |= dict.fromkeys(group, error)
+        return [answers[each] for each in several]
+
+    def _answer(self) -> Listed | Exception:
+        try:
+            return self._asked_alone()
+        except CdcError as error:
+            return error
+
+    def _asked_alone(self) -> Listed:
         try:
             rows = self._connection.query(
                 "SELECT timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name = ?",
@@ -127,6 +171,20 @@ class TabletStreams:
             fetch_size=0,
         )
         return tablet_set(timestamp, [row["stream_id"] for row in rows])
+
+
+def _listed_by_one(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed]:
+    """What one node has of tables whose turn it is."""
+    first, found = group[0], {each._table.name: list[int]() for each in group}
+    places = ", ".join("?" * len(group))
+    rows = first._connection.query(
+        f"SELECT table_name, timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name IN ({places})",
+        [first.keyspace, *found],
+        host=first._host,
+    )
+    for row in rows:
+        found[row["table_name"]].append(_ms(row["timestamp"]))
+    return {each: tuple(sorted(found[each._table.name])) for each in group}
 
 
 def _ms(moment: datetime) -> int:

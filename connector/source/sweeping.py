@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 LATE_MS = 1_200
 
 # So many sweeps a second are nothing to anybody, as long as no table is swept more often than this.
-USUAL_PER_SECOND = 20
+USUAL_PER_SECOND = 10
 LEAST_MS, MOST_OFTEN_MS = 300, 1_000
 
 # Of the budget of queries, what sweeps may take at most.

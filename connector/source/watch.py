@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from connector.errors import RetriableSourceError, UnsupportedServer
 from connector.source.background import LONGEST_PAUSE, Background, Purpose, Task
@@ -18,7 +19,7 @@ from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.describing import Describing
 from connector.source.settings import ReadingSettings
-from connector.source.stream_sets import StreamSets, TabletStreams, VnodeGenerations
+from connector.source.stream_sets import AT_ONCE, Listed, StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.topology import Observed, SetsPlan, StreamSet, View, forget_transitions
@@ -165,12 +166,13 @@ class Watch:
 
     def tick(self) -> None:
         """Start what is due."""
-        now = self._monotonic()
+        now, due = self._monotonic(), list[Poll]()
         for poll in self.polls:
             if all(self._planner.tables[table].failure is not None for table in poll.tables):
                 poll.task.dismiss()
             elif not poll.running and poll.due <= now:
-                self._ask(poll, now)
+                due.append(poll)
+        self._ask_all(due, now)
         if self._clock_due <= now and not self._sampling:
             self._look_at_clocks(now)
         if self._alive_due <= now and not self._asking:
@@ -184,13 +186,40 @@ class Watch:
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
-    def _ask(self, poll: Poll, now: float) -> None:
+    def _ask_all(self, due: Sequence[Poll], now: float) -> None:
+        """Tablets tables of a keyspace share a question."""
+        together: dict[str, list[Poll]] = {}
+        for poll in due:
+            self._begin(poll, now)
+            if isinstance(poll.sets, TabletStreams):
+                together.setdefault(poll.sets.keyspace, []).append(poll)
+            else:
+                self._chores.submit(poll.sets.listed, partial(self._listed, poll))
+        for polls in together.values():
+            for begin in range(0, len(polls), AT_ONCE):
+                self._ask_together(polls[begin : begin + AT_ONCE])
+
+    def _begin(self, poll: Poll, now: float) -> None:
         poll.running = True
         poll.due = now + self._settings.poll_seconds
         # The answer vouches for the time before the question was sent, not for when it came.
         poll.started_ms = self._connection.clock.now_ms()
         poll.task.asked(self._connection.address)
-        self._chores.submit(poll.sets.listed, lambda listed, error: self._listed(poll, listed, error))
+
+    def _ask_together(self, polls: Sequence[Poll]) -> None:
+        sets = [poll.sets for poll in polls if isinstance(poll.sets, TabletStreams)]
+        if len(sets) == 1:
+            self._chores.submit(sets[0].listed, partial(self._listed, polls[0]))
+            return
+
+        def listed(answers: list[Listed | Exception], error: BaseException | None) -> None:
+            for poll, answer in zip(polls, answers if error is None else [error] * len(polls), strict=True):
+                if isinstance(answer, BaseException):
+                    self._poll_failed(poll, answer)
+                else:
+                    self._listed(poll, answer, None)
+
+        self._chores.submit(lambda: TabletStreams.listed_together(sets), listed)
 
     def _listed(self, poll: Poll, listed: tuple[int, ...], error: BaseException | None) -> None:
         if error is not None:

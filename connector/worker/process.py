@@ -47,7 +47,9 @@ from connector.worker.worker import Worker
 
 log = logging.getLogger(__name__)
 
-REPORT_SECONDS = 1.0
+# A report of many tables costs milliseconds: it may take this part of a core, and comes later for it, but never so late
+# that somebody takes the worker for silent.
+REPORT_SECONDS, LONGEST_REPORT_SECONDS, REPORT_SHARE = 1.0, 2.0, 0.005
 
 T = TypeVar("T")
 
@@ -117,10 +119,16 @@ def _turn(
                 _obey(worker, instructions.get(), report)
             now = time.monotonic()
             if now >= due:
-                due = now + REPORT_SECONDS
+                began = time.monotonic()
                 status = snapshots.take()
                 report(StatusMessage(status=status))
                 status_topic.publish(status.document())
+                due = now + until_the_next(time.monotonic() - began)
+
+
+def until_the_next(spent: float) -> float:
+    """Seconds from a report to the next one."""
+    return min(max(REPORT_SECONDS, spent / REPORT_SHARE), LONGEST_REPORT_SECONDS)
 
 
 def _obey(worker: Worker, instruction: Asked, report: Report) -> None:

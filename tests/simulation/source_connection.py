@@ -340,6 +340,14 @@ class SimulatedConnection(Connection):
             return [{"keyspace_name": keyspace}]
         if "FROM system_schema.types" in query or "dropped_columns" in query:
             return []
+        if "table_name IN" in query:
+            found = [(str(name), self._simulated.table(keyspace, str(name))) for name in values[1:]]
+            return [
+                {"table_name": name, "timestamp": _moment(at)}
+                for name, table in found
+                if table is not None
+                for at in self._listed(table, node)
+            ]
         name = str(values[1])
         log = name.endswith("_scylla_cdc_log")
         table = self._simulated.table(keyspace, name.removesuffix("_scylla_cdc_log"))

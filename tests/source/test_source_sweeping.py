@@ -155,7 +155,8 @@ def test_few_tables_are_swept_often_many_as_rarely_as_nothing_is_later_for_it() 
     assert every(1) == 1_000
     assert every(1, confidence_ms=500) == 500
     assert every(1, confidence_ms=100) == 300
-    assert every(100) == 5_000
+    assert every(100) == 10_000
+    assert every(50, confidence_ms=5_000) == 5_000
     assert every(100, confidence_ms=500) == 500 + LATE_MS
     assert every(5_000) == 30_000 + LATE_MS
     assert every(5_000, max_queries_per_second=100) == 100_000, "the budget is the budget"

@@ -59,18 +59,18 @@ class Counted(Tables):
 
 
 class Watched:
-    """A watch of one table, by a clock that the test moves."""
+    """A watch of one table, or of several, by a clock that the test moves."""
 
-    def __init__(self, server: Double, table: str) -> None:
+    def __init__(self, server: Double, table: str, *more: str) -> None:
         self.now = 0.0
         self.connection = Connection(server.settings())
         self.connection.open()
-        keyspace, _, name = table.partition(".")
-        self.table = TableName(keyspace, name)
+        names = [TableName(*each.split(".")) for each in (table, *more)]
+        self.table = names[0]
         self.background = Background(lambda: self.now)
-        self.planner = Planner([self.table], slots=1, owner="test", confidence_ms=FAST.confidence_ms)
+        self.planner = Planner(names, slots=1, owner="test", confidence_ms=FAST.confidence_ms)
         self.chores = AtOnce(lambda done: None)
-        self.tables = Counted([describe_table(self.connection, self.table)])
+        self.tables = Counted([describe_table(self.connection, each) for each in names])
         self.watch = Watch(
             self.planner,
             self.connection,
@@ -129,6 +129,47 @@ def test_a_watch_that_fails_at_every_turn(watched: Watched, scylla: Double, capl
     watched.run(LONGEST_PAUSE + 1)
     assert not watched.background.failing()
     assert "works again after 3" in caplog.text
+
+
+@pytest.fixture
+def several(scylla: Double, session: Session, table: Table) -> Iterator[Watched]:
+    first = table(tablets=True)
+    others = [f"{first.partition('.')[0]}.{name}" for name in ("b", "c")]
+    for name in others:
+        session.execute(f"CREATE TABLE {name} (pk int PRIMARY KEY, v int) WITH cdc = {{'enabled': true}}")
+    made = Watched(scylla, first, *others)
+    yield made
+    made.close()
+    scylla.admin.clear_faults()
+
+
+def test_tables_of_a_keyspace_share_a_question_for_their_stream_sets(several: Watched, scylla: Double) -> None:
+    shared, alone = (
+        scylla.admin.add_fault("delay", delay_ms=0, pattern=f"cdc_timestamps .*{how}")
+        for how in ("table_name IN", "table_name =")
+    )
+    several.run(10)
+    polls = 10 / FAST.poll_seconds
+    assert polls * 0.8 <= scylla.admin.fault(shared)["fired"] <= polls + 2
+    assert scylla.admin.fault(alone)["fired"] == 0
+    assert all(plan.polled_at and plan.newest for plan in several.planner.tables.values())
+
+
+def test_a_server_that_refuses_the_shared_question_is_asked_for_each_table(several: Watched, scylla: Double) -> None:
+    scylla.admin.add_fault("invalid", pattern="cdc_timestamps .*table_name IN")
+    several.run(10)
+    assert several.background.failing() == []
+    assert all(plan.polled_at and plan.newest for plan in several.planner.tables.values())
+
+
+def test_a_shared_question_that_fails_is_told_of_each_table(several: Watched, scylla: Double) -> None:
+    several.run(5)
+    fault = scylla.admin.add_fault("server_error", pattern=WATCHED)
+    several.run(60)
+    assert len(several.failing("stream sets")) == 3
+    scylla.admin.remove_fault(fault)
+    several.run(LONGEST_PAUSE + 1)
+    assert several.background.failing() == []
 
 
 def test_clocks_and_descriptions_that_fail_hold_nothing(watched: Watched, scylla: Double) -> None:

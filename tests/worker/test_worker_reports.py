@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from connector.worker.reports import _orphaned, _take, _workers
+from connector.worker.process import LONGEST_REPORT_SECONDS, REPORT_SECONDS, REPORT_SHARE, until_the_next
+from connector.worker.reports import SILENT_MS, _orphaned, _take, _workers
+from connector.worker.service import SILENT_SECONDS
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
+from connector.worker.status_topic import PUBLISH_SECONDS
 
 KEY = b'["orders", {"worker": "w-1"}]'
 STATUS: dict[str, Any] = {
@@ -90,3 +93,12 @@ def test_slots_that_nobody_reads_are_not_running(ages: list[int], slots: list[An
         for at, (age, its) in enumerate(zip(ages, slots, strict=True))
     ]
     assert _orphaned(list(_workers(statuses, 100_000))) is orphaned
+
+
+def test_reports_that_cost_much_come_more_rarely_and_never_so_late_that_a_worker_seems_silent() -> None:
+    assert until_the_next(0.0) == until_the_next(0.005) == REPORT_SECONDS
+    assert until_the_next(0.008) == pytest.approx(0.008 / REPORT_SHARE)
+    assert until_the_next(5.0) == LONGEST_REPORT_SECONDS
+    # What is published is the last report, now and then.
+    assert LONGEST_REPORT_SECONDS + PUBLISH_SECONDS < SILENT_MS / 1000 - 2
+    assert LONGEST_REPORT_SECONDS < SILENT_SECONDS / 2
