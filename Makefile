@@ -52,6 +52,7 @@ soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan snapshots
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan signals
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan doubt
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan registry
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)

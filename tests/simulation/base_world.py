@@ -79,6 +79,7 @@ class Cells:
                 self.elements[name] = {key: each for key, each in there.items() if key not in value.removed}
             elif value is None:
                 self.values.pop(name, None)
+                self.elements.pop(name, None)
             else:
                 self.values[name] = value, write.until
         if write.kind == "insert":
@@ -161,10 +162,13 @@ def token_of_pk(pk: int) -> int:
 
 
 class Writer:
-    """Draws writes; three partitions get half of them. ``added``: columns, and from which ms on they are there."""
+    """Draws writes; three partitions get half of them. ``added``: columns, and from which ms on they are there;
+    ``doubt``: most statements are such that no SELECT tells what they make of a row."""
 
-    def __init__(self, rng: random.Random, partitions: int, lives: bool, lists: bool, added: dict[str, int]) -> None:
-        self.rng, self.lives, self.lists, self.added = rng, lives, lists, added
+    def __init__(
+        self, rng: random.Random, partitions: int, lives: bool, lists: bool, added: dict[str, int], doubt: bool
+    ) -> None:
+        self.rng, self.lives, self.lists, self.added, self.doubt = rng, lives, lists, added, doubt
         self.keys = rng.sample(range(1_000), partitions)
         self.used: set[tuple[int, int]] = set()
 
@@ -226,6 +230,12 @@ class Writer:
             ]
         there = [name for name, added in self.added.items() if added <= min(us // 1000, seen_at) - 200]
         kinds += [lambda name=name: [row("update", **{name: f"a{number}"})] for name in there]  # type: ignore[misc]
+        if self.doubt and rng.random() < 0.6:
+            kinds = [
+                lambda: [row("update", l=self._list(us, [number], whole=False))],
+                lambda: [row("update", l=self._list(us, [number], whole=False, front=True))],
+                lambda: [row("update", v=None, n=None, e=None, m=None)],
+            ]
         return rng.choice(kinds)()
 
     def _list(self, us: int, values: list[int], whole: bool = True, front: bool = False) -> Elements:

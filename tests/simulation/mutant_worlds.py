@@ -154,7 +154,17 @@ REGISTRY = Plan(
 )
 
 
+# What is written makes rows that no SELECT tells, in several partitions at a time.
+DOUBT = replace(
+    SNAPSHOTS,
+    kind=replace(SNAPSHOTS.kind, rows=300, seconds=12.0, doubt=True),
+    roughness=Roughness(2.0),
+    connector={**SNAPSHOTS.connector, "scylla.snapshot.max.queries.per.second": "20"},
+)
+
+
 NAMED = {
+    "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,
     "signals": SIGNALLED,

@@ -75,6 +75,20 @@ HELD = [
         "            if not queue:\n",
         holding.test_what_is_held_is_dropped_with_what_is_taken_back,
     ),
+    Mutant(
+        "rows wait for the clocks of who writes",
+        HOLDING,
+        "latest_ms() + self._settings.clocks_apart_ms\n",
+        "latest_ms()\n",
+        holding.test_rows_wait_for_the_fastest_clock_of_who_may_have_written_them,
+    ),
+    Mutant(
+        "static columns are shown once, whatever parts a partition has",
+        HELD_CHUNK,
+        "shape.of_partition(rows, self.start is None, ",
+        "shape.of_partition(rows, True, ",
+        holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
+    ),
 ]
 
 DOUBTED = [
@@ -150,6 +164,34 @@ PLACED = [
         "        plan.committed_to(source, gate.at) for gate",
         "        plan.reached(source, gate.at) for gate",
         snapshots.test_after_a_split_nothing_is_placed_by_the_old_group_and_the_rest_by_the_new_ones,
+    ),
+    Mutant(
+        "a group begins when its set has begun where it stands",
+        PLACING,
+        "    return state.read_to >= plan.newest.timestamp and all(\n",
+        "    return all(\n",
+        snapshots.test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range,
+    ),
+    Mutant(
+        "groups that are far behind read changes first",
+        PLACING,
+        " or state.read_to < limit - NEAR_MS:\n",
+        ":\n",
+        snapshots.test_groups_that_are_far_behind_read_changes_first,
+    ),
+    Mutant(
+        "progress of what has ended is removed later",
+        PLACING,
+        "    kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}\n",
+        "    kept = {*known(plan)}\n",
+        snapshots.test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_later,
+    ),
+    Mutant(
+        "a snapshot ends when all tokens are committed",
+        PLACING,
+        "        if _tokens(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:\n",
+        "        if _tokens([*_committed(plan, name), *_uncommitted(plan, name)]) == [(MIN_TOKEN, MAX_TOKEN)]:\n",
+        snapshots.test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_later,
     ),
     Mutant(
         "no row is shown before the changes that came late behind it",

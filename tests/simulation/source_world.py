@@ -189,6 +189,8 @@ class Kind:
     ttl: int = 86_400
     # Tables with rows from before their logs.
     old: bool = False
+    # Their rows are often in doubt.
+    doubt: bool = False
 
 
 def make_world(seed: int, kind: Kind) -> World:
@@ -312,8 +314,11 @@ def _history(
     added: dict[str, int],
 ) -> tuple[History, list[Row]]:
     """What is written to a table with rows from before, and its log."""
-    lists, lives = rng.random() < 0.7, rng.random() < 0.3
-    writer, history = Writer(rng, kind.keys, lives, lists, added), History((BEGIN_MS - 60_000) * 1000, lives)
+    lists, lives = rng.random() < 0.7 or kind.doubt, rng.random() < 0.3
+    writer, history = (
+        Writer(rng, kind.keys, lives, lists, added, kind.doubt),
+        History((BEGIN_MS - 60_000) * 1000, lives),
+    )
     for write in writer.from_before((BEGIN_MS - 3_600_000) * 1000):
         history.add(write)
     rows: list[Row] = []

@@ -8,9 +8,12 @@ from __future__ import annotations
 import pytest
 
 from connector.source.ahead import ReadAhead, Window
+from connector.source.held_chunk import HeldChunk
+from connector.source.snapshots import Snapshots
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutant_worlds import (
+    DOUBT,
     EXPIRES,
     HOT,
     LEADERS,
@@ -122,6 +125,20 @@ def test_snapshots_that_are_asked_for_and_pause_show_each_row_once(seed: int) ->
     outcome = simulate(seed, SIGNALLED)
     assert not outcome.faults
     assert outcome.kinds["snapshot asked"] + outcome.kinds["snapshot pauses"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_no_select_tells_wait_and_no_other_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    aside, leave = [], Snapshots._is_left_aside
+
+    def noted(snapshots: Snapshots, held: HeldChunk) -> bool:
+        aside.append(held)
+        return leave(snapshots, held)
+
+    monkeypatch.setattr(Snapshots, "_is_left_aside", noted)
+    outcome = simulate(seed, DOUBT)
+    assert not outcome.faults
+    assert aside
 
 
 @pytest.mark.parametrize("seed", range(3))

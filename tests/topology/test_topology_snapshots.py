@@ -232,6 +232,8 @@ def test_a_group_that_only_shrinks_keeps_what_is_left_of_its_range() -> None:
     one.planner.placed(mine, (MIN_TOKEN, MIDDLE + 10))
     one.poll(tablets(11_000, stream(64, 3), WHOLE))
     assert not one.planner.is_open(mine)
+    # Until then it delivers more than its part, and the other one nothing yet.
+    assert not openings(one)
     one.to(11_100)
     one.read_all()
     assert {each.state.group.streams[0]: each.left for each in openings(one)} == {WHOLE: [(MIDDLE + 10, MAX_TOKEN)]}
