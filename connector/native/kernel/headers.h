@@ -34,9 +34,10 @@ static int date_of(int64_t days, char *text) {
 
 /* `2024-06-10T12:34:56.789Z`, of milliseconds since 1970. */
 static int timestamp_of(int64_t milliseconds, char *text) {
-    int64_t day = 86400000, days = milliseconds / day - (milliseconds % day < 0), rest = milliseconds - days * day;
+    const int64_t day = 86400000;
+    int64_t before = milliseconds % day < 0, rest = milliseconds % day + before * day;
     int64_t parts[3] = {rest / 3600000, rest / 60000 % 60, rest / 1000 % 60};
-    char *to = text + date_of(days, text);
+    char *to = text + date_of(milliseconds / day - before, text);
     int each;
     for (each = 0; each < 3; each++) {
         *to++ = each ? ':' : 'T';
