@@ -2,8 +2,8 @@
 
 In: the header that says what is left of some cells of a record, as the column ``cell_ttls``. Out: SQL. A part is null
 for records without that header; ``more`` is false of the first part of the others, which has the row as such, nulls and
-collections, and true of the rest, each of which has the cells with ``ttl``. A record that cannot be landed is a dead
-letter for each of its parts: a filter on that would have Spark parse every record twice.
+collections, and true of the rest, each of which has the cells with ``ttl``. Of a record that cannot be landed the
+first part is its dead letter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parts_of(parsers: Sequence[tuple[str, str]]) -> str:
 
 
 def in_part(column: str, stored: Stored, source: str) -> str:
-    """A column of a record where it is in the part, null elsewhere."""
+    """``source``, of a column of the record, where that is in the part; null elsewhere."""
     mine = "part.more IS NULL OR NOT part.more"
     if stored.role == "cell":
         own = f"coalesce(element_at(part.ttls, {literal(column)}), -1)"

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from connector.values import CqlType
 from spark_jobs.decode.avro_records import Registry, with_avro_text
+from spark_jobs.decode.bad_records import reason_of
 from spark_jobs.decode.cell_ttls import NO_PART, in_part, parts_of, ttl_of_part
 from spark_jobs.decode.record_schema import key_is_wrapped, known_fields, record_key_type, record_type
 from spark_jobs.decode.record_versions import by_versions, kafka_ms
@@ -31,7 +32,7 @@ from spark_jobs.model import (
     bucket_of,
     changelog_columns,
     literal,
-    order_is_stored,
+    noted_headers,
     order_key,
     out_of_range,
     quoted,
@@ -39,10 +40,9 @@ from spark_jobs.model import (
     stored_type,
     struct_of,
     text_value,
-    tie_is_stored,
 )
 
-_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value, made_by"
+_RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value, made_by, cell_ttls"
 BATCH = "scylla_cdc_batch"
 _STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE')"
 
@@ -128,11 +128,12 @@ def _changes(
     source: DataFrame, parsed: str, layout: Layout, segment: int, range_topic: str, struct_bounds: bool
 ) -> DataFrame:
     fields = _fields(layout, struct_bounds, range_topic)
-    flat = f"SELECT {_RAW}, broken, unknown, {', '.join(fields)} FROM ({parsed}) AS parsed"
-    typed = f"SELECT *, {_identities(layout)} {_reason(layout)} AS reason FROM ({flat}) AS flat"
+    flat = f"SELECT {_RAW}, broken, unknown, part, {', '.join(fields)} FROM ({parsed}) AS parsed"
+    typed = f"SELECT *, {_identities(layout)} {reason_of(layout)} AS reason FROM ({flat}) AS flat"
+    parts = _in_parts(layout)
     columns: list[str] = []
     for name, kind in changelog_columns(layout).items():
-        columns.append(f"{_final(layout, name, kind, segment)} AS {quoted(name)}")
+        columns.append(f"{parts.get(name) or _final(layout, name, kind, segment)} AS {quoted(name)}")
     where = ""
     if layout.older_tables and (created := layout.definition.created_ms) is not None:
         # What cannot be read of an older table of this name is nobody's loss.
@@ -151,19 +152,46 @@ def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
 
 
 def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
+    # Of a record that cannot be landed one part is the letter. The others go to the dead segment as well, and say
+    # nothing: to leave them out, Spark would look for the reason twice, and most of decoding is looking for it.
+    letter = "reason IS NOT NULL" + ("" if layout.images else " AND NOT coalesce(part.more, false)")
     made = {
         "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
         "bucket": bucket_of(layout),
         "landed_at": "current_timestamp()",
-        "raw_key": "CASE WHEN reason IS NOT NULL THEN raw_key END",
-        "raw_value": "CASE WHEN reason IS NOT NULL THEN raw_value END",
-        "note": "CASE WHEN reason IS NOT NULL THEN made_by END",
+        "reason": f"CASE WHEN {letter} THEN reason END",
+        "raw_key": f"CASE WHEN {letter} THEN raw_key END",
+        "raw_value": f"CASE WHEN {letter} THEN raw_value END",
+        "note": f"CASE WHEN {letter} THEN {noted_headers()} END",
     }
     if name in made:
         return made[name]
     if name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
+
+
+def _in_parts(layout: Layout) -> dict[str, str]:
+    """What a column of the changelog has in each part of its record. Whether a record can be landed is told by all of
+    it, so nothing is left out of a part before that."""
+    if layout.images:
+        return {}
+    return {
+        name: in_part(column.name, stored, quoted(name))
+        for column, stored in layout.recorded
+        for name in _written(layout, stored)
+    }
+
+
+def _written(layout: Layout, stored: Stored) -> list[str]:
+    """The changelog's columns of a recorded one."""
+    match stored.role:
+        case "cell":
+            return [stored.value]
+        case "fields":
+            return [stored.tombstone, *(part.value for _, part in layout.field_cells(stored))]
+        case _:
+            return [stored.elements]
 
 
 def _no_longer_written(layout: Layout) -> set[str]:
@@ -207,8 +235,6 @@ def _fields(layout: Layout, struct_bounds: bool, range_topic: str) -> list[str]:
         source = f"e.after.{quoted(column.name)}"
         value = source if layout.images else f"{source}.value"
         ranges += _cannot_show(layout, column.name, stored, value)
-        if not layout.images:
-            source = in_part(column.name, stored, source)
         fields += _column(layout, stored, source, no_clustering, column.kind == "static")
     for key in layout.keys:
         was = key.recorded or key.type
@@ -342,54 +368,3 @@ def made_identity(key: Key, value: str) -> str:
             return order_sql(key.type, value)
         case _:
             return value
-
-
-def _reason(layout: Layout) -> str:
-    no_key = " OR ".join(f"{quoted(key.value)} IS NULL" for key in layout.partition)
-    for key in layout.clustering:
-        no_key += f" OR (kind = {ROW} AND {quoted(key.value)} IS NULL)"
-    if layout.clustering and not layout.has_statics:
-        no_key += f" OR (kind = {PARTITION} AND op IN ('c', 'u'))"
-    known_op = "op IN ('c', 'u', 'd')"
-    if layout.clustering:
-        known_op = f"({known_op} OR (op = 'r' AND start_bound IS NOT NULL))"
-    whole = reason_sql(
-        (f"op IS NULL OR NOT {known_op}", DeadReason.BAD_OP),
-        ("ts IS NULL", DeadReason.NO_TS),
-        ("NOT has_row", DeadReason.NO_ROW),
-        (no_key, DeadReason.NO_KEY),
-        (" OR ".join(_malformed(layout)), DeadReason.CORRUPT),
-        ("unknown", DeadReason.UNKNOWN_FIELD),
-        ("out_of_range", DeadReason.OUT_OF_RANGE),
-    )
-    return f"coalesce(broken, {whole})"
-
-
-def _malformed(layout: Layout) -> list[str]:
-    """Conditions that find values whose text is none of their type: no key could be made of them, or no bound."""
-    found = ["false"]
-    for key in layout.keys:
-        if key.identity != key.value:
-            found.append(f"({quoted(key.value)} IS NOT NULL AND {quoted(key.identity)} IS NULL)")
-    written = [stored for _, stored in layout.recorded]
-    written += [part for kept in written if kept.role == "fields" for _, part in layout.field_cells(kept)]
-    for stored in written:
-        if stored.role == "cell" and stored.tie:
-            cell = quoted(stored.value)
-            found.append(f"({cell}.v IS NOT NULL AND {cell}.x IS NULL)")
-        elif stored.role == "elements":
-            wrong = ["e.k IS NULL"]
-            if order_is_stored(stored.element_key):
-                wrong.append("e.b IS NULL")
-            if stored.element_value is not None and tie_is_stored(stored.element_value):
-                wrong.append("(e.v IS NOT NULL AND e.x IS NULL)")
-            found.append(f"coalesce(exists({quoted(stored.elements)}.e, e -> {' OR '.join(wrong)}), false)")
-    for bound in ("start_bound", "end_bound") if layout.clustering else ():
-        count = len(layout.clustering)
-        found.append(
-            f"({bound} IS NOT NULL AND NOT coalesce({bound}.l BETWEEN 0 AND {count} AND {bound}.i IS NOT NULL, false))"
-        )
-        for index, key in enumerate(layout.clustering):
-            part = f"{bound}.o.o{index}" + (".v" if key.order_type.startswith("struct") else "")
-            found.append(f"coalesce({bound}.l > {index} AND {part} IS NULL, false)")
-    return found

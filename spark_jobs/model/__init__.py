@@ -5,7 +5,15 @@ In: schema records or CQL files. Out: values and SQL text that every other room 
 
 from __future__ import annotations
 
-from spark_jobs.model.changelog import MARKED_POSITIONS, MARKER_TTL, TTL, changelog_columns, state_columns
+from spark_jobs.model.changelog import (
+    MARKED_POSITIONS,
+    MARKER_TTL,
+    TTL,
+    changelog_columns,
+    headers_of,
+    noted_headers,
+    state_columns,
+)
 from spark_jobs.model.cql_definitions import carried, read_definitions
 from spark_jobs.model.dead_reason import HINTS, RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
@@ -82,12 +90,14 @@ __all__ = [
     "fields_of",
     "greatest",
     "has_fields",
+    "headers_of",
     "identities",
     "immovable",
     "kept_element_fields",
     "key_columns",
     "literal",
     "moved",
+    "noted_headers",
     "order_is_stored",
     "order_key",
     "out_of_range",

@@ -17,6 +17,17 @@ MARKED_POSITIONS = "positions"
 """The state's column that says, beside the mark, how far the topics are folded into it."""
 
 
+def noted_headers() -> str:
+    """What a dead letter notes of its record's headers: the version, and behind it the TTLs, if there are any."""
+    return "CASE WHEN cell_ttls IS NULL THEN made_by ELSE concat(coalesce(made_by, ' '), ' ', cell_ttls) END"
+
+
+def headers_of(note: str) -> str:
+    """The two columns of a batch that a dead letter's note was made of."""
+    version = f"nullif(regexp_extract({note}, '^([^ ]* [^ ]*)', 1), ' ')"
+    return f"nullif({version}, '') AS made_by, nullif(regexp_extract({note}, '^[^ ]* [^ ]* (.*)$', 1), '') AS cell_ttls"
+
+
 def changelog_columns(layout: Layout) -> dict[str, str]:
     """The changelog: what a row is about, where it came from, the key, and the cells that the record touched."""
     columns = {

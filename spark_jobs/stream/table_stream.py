@@ -30,7 +30,7 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
-from spark_jobs.model import RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import DEAD, RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
@@ -306,7 +306,7 @@ class TableStream:
         frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
-        landed_count = F.count_if(F.col("reason").isNull()).alias("landed")
+        landed_count = F.count_if(F.col("segment") != DEAD).alias("landed")
         frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), F.count(TTL).alias(TTL), *counts)
         ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))

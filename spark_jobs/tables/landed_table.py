@@ -28,6 +28,7 @@ from spark_jobs.model import (
     TableDefinition,
     changelog_columns,
     changes_patch,
+    headers_of,
     identities,
     literal,
     physical,
@@ -188,7 +189,7 @@ class LandedTable:
             return None
         return self.session.sql(
             "SELECT raw_key AS key, raw_value AS value, topic, partition, offset, "
-            f"timestamp_millis(kafka_ms) AS timestamp, note AS made_by FROM {self._log} WHERE {where}"
+            f"timestamp_millis(kafka_ms) AS timestamp, {headers_of('note')} FROM {self._log} WHERE {where}"
         )
 
     def replace_letters(self, decoded: DataFrame, reasons: Sequence[DeadReason]) -> None:

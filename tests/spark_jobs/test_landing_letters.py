@@ -1,0 +1,95 @@
+"""Dead letters of a snapshot's records whose cells end at different times: one each, and they end so when they land."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.decode.records import decoded_json
+from spark_jobs.functions.serialised_columns import register_functions
+from spark_jobs.model.dead_reason import RETRIED
+from spark_jobs.model.definitions import TableDefinition, parse_definition
+from spark_jobs.sinks.formats import FORMATS
+from spark_jobs.tables.landed_table import LandedTable
+from spark_jobs.tables.notes import Known
+from tests.spark_jobs.landing_feed import cell, change, schema_record
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once")]
+
+TABLE_ID = "5bc52802-de25-35ed-aeab-188eecebb090"
+COLUMNS = "pk partition_key int; v regular text; n regular decimal; w regular timestamp"
+TTLS = {"v": 100, "n": 200, "w": 300}
+WRITTEN_S = 4_000_000_000
+
+
+def _version(columns: str, version: str) -> TableDefinition:
+    return parse_definition(schema_record("ks", "t", columns, version=version, table_id=TABLE_ID).decode())
+
+
+def _batch(spark: SparkSession, *records: tuple[dict[str, Any], str | None]) -> DataFrame:
+    """Of rows, each with the version that it was made by, if that is told."""
+    rows = [
+        (bytearray(change("r", WRITTEN_S * 1_000_000, row)), at, made_by and f"{TABLE_ID} {made_by}", json.dumps(TTLS))
+        for at, (row, made_by) in enumerate(records)
+    ]
+    frame = spark.createDataFrame(rows, "value binary, offset bigint, made_by string, cell_ttls string")
+    more = ("CAST(NULL AS binary) AS key", "'t' AS topic", "0 AS partition", "timestamp_seconds(4e9) AS timestamp")
+    return frame.selectExpr("*", *more)
+
+
+def test_a_record_is_one_letter_and_its_cells_end_when_it_lands_later(spark: SparkSession, warehouse: str) -> None:
+    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    older, newer = _version(COLUMNS, "1"), _version(f"{COLUMNS}; x regular text", "2")
+    known = Known((older,))
+    layout = landed.prepare(known)
+    register_functions(spark, layout)
+    row = {"pk": 1, "v": cell("a"), "n": cell("1.5"), "w": cell(1), "x": cell("new")}
+    records = [
+        (row, "2"),
+        ({**row, "pk": 2}, None),
+        # Of these two each has a cell that cannot be landed, and another one that could.
+        ({"pk": 3, "v": cell("a"), "n": cell("no number")}, "1"),
+        ({"pk": 4, "v": cell("a"), "w": cell(2**62)}, "1"),
+        ({"pk": 5, "v": cell("a")}, "1"),
+    ]
+    landed.append(decoded_json(_batch(spark, *records), layout, 1, "t.range-deletes"))
+    log = landed.sink.relation(landed.changelog)
+    letters = spark.sql(f"SELECT offset, reason FROM {log} WHERE reason IS NOT NULL ORDER BY offset").collect()
+    assert list(map(tuple, letters)) == [
+        (0, "UNKNOWN_FIELD"),
+        (1, "UNKNOWN_FIELD"),
+        (2, "CORRUPT"),
+        (3, "OUT_OF_RANGE"),
+    ]
+    assert {row["pk"] for row in _shown(landed, known, 0)} == {5}
+
+    known = Known((older, newer), sequence=1)
+    layout = landed.prepare(known)
+    register_functions(spark, layout)
+    waiting = landed.letters(RETRIED)
+    assert waiting is not None
+    landed.replace_letters(decoded_json(waiting, layout, 2, "t.range-deletes"), RETRIED)
+    layout = landed.expect_ends(layout)
+    known = Known((older, newer), sequence=1, expiring=True)
+    whole = [(pk, "a", "1.5", True, "new") for pk in (1, 2)]
+    assert _values(landed, known, 0) == [*whole, (5, "a", None, False, None)]
+    assert _values(landed, known, 250) == [
+        *((pk, None, None, True, "new") for pk in (1, 2)),
+        (5, *[None] * 2, False, None),
+    ]
+    # A row of which one value stays, stays.
+    assert _values(landed, known, 350) == [(pk, None, None, False, "new") for pk in (1, 2)]
+    letters = spark.sql(f"SELECT offset FROM {log} WHERE reason IS NOT NULL").collect()
+    assert sorted(row["offset"] for row in letters) == [2, 3]
+
+
+def _shown(landed: LandedTable, known: Known, after_s: int) -> list[Any]:
+    return landed.session.sql(landed.view_text(known.layout(), f"{WRITTEN_S + after_s}L")).collect()
+
+
+def _values(landed: LandedTable, known: Known, after_s: int) -> list[tuple[Any, ...]]:
+    shown = _shown(landed, known, after_s)
+    return sorted((row["pk"], row["v"], row["n"], row["w"] is not None, row["x"]) for row in shown)
