@@ -15,7 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -49,9 +49,14 @@ _PROPERTIES = {
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
+_LOCK_S, _LOCK_ASKED_S = 600, 0.02
 _BYTES_PER_FILE = str(32 << 20)
 _ORPHANS_FLOOR_MS = 24 * 3_600_000 + 60_000
 """Iceberg refuses to take a younger file for one that nobody will name."""
+
+
+class MovedError(Exception):
+    """Another writer's commit was first, and nothing was committed."""
 
 
 class IcebergSink:
@@ -101,7 +106,7 @@ class IcebergSink:
 
         def write() -> None:
             writer = whole.writeTo(self.relation(table)).option("target-file-size-bytes", _BYTES_PER_FILE)
-            snapshot = self._loaded(table).currentSnapshot()
+            snapshot = self.loaded(table).currentSnapshot()
             if snapshot is not None:
                 writer = writer.option("isolation-level", "serializable")
                 writer = writer.option("validate-from-snapshot-id", str(snapshot.snapshotId()))
@@ -122,7 +127,7 @@ class IcebergSink:
 
     def sizes(self, table: str) -> Mapping[int, int]:
         """Of tables that have one column to partition by."""
-        part = quoted("partition", str(self._loaded(table).spec().fields().get(0).name()))
+        part = quoted("partition", str(self.loaded(table).spec().fields().get(0).name()))
         files = f"{self.relation(table)}.files"
         rows = self.session.sql(f"SELECT {part} AS part, sum(file_size_in_bytes) AS size FROM {files} GROUP BY 1")
         return {row["part"]: row["size"] for row in rows.collect()}
@@ -167,7 +172,8 @@ class IcebergSink:
     def _create_namespace(self, table: str) -> None:
         self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self.catalog, _names(table)[0])}")
 
-    def _loaded(self, table: str) -> Any:
+    def loaded(self, table: str) -> Any:
+        """The table as Iceberg's library has it, and as it is now."""
         jvm: Any = self.session._jvm
         return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
             self.session._jsparkSession, self.relation(table)
@@ -188,8 +194,24 @@ class IcebergSink:
             return
         self._locks.mkdir(parents=True, exist_ok=True)
         with (self._locks / ".".join(_names(table))).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file, table)
             yield
+
+
+def _lock(file: IO[str], table: str) -> None:
+    """Waits for a lock no longer than any commit takes: a process that was stopped keeps it as long as it lives."""
+    deadline = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LandingError(
+                    f"{table}: another process is writing it, and did not end that within {_LOCK_S} s; "
+                    f"if it was stopped, continue or kill it ({file.name} is its lock)"
+                ) from None
+            time.sleep(_LOCK_ASKED_S)
 
 
 def _names(table: str) -> tuple[str, str]:
@@ -231,6 +253,7 @@ def _timestamp(age_ms: int) -> str:
 def _is_conflict(error: Exception) -> bool:
     """Whether nothing was committed because another writer was first; not if nobody knows what was committed."""
     text = str(error)
-    return "CommitStateUnknown" not in text and any(
-        mark in text for mark in ("CommitFailedException", "ValidationException", "Found conflicting files")
+    return isinstance(error, MovedError) or (
+        "CommitStateUnknown" not in text
+        and any(mark in text for mark in ("CommitFailedException", "ValidationException", "Found conflicting files"))
     )

@@ -7,14 +7,18 @@ positions, which are made large ones now and then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapType, ShortType, StructField, StructType
 
-from spark_jobs.model import literal
-from spark_jobs.sinks.iceberg import IcebergSink
+from spark_jobs.model import quoted
+from spark_jobs.sinks.iceberg import IcebergSink, MovedError
 from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
@@ -28,7 +32,8 @@ _PROPERTIES = {
     "write.metadata.previous-versions-max": "100",
     "commit.retry.num-retries": "20",
 }
-_NOTES_LOOKED_AT = 20
+_COMMITS_LOOKED_AT = 200
+_MAIN, _BRANCH = "main", "scylla_cdc_"
 _TURN = "turn"
 _TIDIED_EVERY = 64
 """Publications leave a few small files each."""
@@ -42,6 +47,7 @@ class IcebergPublisher:
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
         self._sink = IcebergSink(self.session, warehouse)
         self._since: dict[str, int] = {}
+        self._gone_on_from: dict[str, int | None] = {}
 
     def relation(self, table: str) -> str:
         return self._sink.relation(table)
@@ -56,25 +62,37 @@ class IcebergPublisher:
         return stored
 
     def note(self, table: str) -> Mapping[str, Any] | None:
-        rows = self.session.sql(
-            f"SELECT summary[{literal(NOTE)}] AS note FROM {self.relation(table)}.snapshots "
-            f"WHERE summary[{literal(NOTE)}] IS NOT NULL ORDER BY committed_at DESC, note DESC"
-        ).take(_NOTES_LOOKED_AT)
-        return next((noted for row in rows if (noted := noted_in(row["note"])) is not None), None)
+        found = self._noted(self._sink.loaded(table))
+        return None if found is None else found[1]
 
     def turn(self, table: str) -> int:
-        noted = self.note(table) if self._sink.exists(table) else None
-        found = {} if noted is None else noted
-        return found[_TURN] if isinstance(found.get(_TURN), int) else 0
+        found = self._noted(self._sink.loaded(table)) if self._sink.exists(table) else None
+        self._gone_on_from[table] = None if found is None else found[0]
+        return _turn_of(found)
 
     def replace(
         self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int, turn: int
     ) -> None:
-        self._sink.in_namespace(table)
-        writer = frame.to(self.stored(frame.schema)).writeTo(self.relation(table)).using("iceberg")
-        for name, value in _PROPERTIES.items():
-            writer = writer.tableProperty(name, value)
-        self._noting(table, note, turn, writer.createOrReplace)
+        wanted = self.stored(frame.schema)
+        rows = frame.to(wanted)
+        there = self.schema(table)
+        if there is None:
+            self._sink.in_namespace(table)
+            with self._noting(note, turn):
+                self._create(table, rows)
+            return
+        if _kinds(there) == _kinds(wanted):
+            ordered = rows.select(*map(quoted, there.names))
+            self._in_turn(table, note, turn, lambda branch: ordered.writeTo(branch).overwrite(F.lit(True)))
+            return
+
+        def made_anew() -> None:
+            self._check(table, self._sink.loaded(table), turn)
+            self._with_properties(rows.writeTo(self.relation(table))).createOrReplace()
+
+        with self._noting(note, turn):
+            self._sink.changed(table, made_anew)
+        self._gone_on_from[table] = self._newest(table)
 
     def widen(self, table: str, columns: StructType) -> None:
         jvm: Any = self.session._jvm
@@ -92,9 +110,13 @@ class IcebergPublisher:
         turn: int,
     ) -> None:
         frame.createOrReplaceTempView(_SOURCE)
-        text = merge_text(self.relation(table), _SOURCE, on, columns, gone)
         try:
-            self._noting(table, note, turn, lambda: self.session.sql(text))
+            self._in_turn(
+                table,
+                note,
+                turn,
+                lambda branch: self.session.sql(merge_text(branch, _SOURCE, on, columns, gone)),
+            )
         finally:
             self.session.catalog.dropTempView(_SOURCE)
 
@@ -113,18 +135,97 @@ class IcebergPublisher:
     def vacuum(self, table: str, older_than_ms: int) -> None:
         self._sink.vacuum(table, older_than_ms)
 
-    def _noting(self, table: str, note: Mapping[str, Any], turn: int, write: Callable[[], Any]) -> None:
-        def in_turn() -> None:
-            # On a local file system nobody else can write between the two.
-            if self.turn(table) >= turn:
-                raise LostRaceError(f"{table} was published by another job meanwhile")
-            write()
+    def _in_turn(self, table: str, note: Mapping[str, Any], turn: int, write: Callable[[str], Any]) -> None:
+        """Writes to a branch of its own, given by its name in SQL, and makes that the table if that is as it was.
 
+        It is the catalog that compares, in the commit: whoever is paused anywhere before that changes nothing.
+        """
+
+        def attempt() -> None:
+            loaded = self._sink.loaded(table)
+            self._check(table, loaded, turn)
+            before = loaded.currentSnapshot().snapshotId()
+            branch = f"{_BRANCH}{uuid.uuid4().hex}"
+            loaded.manageSnapshots().createBranch(branch, before).commit()
+            write(f"{self.relation(table)}.{quoted(f'branch_{branch}')}")
+            self._gone_on_from[table] = self._forward(table, branch, before)
+
+        with self._noting(note, turn):
+            self._sink.changed(table, attempt)
+
+    def _forward(self, table: str, branch: str, before: int) -> int:
+        """Makes a branch the table, in a commit that is refused if the table is not what the branch was made of. Other
+        branches were made of what was then: none of them can follow any more."""
+        jvm: Any = self.session._jvm
+        operations = self._sink.loaded(table).operations()
+        base = operations.current()
+        made = base.ref(branch)
+        if base.currentSnapshot().snapshotId() != before or made is None:
+            raise MovedError(f"{table} was changed meanwhile")
+        newest = made.snapshotId()
+        changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base).setBranchSnapshot(newest, _MAIN)
+        for name in list(base.refs().keySet()):
+            if name.startswith(_BRANCH):
+                changed = changed.removeRef(name)
+        operations.commit(base, changed.build())
+        return int(newest)
+
+    def _create(self, table: str, rows: DataFrame) -> None:
+        try:
+            self._with_properties(rows.writeTo(self.relation(table))).create()
+        except AnalysisException as error:
+            if error.getCondition() != "TABLE_OR_VIEW_ALREADY_EXISTS":
+                raise
+            raise LostRaceError(f"{table} was published by another job meanwhile") from error
+        self._gone_on_from[table] = self._newest(table)
+
+    def _with_properties(self, writer: DataFrameWriterV2) -> DataFrameWriterV2:
+        writer = writer.using("iceberg")
+        for name, value in _PROPERTIES.items():
+            writer = writer.tableProperty(name, value)
+        return writer
+
+    def _newest(self, table: str) -> int | None:
+        found = self._noted(self._sink.loaded(table))
+        return None if found is None else found[0]
+
+    def _check(self, table: str, loaded: Any, turn: int) -> None:
+        """That the table is what the caller goes on from: a number alone could be another job's as well."""
+        found = self._noted(loaded)
+        own = table not in self._gone_on_from or self._gone_on_from[table] == (None if found is None else found[0])
+        if not own or _turn_of(found) >= turn:
+            raise LostRaceError(f"{table} was published by another job meanwhile")
+
+    def _noted(self, loaded: Any) -> tuple[int, Mapping[str, Any]] | None:
+        """The last commit with a note: its snapshot, and what it says. Of branches that nobody made the table nothing
+        counts."""
+        snapshot = loaded.currentSnapshot()
+        for _ in range(_COMMITS_LOOKED_AT):
+            if snapshot is None:
+                return None
+            text = snapshot.summary().get(NOTE)
+            if text is not None and (noted := noted_in(text)) is not None:
+                return int(snapshot.snapshotId()), noted
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else loaded.snapshot(parent)
+        return None
+
+    @contextmanager
+    def _noting(self, note: Mapping[str, Any], turn: int) -> Iterator[None]:
         self.session.conf.set(_SNAPSHOT_PROPERTY, note_text({**note, _TURN: turn}))
         try:
-            self._sink.changed(table, in_turn)
+            yield
         finally:
             self.session.conf.unset(_SNAPSHOT_PROPERTY)
+
+
+def _turn_of(found: tuple[int, Mapping[str, Any]] | None) -> int:
+    turn = None if found is None else found[1].get(_TURN)
+    return turn if isinstance(turn, int) else 0
+
+
+def _kinds(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 def _wide(kind: DataType) -> DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.errors import ConfigurationError, LandingError
 from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
+from spark_jobs.sinks import iceberg
 from spark_jobs.sinks.formats import FORMATS, table_format
-from spark_jobs.sinks.sink import Sink
+from spark_jobs.sinks.iceberg_published import IcebergPublisher
+from spark_jobs.sinks.sink import LostRaceError, Sink
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -185,6 +188,78 @@ def test_sessions_have_what_their_format_needs(spark: SparkSession) -> None:
         require_class(spark, "org.example.Missing", "a:b:1")
     with pytest.raises(ConfigurationError, match="Must be one of delta, iceberg"):
         table_format({"sink": "hudi"})
+
+
+def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itself(
+    spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything was checked and written, and only then somebody else publishes. No lock of a file system helps."""
+    paused, other = IcebergPublisher(spark, warehouse), IcebergPublisher(spark, warehouse)
+    for publisher in (paused, other):
+        monkeypatch.setattr(publisher._sink, "_locks", None)
+
+    def merge(publisher: IcebergPublisher, turn: int, *values: str) -> None:
+        frame = publisher.session.sql(f"SELECT * FROM VALUES {', '.join(values)} AS v(id, v, gone)")
+        publisher.merge("ks/t", frame, "t.id = s.id", ["id", "v"], "gone", {"of": values[0]}, turn)
+
+    def replace(publisher: IcebergPublisher, turn: int, *values: str, columns: str = "id, v") -> None:
+        frame = publisher.session.sql(f"SELECT * FROM VALUES {', '.join(values)} AS v({columns})")
+        publisher.replace("ks/t", frame, {"of": values[0]}, 0, 1000, turn)
+
+    def content() -> tuple[list[tuple[int, str]], Any]:
+        found = other.session.sql(f"SELECT id, v FROM {other.relation('ks/t')} ORDER BY id").collect()
+        note = other.note("ks/t")
+        return [(row["id"], row["v"]) for row in found], note and note["of"]
+
+    assert paused.turn("ks/t") == 0
+    replace(paused, 1, "(1, 'a')", "(2, 'a')")
+    late: list[tuple[Callable[[int], None], Callable[[int], None]]] = [
+        (
+            lambda turn: merge(paused, turn, "(7, 'ghost', false)"),
+            lambda turn: merge(other, turn, "(1, 'b', false)", "(8, 'b', true)"),
+        ),
+        (
+            lambda turn: replace(paused, turn, "(7, 'ghost')"),
+            lambda turn: merge(other, turn, "(2, 'c', false)", "(3, 'c', false)"),
+        ),
+        (
+            lambda turn: merge(paused, turn, "(7, 'ghost', false)"),
+            # Other columns: a new table as a whole, which takes no branch away.
+            lambda turn: replace(other, turn, "(1, 'b', 1)", "(2, 'd', 2)", columns="id, v, w"),
+        ),
+    ]
+    forward = paused._forward
+    for turn, (commit, others) in enumerate(late, 2):
+        assert paused.turn("ks/t") == other.turn("ks/t") == turn - 1
+
+        def after_the_other(*arguments: Any, turn: int = turn, first: Callable[[int], None] = others) -> int:
+            first(turn)
+            return forward(*arguments)
+
+        with monkeypatch.context() as patch, pytest.raises(LostRaceError):
+            patch.setattr(paused, "_forward", after_the_other)
+            commit(turn)
+    assert content() == ([(1, "b"), (2, "d")], "(1, 'b', 1)")
+    # A number that nobody has used is not enough: it must be the very commit that one goes on from.
+    with pytest.raises(LostRaceError):
+        merge(paused, 9, "(7, 'ghost', false)")
+    assert paused.turn("ks/t") == 4
+    merge(paused, 5, "(1, 'e', true)")
+    assert content() == ([(2, "d")], "(1, 'e', true)")
+    refs = other.session.sql(f"SELECT name FROM {other.relation('ks/t')}.refs").collect()
+    assert [row["name"] for row in refs] == ["main"], "branches that nobody took are gone"
+
+
+def test_a_lock_of_a_process_that_stands_still_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iceberg, "_LOCK_S", 0.1)
+    with (tmp_path / "lock").open("w") as held, (tmp_path / "lock").open("w") as wanted:
+        iceberg._lock(held, "ks/t")
+        with pytest.raises(LandingError, match=r"ks/t: another process is writing it.*continue or kill it.*lock"):
+            iceberg._lock(wanted, "ks/t")
+        fcntl.flock(held, fcntl.LOCK_UN)
+        iceberg._lock(wanted, "ks/t")
 
 
 def _name_of(sink: Sink) -> str:
