@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from itertools import chain
+from threading import Lock
 from typing import Any
 
 from embedded.scylla.recordings.comparison import Comparison, paired
@@ -21,6 +22,7 @@ from embedded.scylla.recordings.server import Server
 from embedded.scylla.recordings.shapes import answer_shape, local_shape, message_shape, supported_shapes
 from embedded.scylla.recordings.spelling import canonical
 
+_LITERAL = Lock()  # the parser of CPython 3.11 counts its depth once for all threads, and fails when two of them parse
 _SPELLED = re.compile(r"0x[0-9a-f]*|[A-Z]\w+\(.*\)|-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)", re.DOTALL)
 
 
@@ -72,7 +74,8 @@ def _places(recording: Seeded, table: str) -> dict[Place, list[Batch]]:
 
 def _one_spelling(part: str) -> str:
     try:
-        value = ast.literal_eval(part)
+        with _LITERAL:
+            value = ast.literal_eval(part)
     except (ValueError, SyntaxError):
         return part
     if isinstance(value, bytes):
