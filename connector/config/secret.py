@@ -29,9 +29,10 @@ _PROVIDER = re.compile(r"config\.providers\.[^.]+\.")
 _URL_USER = re.compile(r"(?<=://)[^@\s,]*(?:@[^@\s,/]*)*(?=@)")
 _BARE_USER = re.compile(r"(?<![^\s,;=\"'])[^\s,;:/@\"']+:(?!//)[^\s,;\"']+(?=@)")
 _URL_QUERY = re.compile(r"(?<=[?&;#])([^=&;#\s,]+)=([^&;#\s,]+)")
-_JAAS_VALUE = re.compile(r"""([\w.\-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|'((?:[^'\\]|\\.)*)'?|([^\s"';]+))""")
+# Names from their beginnings only: from each of its letters, a long word would take minutes.
+_JAAS_VALUE = re.compile(r"""(?<![\w.\-])([\w.\-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|'((?:[^'\\]|\\.)*)'?|([^\s"';]+))""")
 # As in -Djavax.net.ssl.trustStorePassword=… among the options of a JVM, or in the address of a database.
-_OPTION = re.compile(r"""([\w.\-]+)=(?:"([^"]*)"|'([^']*)'|([^\s;&,"']+))""")
+_OPTION = re.compile(r"""(?<![\w.\-])([\w.\-]+)=(?:"([^"]*)"|'([^']*)'|([^\s;&,"']+))""")
 _PUBLIC_OPTION = re.compile(
     r"^(user(name)?|client\.?id|principal|service\.?name|scope|key\.?tab|.*location|.*uri)$", re.I
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from connector.config import load
 from connector.config.properties.address import parse_brokers
 from connector.config.properties.kind import Invalid
+from connector.config.secret import learn
 from connector.config.tls.keystores import KeystoreError, read_certificates, read_identity, read_pem_identity
 from connector.errors import ConfigurationError
+from connector.secrets import scrub
 from tests.config.files import CONNECTOR, STORES, WORKER, problem, problems, validate
 
 
@@ -138,3 +141,17 @@ def test_a_key_on_an_unknown_curve(tmp_path: Path) -> None:
 def test_paths_of_stores_that_are_no_files(path: str) -> None:
     given: dict[str, Any] = {"scylla.ssl.enabled": "true", "scylla.ssl.truststore.path": path}
     assert problem(given).property == "scylla.ssl.truststore.path"
+
+
+@pytest.mark.parametrize("word", ["9", "a.", "-"])
+def test_a_long_word_costs_no_time(word: str) -> None:
+    """Names of options were looked for from each of its letters."""
+    before = time.process_time()
+    assert not problems({"what.is.this": word * 20_000, "sasl.jaas.config": f"a.B required x={word * 20_000};"})
+    assert time.process_time() - before < 1.0
+
+
+def test_options_behind_a_long_word_are_still_secret() -> None:
+    learn("what.is.this", f"{'9' * 2_000}.token=canary-one --pass='canary-two'")
+    learn("sasl.jaas.config", "Module required a=b;cc.password = 'canary-three'")
+    assert not {"canary-one", "canary-two", "canary-three"} & {*scrub("canary-one canary-two canary-three").split()}
