@@ -50,6 +50,8 @@ def row_steps(program: Program, outline: Outline, *, of_deletes: bool) -> int:
     """Steps of the row that is left of an envelope; of a record without an image, of the columns of its key."""
     unwrapping = outline.unwrapping
     assert unwrapping is not None
+    if unwrapping.omits and outline.options.format != "legacy":
+        raise Unsupported("columns that are left out for being null, as nobody can tell whether they were written")
     image, places = ("before", outline.before) if of_deletes else ("after", outline.after)
     side: OutlineSide | None = outline.deleted if of_deletes else outline.value
     if side is None:

@@ -63,15 +63,20 @@ class Samples:
         pick = self._random
         names = list(_NAMES if avro_names else (*_NAMES, '100% "q"', "größe😀"))
         pick.shuffle(names)
-        columns = [Column("pk", self._key_type(), "partition_key", 0)]
-        if pick.random() < 0.7:
-            columns.append(Column("ck", self._key_type(), "clustering", 0))
+        odd = not avro_names and pick.random() < 0.2
+        columns = [Column('p "k"\\' if odd else "pk", self._key_type(), "partition_key", 0)]
+        if pick.random() < 0.2:
+            columns.append(Column("Pk2", self._key_type(), "partition_key", 1))
+        clustered = pick.random() < 0.7
+        if clustered:
+            columns.append(Column("c% é" if odd else "ck", self._key_type(), "clustering", 0))
             if pick.random() < 0.3:
                 columns.append(Column("Ck2", self._key_type(), "clustering", 1, "desc"))
         for name in names[: pick.randint(0, 7)]:
-            static = len(columns) > 1 and pick.random() < 0.1
+            static = clustered and pick.random() < 0.15
             columns.append(Column(name, self._type(2), "static" if static else "regular"))
-        description = TableDescription("ks", "t", "id", tuple(columns), CdcOptions())
+        named = ("Ks_1", "T") if pick.random() < 0.2 else ("ks", "t")
+        description = TableDescription(*named, "id", tuple(columns), CdcOptions())
         return layout_of(description, _log_columns(description))
 
     def _key_type(self) -> CqlType:
@@ -186,16 +191,31 @@ class Samples:
         """The rows of one batch: pre-images, changes, post-images, of few keys."""
         pick, layout, time = self._random, self.layout, self.time()
         keys = [[self._key_cell(place.column) for place in layout.keys] for _ in range(pick.choice((1, 1, 1, 2, 3)))]
+        if pick.random() < 0.1:
+            # A key may be changed more than once, as by an insert beside a delete of its row.
+            keys.append(keys[0])
         rows: list[tuple[int, list[bytes | None]]] = []
         for operation, chance in ((0, 0.5), (None, 1.0), (9, 0.5)):
             for key in keys:
                 if pick.random() < chance:
                     code = pick.choice((1, 1, 2, 2, 3, -3, 4)) if operation is None else operation
                     rows.append((code, key))
+        if layout.clustering_key and pick.random() < 0.04:
+            rows += ((code, self._bound(keys[0])) for code in (pick.choice((5, 6)), pick.choice((7, 8))))
         if self._odd and pick.random() < 0.1:
             rows.append((pick.choice((5, 7, 12, 0x7F)), keys[0]))
-        last = len(rows) - 1
-        return [self._row(code, key, stream, time, at, at == last) for at, (code, key) in enumerate(rows)]
+        last, numbers = len(rows) - 1, list(range(len(rows)))
+        if pick.random() < 0.1:
+            numbers = [3 * number + pick.randrange(3) for number in numbers]
+        return [
+            self._row(code, key, stream, time, number, at == last)
+            for at, (number, (code, key)) in enumerate(zip(numbers, rows, strict=True))
+        ]
+
+    def _bound(self, key: list[bytes | None]) -> list[bytes | None]:
+        """An end of a deleted range: a part of the clustering key, or nothing of it."""
+        known = len(self.layout.partition_key) + self._random.randrange(len(self.layout.clustering_key) + 1)
+        return [cell if at < known else None for at, cell in enumerate(key)]
 
     def _key_cell(self, column: Column) -> bytes | None:
         if column.kind == "clustering" and self._random.random() < 0.05:

@@ -1,6 +1,6 @@
-"""Both ways on random logs until they agree on so many: `python -m tests.native.soak [RECORDS]`, of `make soak`.
+"""Both ways on random logs until they agree on so many: `python -m tests.native.soak [RECORDS [SEED]]`, of `make soak`.
 
-In: a number of records. Out: what was compared, or the first difference.
+In: a number of records, the first seed. Out: what was compared, or the first difference.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from itertools import count
 
 from connector.native import Difference, Kernel, NoKernel, compare
 from tests.formats.options import output_options
+from tests.native.random_options import random_options
 from tests.native.variants import ALL
 
 
-def main(records: int) -> int:
+def main(records: int, begin: int = 1_000_000) -> int:
     try:
         kernel = Kernel()
     except NoKernel as why:
@@ -22,8 +23,9 @@ def main(records: int) -> int:
         return 0
     counted: Counter[str] = Counter()
     options = {name: output_options(**properties) for name, properties in ALL.items()}
-    for seed in count(1_000_000):
-        for name, each in options.items():
+    for seed in count(begin):
+        drawn, drawn_options = random_options(seed)
+        for name, each in (*options.items(), (str(drawn), drawn_options)):
             try:
                 counted += compare(kernel, each, [seed])
             except Difference as error:
@@ -36,4 +38,4 @@ def main(records: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))
+    sys.exit(main(*map(int, sys.argv[1:] or ["1000000"])))

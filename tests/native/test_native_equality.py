@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from connector.native.build import FOLDER, build, compiler
 from connector.native.samples import Samples
 from tests.formats.options import output_options
 from tests.formats.test_formats_columnwise import advanced
+from tests.native.random_options import random_options
 from tests.native.variants import ALL, DELTA, FEWER, HEADERS, PLAIN, unwrapped
 
 
@@ -24,6 +26,17 @@ def test_random_logs_become_the_same_records(kernel: Kernel, variant: str) -> No
     else:
         records, rows = (150, 100) if variant in FEWER else (250, 200)
         assert counted["records"] > records and counted["rows of snapshots"] > rows
+
+
+def test_options_as_users_combine_them(kernel: Kernel) -> None:
+    counted = Counter[str]()
+    for seed in range(80):
+        properties, options = random_options(seed)
+        try:
+            counted += compare(kernel, options, [seed], batches=12)
+        except Difference as error:
+            pytest.fail(f"{properties}: {error}")
+    assert counted["records"] > 500 and counted["tables"] < 50
 
 
 def test_hardly_anything_of_ordinary_logs_is_refused(kernel: Kernel) -> None:
@@ -42,7 +55,10 @@ BREAKS = [
     ("case 127: *code = 9", "case 127: *code = 8", {"cdc.include.metadata": "true"}),
     ("if (!member[8] && is_untouched", "if (is_untouched", SAFELY),
     ("return member[7] < 0 || row[member[7]].size < 0", "return 1", SAFELY | DELTA),
-    ("TRY(look_at_unseen(o, p, c));", "(void)look_at_unseen;", ALL["unwrapped, Avro"]),
+    (
+        *("TRY(look_at_unseen(o, p, c));", "(void)look_at_unseen;"),
+        ALL["unwrapped safely, with deltas and images"],
+    ),
     ("c->spare[keys[each]] = c->row[keys[each]]", "(void)keys", SAFELY | advanced("full", "full", "payload-after")),
     ("put_headers(o, p->words, p->text", "put_headers(o, p->words, p->text + 1", HEADERS),
     ("if (matched) k->met[key] = 1", "if (matched) k->met[key] = 0", {"experimental.preimages.enabled": "true"}),

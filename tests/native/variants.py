@@ -14,7 +14,12 @@ EVERYTHING = (
     "keyspace_name,table_name,stream_id,time,batch_seq_no,operation,ttl,transaction.id,source.op:o"
 )
 #: Those of which the kernel makes nothing.
-PLAIN = frozenset(("routed, and their tombstones elsewhere", "unwrapped, with headers", "unwrapped, but for some"))
+PLAIN = frozenset(
+    (
+        *("routed, and their tombstones elsewhere", "unwrapped, with headers", "unwrapped images without nulls"),
+        "unwrapped, but for some",
+    )
+)
 #: Those of which it makes less: some tables or all deletes are the plain way's.
 FEWER = frozenset(("keys in headers, strict, with metadata", "unwrapped, Avro, rewriting deletes"))
 
@@ -58,6 +63,8 @@ ALL: dict[str, dict[str, str]] = VARIANTS | {
     "without cells": unwrapped("ScyllaFlattenColumns") | DELTA | {"experimental.preimages.enabled": "true"},
     "without cells, Avro": unwrapped("ScyllaFlattenColumns") | DELTA | BOTH_AVRO,
     "unwrapped, with headers": unwrapped(EXTRACT, **{"add.headers": "op"}),
+    "unwrapped images without nulls": unwrapped(EXTRACT, **REWRITE, **{"untouched.fields": "omit"})
+    | advanced("full", "full", "payload-before,payload-after"),
     "unwrapped, but for some": unwrapped("extract-new-state", predicate="gone")
     | {"predicates": "gone", "predicates.gone.type": "RecordIsTombstone", "transforms.flat.negate": "true"},
 }
