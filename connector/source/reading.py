@@ -25,7 +25,7 @@ from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFail
 from connector.source.places import Places
 from connector.source.retries import GivenUp, Retries
 from connector.source.settings import ReadingSettings
-from connector.source.sweeping import Sweeping
+from connector.source.sweeping import LATE_MS, Sweeping
 from connector.source.tables import Tables
 from connector.source.windows import FLOOD_PAGES, Widths
 from connector.topology import Read, ReadsPlan
@@ -163,8 +163,16 @@ class Reading:
     @property
     def pause_ms(self) -> int:
         """How long a group rests between reads: more groups than the query budget can serve rest longer."""
-        budget = 1000 * self._groups / self._settings.max_queries_per_second
-        return round(max(IDLE_PAUSE_MS, self._settings.minimal_wait_ms, budget))
+        return round(max(IDLE_PAUSE_MS, self._settings.minimal_wait_ms, self._within_budget))
+
+    @property
+    def late_ms(self) -> int:
+        """By how much the budget of queries makes changes later than they would be with a larger one."""
+        return max(self.sweeping.late_ms, round(self._within_budget) - LATE_MS, 0)
+
+    @property
+    def _within_budget(self) -> float:
+        return 1000 * self._groups / self._settings.max_queries_per_second
 
     @property
     def _groups(self) -> int:

@@ -4,7 +4,9 @@ In: the planner's sweeps, pages of the `LogReader`. Out: the planner is told of 
 one, or that a sweep did not get through. Owned by one thread; never waits.
 
 A sweep passes by every partition of a log. Where a log holds much of the last hours in many files, that can cost the
-server more than reading the groups one by one: what takes long, or does not end, is not tried again for a while.
+server more than reading the groups one by one: what takes long for that reason, or does not end, is not tried again for
+a while. Where this process or the server has no time, everything takes long, and single reads would take all the more
+of it; so beside a sweep whose last one was slow a single group is looked at, to tell the two apart.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.errors import SourceError
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
@@ -21,12 +23,12 @@ from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.timeuuid import millis_of
-from connector.topology import ReadsPlan, Sweep
+from connector.topology import ReadsPlan, Sweep, token_of
 
 log = logging.getLogger(__name__)
 
 # A young row is seen by a sweep that follows it by up to this more than the confidence window, and delivered at once.
-LATE_MS = 1_200
+LATE_MS = 700
 
 # So many sweeps a second are nothing to anybody, as long as no table is swept more often than this.
 USUAL_PER_SECOND = 10
@@ -38,9 +40,12 @@ SHARE = 0.5
 # So many tables are swept at once: all at once, as at a start, each would take as long as all of them, and seem dear.
 AT_ONCE = 8
 
-# A sweep that takes longer is dear: all groups of a table read one by one cost about this.
+# A sweep that takes longer is looked at more closely, one of more pages is dear: it finds rows nearly everywhere.
 DEAR_SECONDS = 5.0
 DEAR_PAGES = 64
+
+# Of the groups of a table that are read one by one, so many are under way at a time.
+SIDE_BY_SIDE = 8
 
 # After a dear sweep the table's groups are read one by one for so long, after the next one for twice as long, up to:
 PAUSE_SECONDS = 60.0
@@ -49,11 +54,15 @@ LONGEST_PAUSE = 3_600.0
 
 @dataclass(slots=True)
 class _Active:
+    """``beside``: the look at a single group that goes with the sweep; ``alone``: seconds that it took."""
+
     sweep: Sweep
     outstanding: int
     began: float = 0.0
     pages: int = 0
     found: dict[bytes, int] = field(default_factory=dict)
+    beside: Sweep | None = None
+    alone: float | None = None
 
 
 class Sweeping:
@@ -75,6 +84,7 @@ class Sweeping:
         # Under way, and those that wait for it: their groups are not read meanwhile.
         self._active: dict[Sweep, _Active] = {}
         self._waiting: deque[Sweep] = deque()
+        self._beside: dict[Sweep, _Active] = {}
         self._dear: Counter[TableName] = Counter()
         # Those whose last sweep was slow.
         self._slow: set[TableName] = set()
@@ -88,8 +98,16 @@ class Sweeping:
         tables, confidence = len(self._planner.tables), self._settings.confidence_ms
         least = max(LEAST_MS, min(MOST_OFTEN_MS, confidence))
         usual = min(max(least, 1000 * tables / USUAL_PER_SECOND), confidence + LATE_MS)
-        budget = 1000 * tables / (self._settings.max_queries_per_second * SHARE)
-        return round(max(usual, budget, self._settings.minimal_wait_ms))
+        return round(max(usual, self._within_budget(tables), self._settings.minimal_wait_ms))
+
+    @property
+    def late_ms(self) -> int:
+        """By how much the budget makes the first change after a silence later than sweeps usually do."""
+        within = self._within_budget(len(self._planner.tables)) if self._settings.sweeps else 0
+        return max(0, round(within - self._settings.confidence_ms - LATE_MS))
+
+    def _within_budget(self, tables: int) -> float:
+        return 1000 * tables / (self._settings.max_queries_per_second * SHARE)
 
     def pump(self, now_ms: int) -> None:
         """Begin what is due."""
@@ -106,6 +124,9 @@ class Sweeping:
         """Take in what the log reader says of a sweep; ``narrowest``: see `ReadsPlan.swept`."""
         assert isinstance(event.request, SweepRequest)
         sweep = event.request.group
+        if sweep in self._beside:
+            self._looked_at_one(sweep, event)
+            return
         active = self._active.get(sweep)
         if active is None or not self._planner.is_sweeping(sweep):
             self._drop(sweep)
@@ -123,10 +144,24 @@ class Sweeping:
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _begin(self, sweep: Sweep, now: float) -> None:
-        self._active[sweep] = _Active(sweep, len(sweep.arcs), now)
+        active = self._active[sweep] = _Active(sweep, len(sweep.arcs), now)
+        if sweep.table in self._slow:
+            token = token_of(sweep.stream)
+            active.beside = replace(sweep, arcs=((token, token),), groups=1)
+            self._beside[active.beside] = active
+            self._ask(active.beside)
+        self._ask(sweep)
+
+    def _ask(self, sweep: Sweep) -> None:
         where = self._tables[sweep.table].log
         for first, last in sweep.arcs:
             self._log.submit(SweepRequest(sweep, where, first, last, sweep.lower, sweep.upper, sweep.lower))
+
+    def _looked_at_one(self, beside: Sweep, event: ReadEvent) -> None:
+        """What it finds is found by the sweep as well; one that fails says nothing for single reads."""
+        if isinstance(event, ReadFailed) or event.last:
+            active = self._beside.pop(beside)
+            active.alone = None if isinstance(event, ReadFailed) else self._clock() - active.began
 
     def _page(self, active: _Active, event: PageRead, narrowest: int) -> None:
         active.pages += 1
@@ -144,10 +179,11 @@ class Sweeping:
         self.swept += 1
         table, took = active.sweep.table, self._clock() - active.began
         slow = took > max(DEAR_SECONDS, self.every_ms / 4000)
-        if active.pages > DEAR_PAGES or (slow and table in self._slow):
+        # A look at one group that takes longer than the sweep, or fails, speaks for the sweep.
+        dearer = active.alone is not None and took * SIDE_BY_SIDE > active.alone * active.sweep.groups
+        if active.pages > DEAR_PAGES or (slow and dearer):
             self._rest(table, f"a sweep of its log took {took:.1f} s and {active.pages} pages")
         elif slow:
-            # Perhaps it is this process that had no time, as at its start. All groups read one by one are dearer still.
             self._slow.add(table)
         else:
             self._slow.discard(table)
@@ -166,5 +202,8 @@ class Sweeping:
         log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
 
     def _drop(self, sweep: Sweep) -> None:
-        self._active.pop(sweep, None)
+        active = self._active.pop(sweep, None)
+        if active is not None and active.beside is not None:
+            self._beside.pop(active.beside, None)
+            self._log.cancel(active.beside)
         self._log.cancel(sweep)

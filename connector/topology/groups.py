@@ -39,7 +39,8 @@ class Sweep:
 
     Of each stream with a token in ``arcs`` (both ends included), the first row from ``lower`` up to ``upper``,
     exclusive, is wanted. What it says of the time before ``limit`` is final; from there on rows may still become
-    visible, and one that is there already says only when its group is worth reading.
+    visible, and one that is there already says only when its group is worth reading. It is made instead of reads of
+    so many ``groups``; ``stream`` is of one of them.
     """
 
     table: TableName
@@ -48,6 +49,8 @@ class Sweep:
     lower: int
     limit: int
     upper: int
+    groups: int
+    stream: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

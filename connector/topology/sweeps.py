@@ -14,7 +14,8 @@ their group and to read it when they are old enough. So sweeps may be a confiden
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from connector.topology.groups import GroupState, Silence, Sweep
 from connector.topology.table_state import TableState
@@ -39,11 +40,16 @@ def begin(plan: TableState, now: int) -> Sweep | None:
     lower = min([state.read_to for state in tired] + [silence.level for silence in silences], default=limit)
     if lower >= limit:
         return None
-    sweep = Sweep(plan.table, slots, plan.arcs(), lower, limit, now + 1)
+    sweep = Sweep(plan.table, slots, plan.arcs(), lower, limit, now + 1, swept, _stream_of_one(plan, slots, tired))
     for state in tired:
         state.swept = sweep
     plan.sweep = sweep
     return sweep
+
+
+def _stream_of_one(plan: TableState, slots: Collection[int], tired: Sequence[GroupState]) -> bytes:
+    silent = (state for slot in slots for state in plan.lineage.groups(slot) if state.silence is not None)
+    return next(chain(tired, silent)).group.streams[0]
 
 
 def finish(plan: TableState, sweep: Sweep, found: Mapping[bytes, int], narrowest: int) -> bool:

@@ -159,11 +159,18 @@ def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> li
     nobody = _without_owner(workers)
     if nobody:
         warnings.append(f"slots {', '.join(map(str, nobody))} have no owner")
+    budget = configuration.connector.reading.max_queries_per_second
     for worker in workers:
         missing = {str(table) for table in configuration.connector.reading.tables} - set(worker.tables_configured)
         if missing and worker.slots:
             warnings.append(
                 f"worker {worker.worker} does not know {', '.join(sorted(missing))}: they are not read in its slots"
+            )
+        if worker.reading.late_ms:
+            warnings.append(
+                f"changes may be up to {worker.reading.late_ms / 1000:.1f} s later than they need to be: "
+                f"scylla.max.queries.per.second ({budget}) is less than "
+                f"worker {worker.worker} has use for"
             )
     return warnings
 

@@ -252,6 +252,7 @@ def _reading(worker: Worker) -> ReadingStatus:
         in_flight=reading.log.in_flight,
         waiting=reading.log.waiting,
         pause_ms=reading.pause_ms,
+        late_ms=reading.late_ms,
         retries=reading.retries.total,
     )
 

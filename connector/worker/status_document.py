@@ -95,7 +95,8 @@ class TableStatus(Document):
 
 
 class ReadingStatus(Document):
-    """Counters of a worker's reading, and how much of it is under way."""
+    """Counters of a worker's reading, and how much of it is under way. ``late_ms``: by how much the budget of queries
+    makes changes later than they would be with a larger one."""
 
     rows: int = 0
     pages: int = 0
@@ -105,6 +106,7 @@ class ReadingStatus(Document):
     in_flight: int = 0
     waiting: int = 0
     pause_ms: int = 0
+    late_ms: int = 0
     retries: int = 0
 
 

@@ -15,6 +15,7 @@ from connector.source.log_reader import LogTable, PageRead
 from connector.source.pages import RawPage
 from connector.source.reading import Reading
 from connector.source.settings import ReadingSettings
+from connector.source.sweeping import LATE_MS
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.topology import Planner, View
@@ -38,7 +39,7 @@ class Counted(Requests):
 class Read:
     """Reads of all tables, as far as the planner wants them; sweeps are left out."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *silent: TableName) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *silent: TableName, budget: float = 500.0) -> None:
         self.log, self.now = Counted(), 10_000
         monkeypatch.setattr("connector.source.reading.LogReader", lambda *_: self.log)
         self.sets = {each: tablets(9_000, *MANY) for each in silent} | {WELL: tablets(9_000, WHOLE)}
@@ -52,7 +53,7 @@ class Read:
         self.reading = Reading(
             self.planner,
             cast(Connection, None),
-            ReadingSettings(confidence_ms=CONFIDENCE, sweeps=False),
+            ReadingSettings(confidence_ms=CONFIDENCE, sweeps=False, max_queries_per_second=budget),
             lambda event: None,
             cast(Consumer, None),
             cast(Tables, NeverStopped(tables)),
@@ -103,3 +104,11 @@ def test_reads_that_waited_begin_when_others_end(monkeypatch: pytest.MonkeyPatch
     found.planner.release([0])
     found.reading.pump(found.now)
     assert not found.log.submitted
+
+
+def test_a_budget_that_makes_changes_late_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Read(monkeypatch, SILENT).reading.late_ms == 0
+    # All groups are awake, since nothing is swept.
+    scarce = Read(monkeypatch, SILENT, budget=(len(MANY) + 1) / 10)
+    assert scarce.reading.pause_ms == 10_000
+    assert scarce.reading.late_ms == 10_000 - LATE_MS

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from cassandra.cqltypes import BytesType, TimeUUIDType
 
 from connector.errors import RetriableSourceError
 from connector.source.log_reader import LogReader, LogTable, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.settings import ReadingSettings
-from connector.source.sweeping import AT_ONCE, DEAR_PAGES, DEAR_SECONDS, LATE_MS, LONGEST_PAUSE, PAUSE_SECONDS, Sweeping
+from connector.source.sweeping import (
+    AT_ONCE,
+    DEAR_PAGES,
+    DEAR_SECONDS,
+    LATE_MS,
+    LONGEST_PAUSE,
+    PAUSE_SECONDS,
+    Sweeping,
+)
 from connector.source.tables import Tables
 from connector.table_name import TableName
 from connector.topology import Sweep
+from connector.topology.streams import RING
 from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
 
 STREAMS = [stream(place) for place in (32, 64, 96, 128)]
@@ -35,11 +45,11 @@ class Requests:
 
 
 class Swept:
-    """A planner with four groups, and its sweeps."""
+    """A planner with a few groups, and its sweeps."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, streams: Sequence[bytes] = STREAMS, **settings: Any) -> None:
         self.clock = 0.0
-        self.one = Single(tablets(9_000, *STREAMS), now=10_000)
+        self.one = Single(tablets(9_000, *streams), now=10_000)
         self.log = Requests()
         tables = cast(Tables, {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))})
         given = ReadingSettings(confidence_ms=CONFIDENCE, **settings)
@@ -52,7 +62,13 @@ class Swept:
 
     def answer(self, *rows: tuple[bytes, bytes], last: bool = True) -> None:
         page = RawPage(("cdc$stream_id", "cdc$time"), (BytesType, TimeUUIDType), list(rows))
-        self.tell(PageRead(self.log.submitted[0], page, 1, last))
+        self.tell(PageRead(self.log.submitted[-1], page, 1, last))
+
+    def answer_beside(self) -> None:
+        """Of the look at a single group that goes with a sweep, if there is one."""
+        for request in self.log.submitted[:-1]:
+            self.log.submitted.remove(request)
+            self.tell(PageRead(request, RawPage((), (), []), 1, True))
 
     def tell(self, event: ReadEvent) -> None:
         self.sweeping.handle(event, 1)
@@ -99,10 +115,12 @@ def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
         if pages == 1:
             # Once is not enough, nor now and then: perhaps it was this process that was slow.
             for took in (seconds, 0.1, seconds):
+                swept.answer_beside()
                 swept.clock += took
                 swept.answer()
                 swept.later(2.0)
                 assert swept.log.submitted and not swept.awake
+        swept.answer_beside()
         swept.clock += seconds
         for number in range(pages):
             swept.answer(last=number == pages - 1)
@@ -112,10 +130,32 @@ def test_a_dear_sweep_counts_and_is_not_tried_again_for_a_while() -> None:
         assert set(swept.one.reads()) == set(STREAMS)
 
 
+@pytest.mark.parametrize("alone", ["takes as long", "comes later", "fails"])
+def test_where_everything_takes_long_groups_are_not_read_one_by_one(alone: str) -> None:
+    """That would take all the more of what there is not enough of."""
+    swept = Swept(streams=[stream(place) for place in range(4, 129, 4)])
+    swept.sweeping.pump(swept.one.now)
+    swept.clock += 2 * DEAR_SECONDS
+    swept.answer()
+    for _ in range(5):
+        swept.later(2.0)
+        beside, sweep = swept.log.submitted
+        assert beside.first == beside.last and (sweep.first, sweep.last) == RING[0]
+        swept.clock += 2 * DEAR_SECONDS
+        if alone == "takes as long":
+            swept.answer_beside()
+        elif alone == "fails":
+            swept.tell(ReadFailed(beside, RetriableSourceError("it timed out"), 0))
+        swept.answer()
+        assert swept.awake == 0
+        # What comes of the look behind its sweep says nothing any more.
+        swept.tell(PageRead(beside, RawPage((), (), []), 1, True))
+
+
 def test_of_many_sweeps_some_are_under_way_and_none_is_dear_for_having_waited() -> None:
     """As at a start, where all tables want one."""
     tables = [TableName("ks", f"t{number}") for number in range(3 * AT_ONCE)]
-    due = [Sweep(table, frozenset([0]), ((0, 1),), 0, 1, 2) for table in tables]
+    due = [Sweep(table, frozenset([0]), ((0, 1),), 0, 1, 2, 1, STREAMS[0]) for table in tables]
     asked, told, clock, log = [due], [], [0.0], Requests()
     planner = SimpleNamespace(
         tables=tables,
@@ -148,19 +188,25 @@ def test_pauses_have_a_limit() -> None:
 
 
 def test_few_tables_are_swept_often_many_as_rarely_as_nothing_is_later_for_it() -> None:
-    def every(tables: int, **settings: Any) -> int:
+    def sweeping(tables: int, **settings: Any) -> Sweeping:
         planner = cast(Any, SimpleNamespace(tables=range(tables)))
-        return Sweeping(planner, cast(Any, None), ReadingSettings(**settings), cast(Any, {})).every_ms
+        return Sweeping(planner, cast(Any, None), ReadingSettings(**settings), cast(Any, {}))
+
+    def every(tables: int, **settings: Any) -> int:
+        return sweeping(tables, **settings).every_ms
 
     assert every(1) == 1_000
     assert every(1, confidence_ms=500) == 500
     assert every(1, confidence_ms=100) == 300
     assert every(100) == 10_000
+    assert every(100, confidence_ms=5_000) == 5_000 + LATE_MS
     assert every(50, confidence_ms=5_000) == 5_000
     assert every(100, confidence_ms=500) == 500 + LATE_MS
     assert every(5_000) == 30_000 + LATE_MS
     assert every(5_000, max_queries_per_second=100) == 100_000, "the budget is the budget"
     assert every(1, minimal_wait_ms=7_000) == 7_000
+    assert sweeping(5_000).late_ms == 0
+    assert sweeping(5_000, max_queries_per_second=100).late_ms == 100_000 - 30_000 - LATE_MS
 
 
 def test_who_reads_to_an_end_does_not_wait_for_sweeps() -> None:

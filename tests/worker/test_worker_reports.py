@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from connector.config import load
 from connector.worker.process import LONGEST_REPORT_SECONDS, REPORT_SECONDS, REPORT_SHARE, until_the_next
-from connector.worker.reports import SILENT_MS, _orphaned, _take, _workers
+from connector.worker.reports import SILENT_MS, _orphaned, _take, _warnings, _workers
 from connector.worker.service import SILENT_SECONDS
 from connector.worker.state import State
-from connector.worker.status_document import WorkerStatus
+from connector.worker.status_document import ReportedWorker, WorkerStatus
 from connector.worker.status_topic import PUBLISH_SECONDS
+from tests.formats.options import BASE, JSON, WORKER
 
 KEY = b'["orders", {"worker": "w-1"}]'
 STATUS: dict[str, Any] = {
@@ -102,3 +104,16 @@ def test_reports_that_cost_much_come_more_rarely_and_never_so_late_that_a_worker
     # What is published is the last report, now and then.
     assert LONGEST_REPORT_SECONDS + PUBLISH_SECONDS < SILENT_MS / 1000 - 2
     assert LONGEST_REPORT_SECONDS < SILENT_SECONDS / 2
+
+
+def test_a_budget_of_queries_that_makes_changes_late_is_a_warning() -> None:
+    def warnings(late_ms: int) -> list[str]:
+        reading = {"late_ms": late_ms}
+        worker = ReportedWorker.model_validate(STATUS | {"reading": reading, "age_ms": 1, "stale": False})
+        return [each for each in _warnings(load(BASE | JSON, WORKER | JSON, {}), [worker]) if "later" in each]
+
+    assert warnings(0) == []
+    assert warnings(12_300) == [
+        "changes may be up to 12.3 s later than they need to be: scylla.max.queries.per.second (500) is less than "
+        "worker w-1 has use for"
+    ]
