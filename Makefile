@@ -20,6 +20,9 @@ $(shell rm -f $(INSTALLED))
 endif
 endif
 
+# What Python compiles is kept, whatever the environment says: tests start hundreds of processes of these sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -33,6 +36,8 @@ demo: setup ## the whole way on this machine (ARGS='--rows 5000')
 
 .PHONY: test
 test: setup $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
+	@# Once, before each of the four processes would do it.
+	@.venv/bin/python -m compileall -q -j 2 -x '/test_[^/]*$$' connector embedded scylla_cdc smt spark_jobs tests
 	@.venv/bin/python -m pytest --numprocesses=4 $(ARGS)
 
 # The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
