@@ -8,10 +8,13 @@ has, and a main thread that sits in a library's call runs no handler at all. The
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+
+log = logging.getLogger(__name__)
 
 #: Of no signal: the listener is to end.
 _OVER = b"\0"
@@ -54,4 +57,8 @@ def _listen(here: socket.socket, wanted: frozenset[int], act: Callable[[int], No
     with here:
         while (came := here.recv(1)) not in (_OVER, b""):
             if came[0] in wanted:
-                act(came[0])
+                try:
+                    act(came[0])
+                except Exception as error:
+                    # The next one is heard as well.
+                    log.error("signal %d: %s: %s", came[0], type(error).__name__, error)

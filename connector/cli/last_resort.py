@@ -1,4 +1,4 @@
-"""The last resort of a process that was asked to end: whatever hangs in it, it is gone in time, and says where.
+"""The last resort of a process that is to end: whatever hangs in it, it is gone in time, and says where.
 
 In: the time it has, and what is to be ended with it. Nothing here waits for a lock, a log or a server without a limit.
 """
@@ -13,10 +13,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
+
+from connector.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
+#: Containers are killed ten seconds after they were asked to end.
+END_SECONDS: Final = 9.6
 #: For the words: whoever reads the log may have stopped reading.
 _TELL_SECONDS: Final = 0.2
 #: Behind the time: then the interpreter's lock is held, and a thread of C has to do it.
@@ -26,24 +30,56 @@ _DEEPEST: Final = 4
 
 
 class LastResort:
-    """Of one process; armed when it is asked to end. ``status`` is what it then exits with, and may change."""
+    """Of one process; armed when it is asked to end, or ends by itself: what comes first.
+
+    ``status`` is what it then exits with, ``also`` what is done at the very end, from another thread; both may change.
+    """
 
     def __init__(self, seconds: float, status: int, also: Callable[[], None] = lambda: None) -> None:
-        """``also``: what is to be done at the very end, from another thread."""
-        self.status = status
-        self._seconds, self._also = seconds, also
+        self.status, self.also = status, also
+        self._seconds = seconds
+        self._armed = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._since = ""
+        self._error: BaseException | None = None
 
-    def arm(self) -> None:
+    @contextlib.contextmanager
+    def behind(self) -> Iterator[None]:
+        """Armed when this ends, however it does: what is around it then has its time to close what is open."""
+        try:
+            yield
+        except BaseException as error:
+            self._error = error
+            if isinstance(error, ConfigurationError):
+                self.status = 2
+            raise
+        finally:
+            self.arm("its work was done")
+
+    def at_once(self, status: int) -> NoReturn:
+        try:
+            self.also()
+        finally:
+            os._exit(status)
+
+    def arm(self, since: str = "it was asked to") -> None:
+        if not self._armed.acquire(blocking=False):
+            return
+        self._since = since
         # A stderr without a file, or none at all, takes no traceback.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             faulthandler.dump_traceback_later(self._seconds + _FROZEN_SECONDS, exit=True, file=sys.stderr)
-        timer = threading.Timer(self._seconds, self._end)
-        timer.daemon = True
-        timer.start()
+        self._timer.daemon = True
+        self._timer.start()
+
+    def disarm(self) -> None:
+        """Nothing hung; what comes behind has a last resort of its own."""
+        self._timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
     def _end(self) -> None:
         try:
-            self._also()
+            self.also()
             telling = threading.Thread(target=self._tell, daemon=True)
             telling.start()
             telling.join(_TELL_SECONDS)
@@ -51,7 +87,10 @@ class LastResort:
             os._exit(self.status)
 
     def _tell(self) -> None:
-        log.warning("not ended %.1f s after it was asked to, so cut off: %s", self._seconds, "; ".join(standing()))
+        where = "; ".join(standing())
+        log.warning("not ended %.1f s after %s, so cut off: %s", self._seconds, self._since, where)
+        if self._error is not None and not isinstance(self._error, SystemExit):
+            log.error("it was about to end with: %s", self._error)
 
 
 def standing() -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import NoReturn, cast
 
 from connector import __version__
 from connector.cli.command import Command, Parser
+from connector.cli.last_resort import END_SECONDS, LastResort
 from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
@@ -49,11 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = list(sys.argv[1:] if arguments is None else arguments)
     signal.signal(signal.SIGTERM, _end_in_order)
     filter_stderr()
-    status = run(given)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _forget_stdout()
+    last_resort = LastResort(END_SECONDS, status=1)
+    # Threads and clients that libraries keep are waited for, or closed, by the interpreter: that may hang, too.
+    with last_resort.behind():
+        status = last_resort.status = run(given)
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_stdout()
     sys.exit(status)
 
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from connector.cli.configuration import (
     load_worker,
     problems_of,
 )
-from connector.cli.last_resort import LastResort
+from connector.cli.last_resort import END_SECONDS, LastResort
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from connector.worker.shared_state import SharedState
 
 log = logging.getLogger(__name__)
-
-# Containers are killed ten seconds after they were asked to end; workers are given the most of it.
-END_SECONDS = 9.6
 
 
 class RunCommand:
@@ -61,6 +58,35 @@ class RunCommand:
         )
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        stop, last_resort = threading.Event(), LastResort(END_SECONDS, status=1)
+        try:
+            with (
+                # From the first file on: stores of secrets, and their names, may be slow to answer.
+                on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, last_resort)),
+                contextlib.ExitStack() as stack,
+                # What is closed behind that is courtesy.
+                last_resort.behind(),
+            ):
+                status = last_resort.status = self._run(args, output, stop, last_resort, stack)
+        finally:
+            if not stop.is_set():
+                last_resort.disarm()
+        if stop.is_set():
+            # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        return status
+
+    def _run(
+        self,
+        args: argparse.Namespace,
+        output: Output,
+        stop: threading.Event,
+        last_resort: LastResort,
+        stack: contextlib.ExitStack,
+    ) -> int:
         from connector.cli.service_manager import ServiceManager
         from connector.cli.snapshot_progress import SnapshotProgress
         from connector.page import page_routes
@@ -96,62 +122,50 @@ class RunCommand:
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
         orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
         supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=by_api)
-        stop = threading.Event()
-        last_resort = LastResort(END_SECONDS, status=1, also=supervisor.kill)
-        with contextlib.ExitStack() as stack:
-            signals = partial(_obey, stop, supervisor.kill, last_resort)
-            stack.enter_context(on_signals((signal.SIGTERM, signal.SIGINT), signals))
-            ServiceManager(supervisor, stop).start()
-            steering = Steering(supervisor)
-            shared = supervisor.shared = SharedState(worker)
-            stack.callback(shared.stop)
-            checks = partial(_checks, shared, supervisor.starts)
-            connectors = None
-            if by_api:
-                load = partial(load_beside, worker=args.worker)
-                connectors = Connectors(supervisor, shared, load, count, order, checks, stop)
-            cluster = ConnectCluster(
-                supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
-            )
-            if connectors is None:
-                shared.start(steering.wish, told=cluster.told)
-            else:
-                shared.start(steering.wish, connectors.take, cluster.told)
-            if args.http_port is not None:
-                _same_port(configurations)
-                others = [*rest_routes(cluster), *page_routes(CloserLook(supervisor, cluster))]
-                server = status_server(worker, supervisor, args.http_host, args.http_port, others)
-                cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
-                processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
-                stack.callback(processes.stop)
-                processes.start(cluster.own, stop)
-                stack.enter_context(server)
-                log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
-                log.info("web page: %s/ui", server.url)
-            if connectors is not None:
-                _wait_for_wishes(shared, stop, supervisor)
-                connectors.define_first(definitions(args), stop)
-            elif len(configurations) > 1:
-                # None waits for another one's servers, nor ends for what they object to.
-                for configuration in configurations:
-                    supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
-            else:
-                problems, slots = checks(configurations[0], stop, supervisor)
-                if problems:
-                    raise ConfigurationError(dict.fromkeys(problems))
-                if slots is not None:
-                    supervisor.slots[configurations[0].connector.name] = slots
-            if not by_api and all(each.connector.reading.snapshot_mode == "initial_only" for each in configurations):
-                stack.enter_context(SnapshotProgress(output, supervisor.own_statuses))
-            # What is left after that is courtesy.
-            status = last_resort.status = supervisor.run(stop)
-        if stop.is_set():
-            # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
-            logging.shutdown()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-        return status
+        last_resort.also = supervisor.kill
+        ServiceManager(supervisor, stop).start()
+        steering = Steering(supervisor)
+        shared = supervisor.shared = SharedState(worker)
+        stack.callback(shared.stop)
+        checks = partial(_checks, shared, supervisor.starts)
+        connectors = None
+        if by_api:
+            load = partial(load_beside, worker=args.worker)
+            connectors = Connectors(supervisor, shared, load, count, order, checks, stop)
+        cluster = ConnectCluster(
+            supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
+        )
+        if connectors is None:
+            shared.start(steering.wish, told=cluster.told)
+        else:
+            shared.start(steering.wish, connectors.take, cluster.told)
+        if args.http_port is not None:
+            _same_port(configurations)
+            others = [*rest_routes(cluster), *page_routes(CloserLook(supervisor, cluster))]
+            server = status_server(worker, supervisor, args.http_host, args.http_port, others)
+            cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
+            processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
+            stack.callback(processes.stop)
+            processes.start(cluster.own, stop)
+            stack.enter_context(server)
+            log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
+            log.info("web page: %s/ui", server.url)
+        if connectors is not None:
+            _wait_for_wishes(shared, stop, supervisor)
+            connectors.define_first(definitions(args), stop)
+        elif len(configurations) > 1:
+            # None waits for another one's servers, nor ends for what they object to.
+            for configuration in configurations:
+                supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
+        else:
+            problems, slots = checks(configurations[0], stop, supervisor)
+            if problems:
+                raise ConfigurationError(dict.fromkeys(problems))
+            if slots is not None:
+                supervisor.slots[configurations[0].connector.name] = slots
+        if not by_api and all(each.connector.reading.snapshot_mode == "initial_only" for each in configurations):
+            stack.enter_context(SnapshotProgress(output, supervisor.own_statuses))
+        return supervisor.run(stop)
 
 
 def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
@@ -227,13 +241,14 @@ def _useful(tasks: int, configuration: Configuration) -> int:
     return tasks
 
 
-def _obey(stop: threading.Event, kill: Callable[[], None], last_resort: LastResort, number: int) -> None:
+def _obey(stop: threading.Event, last_resort: LastResort, number: int) -> None:
     """SIGTERM and Ctrl-C end in order, and in time; a second one ends at once."""
     if stop.is_set():
-        kill()
-        os._exit(128 + number)
-    last_resort.arm()
-    stop.set()
+        last_resort.at_once(128 + number)
+    try:
+        last_resort.arm()
+    finally:
+        stop.set()
     log.info("stopping")
 
 

@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from functools import partial
 
 from connector.cli.last_resort import LastResort
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
@@ -62,7 +63,14 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQu
     collect_rarely()
     try:
         return run_worker(
-            order.configuration, order.index, stop, _report, instructions, slots=order.slots, start=order.start
+            order.configuration,
+            order.index,
+            stop,
+            _report,
+            instructions,
+            slots=order.slots,
+            start=order.start,
+            ending=partial(_bound_the_end, stop),
         )
     except Exception as error:
         _report(EndMessage.of(error))
@@ -98,6 +106,12 @@ def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue
                     instructions.put(each)
     finally:
         _begin_to_stop(stop)
+
+
+def _bound_the_end(stop: threading.Event, status: int) -> None:
+    """It ends by itself: what it then closes may hang, and nobody would take its place."""
+    if not stop.is_set():
+        LastResort(PATIENCE_SECONDS, status).arm("its work was done")
 
 
 def _begin_to_stop(stop: threading.Event) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import queue
 import signal
 import subprocess
 import threading
@@ -16,12 +17,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from connector.config import Configuration
-from connector.worker.instructions import Asked, LogLevel
+from connector.worker.instructions import Asked, LogLevel, TellStreams
 from connector.worker.messages import Message, StreamsMessage, from_line
 from connector.worker.order import WorkerOrder
 from connector.worker.status_document import WorkerStatus
 
 log = logging.getLogger(__name__)
+
+
+# Of questions to one that does not listen: nobody waits for the answers any more.
+MOST_QUESTIONS = 100
 
 
 @dataclass(slots=True)
@@ -47,6 +52,8 @@ class Child:
     own: bool = False
     # Told to end by us: another one begins, when there is reason for it.
     renewed: bool = False
+    #: What it is told, in order; None behind the last.
+    words: queue.SimpleQueue[bytes | None] = field(default_factory=queue.SimpleQueue)
 
     @property
     def starting(self) -> bool:
@@ -54,9 +61,7 @@ class Child:
         return self.renewed or not self.own
 
     def say_no_more(self) -> None:
-        if self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # it did not read the last instruction
-                self.process.stdin.close()
+        self.words.put(None)
 
     @property
     def pid(self) -> int:
@@ -70,12 +75,8 @@ def started(
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ordered = order.configuration
     child = Child(order.index, process, ordered.group, ordered, started=time.monotonic(), heard=now)
-    assert process.stdin is not None
-    try:
-        pickle.dump(order, process.stdin)
-        process.stdin.flush()
-    except BrokenPipeError:
-        log.warning("worker %d ended during its start", order.index)
+    child.words.put(pickle.dumps(order))
+    threading.Thread(target=_tell, args=(child,), daemon=True, name=f"words for worker {order.index}").start()
     threading.Thread(target=listen, args=(child, put), daemon=True).start()
     log.info("worker %d started, pid %d", order.index, process.pid)
     return child
@@ -89,14 +90,23 @@ def end_in_order(child: Child) -> None:
 
 
 def instruct(child: Child, instruction: Asked | LogLevel) -> None:
-    """Only one that has reported: its order lies behind it."""
-    if not child.own or child.process.stdin is None:
+    """Only one that has reported: its order lies behind it. Returns at once, whether or not it listens."""
+    if not child.own:
         return
-    try:
-        child.process.stdin.write(instruction.line())
-        child.process.stdin.flush()
-    except (BrokenPipeError, ValueError):
-        log.debug("worker %d ended before it was told: %s", child.index, instruction)
+    if isinstance(instruction, TellStreams) and child.words.qsize() >= MOST_QUESTIONS:
+        log.debug("worker %d does not listen, and is not asked: %s", child.index, instruction)
+        return
+    child.words.put(instruction.line())
+
+
+def _tell(child: Child) -> None:
+    """A worker that is stopped, or hangs, reads nothing: whoever writes to it waits as long."""
+    assert child.process.stdin is not None
+    # Closed while it is still owed something, it complains of that once more.
+    with contextlib.suppress(BrokenPipeError), child.process.stdin as told:
+        while (words := child.words.get()) is not None:
+            told.write(words)
+            told.flush()
 
 
 def stop_all(children: Sequence[Child], seconds: float) -> None:

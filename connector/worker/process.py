@@ -66,10 +66,12 @@ def run_worker(
     instructions: queue.SimpleQueue[Asked],
     slots: int | None = None,
     start: str | None = None,
+    ending: Callable[[int], None] = lambda status: None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
     ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
+    ``ending`` is told the status when all that is left to do is to close what is open.
     """
     try:
         worker = _prepare(configuration, index, stop, report, slots, start)
@@ -80,18 +82,19 @@ def run_worker(
         log.error("%s", error)
         return 2
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
+    status = 1
     try:
         _turn(worker, stop, report, instructions, status_topic)
-        return 0
+        status = 0
     except ConfigurationError as error:
         report(EndMessage(cause="; ".join(map(str, error.problems))))
         log.error("%s", error)
-        return 2
+        status = 2
     except FatalDeliveryError as error:
         report(EndMessage.of(error))
         log.error("%s", error)
-        return 1
     finally:
+        ending(status)
         if stop.is_set():
             # On its way while slots are given back: a busy broker may need longer for it than is left after that.
             status_topic.take_away()
@@ -99,6 +102,7 @@ def run_worker(
             worker.stop()
         status_topic.close()
         log.info("worker %d ended", index)
+    return status
 
 
 def _turn(

@@ -59,6 +59,45 @@ def test_it_is_cut_off_where_nobody_reads_what_it_says() -> None:
         os.close(writer)
 
 
+# The command line as it is, but for what hangs.
+_HANGS = """
+import atexit, ctypes, os, signal, sys, threading
+from connector.cli import main, run
+from connector.errors import ConfigurationError
+main.END_SECONDS = run.END_SECONDS = 0.3
+hangs = threading.Event().wait
+here = ["run", "config/connector.json"]
+def work(self, args, output, stop, last_resort, stack):
+    return {work}
+run.RunCommand._run = work
+{before}
+main.main(here)
+"""
+_FAILS = "(_ for _ in ()).throw(ConfigurationError('what was wrong'))"
+
+
+@pytest.mark.parametrize(
+    ("before", "work", "status"),
+    [
+        ("threading.Thread(target=hangs).start()", "3", 3),
+        ("atexit.register(hangs)", "3", 3),
+        ("atexit.register(ctypes.PyDLL(None).sleep, 600)", "3", 1),
+        ("atexit.register(hangs); here = ['transform', '--type', 'ScyllaFlattenColumns']", "", 0),
+        ("", "stack.callback(hangs) and 3", 3),
+        ("", "stack.callback(ctypes.PyDLL(None).sleep, 600) and 3", 1),
+        ("", f"stack.callback(hangs) and {_FAILS}", 2),
+        ("", "os.kill(os.getpid(), signal.SIGTERM) or hangs()", 1),
+        ("main.run = lambda given: os.kill(os.getpid(), signal.SIGTERM); atexit.register(hangs)", "", 1),
+    ],
+    ids=["thread", "at exit", "lock at exit", "other command", "close", "lock", "refused", "work", "asked before"],
+)
+def test_one_that_hangs_where_its_work_is_done_ends(before: str, work: str, status: int) -> None:
+    found = ended(_HANGS.format(before=before, work=work or "0"))
+    assert found.returncode == status, found.stderr
+    assert "not ended 0.3 s after" in found.stderr or "Timeout" in found.stderr
+    assert ("it was about to end with: " in found.stderr and "what was wrong" in found.stderr) == (status == 2)
+
+
 # Two workers, which take their time to end; `run` itself beyond its checks.
 _RUN = """
 import signal, sys, threading
@@ -78,7 +117,7 @@ threading.Event().wait()
 '''
 orders = [WorkerOrder(loaded({{"name": "w", "topic.prefix": "w"}}), index) for index in range(2)]
 supervisor, stop = Supervisor([sys.executable, "-c", worker], orders), threading.Event()
-with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, supervisor.kill, LastResort(60, 1))):
+with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, LastResort(60, 1, supervisor.kill))):
     print("ready", file=sys.stderr, flush=True)
     sys.exit(supervisor.run(stop))
 """
