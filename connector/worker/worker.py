@@ -208,7 +208,8 @@ class Worker:
         if entries or caught_up != self._followed:
             self._followed = caught_up
             self._slots.follow(entries, caught_up)
-        self._following.is_now(self.follower.last_error)
+        error = self.follower.last_error
+        self._following.is_now(None if error is None else self.clients.explained(error))
 
     def _look_at_the_group(self, now: float) -> None:
         """A worker that is no member gets no slots, and the group's own attempts to join are silent."""
@@ -216,8 +217,9 @@ class Worker:
             self._member_at = now
             self._group.is_now(None)
         elif now - self._member_at >= JOIN_SECONDS:
-            silence = f"no answer from the group's coordinator ({self.clients.address})"
-            self._group.is_now(self.membership.last_error or self.clients.health.error or silence)
+            # librdkafka says of a coordinator that "brokers are down", and not which.
+            silence = "no answer from the group's coordinator"
+            self._group.is_now(self.clients.explained(self.membership.last_error or silence))
 
     # -- slots -----------------------------------------------------------------------------------------------
 
