@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 from urllib.parse import quote, quote_plus
 
 MASK = "********"
@@ -34,6 +34,9 @@ COMMON = frozenset(
         """,
     )
 )
+
+
+_HALVES: Final = "surrogatepass"
 
 
 class _Known:
@@ -145,10 +148,11 @@ def _spellings(text: str) -> Iterator[str]:
             yield json.dumps(each)[1:-1]
             yield json.dumps(each, ensure_ascii=False)[1:-1]
             yield repr(each)[1:-1]
-            yield repr(each.encode())[2:-1]
-            yield quote(each, safe="")
-            yield quote(each)
-            yield quote_plus(each)
+            # Files may hold what is no text: halves of characters.
+            yield repr(each.encode(errors=_HALVES))[2:-1]
+            yield quote(each, safe="", errors=_HALVES)
+            yield quote(each, errors=_HALVES)
+            yield quote_plus(each, errors=_HALVES)
         yield from _base64(plain)
 
 
@@ -160,5 +164,6 @@ def _lines(text: str) -> Iterator[str]:
 
 def _base64(text: str) -> Iterator[str]:
     if len(text) >= LEAST:
-        yield base64.b64encode(text.encode()).decode()
-        yield base64.b64encode(text.encode()).decode().rstrip("=")
+        encoded = base64.b64encode(text.encode(errors=_HALVES)).decode()
+        yield encoded
+        yield encoded.rstrip("=")

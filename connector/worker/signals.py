@@ -80,11 +80,9 @@ def parse_signal(value: bytes | None) -> Signal:
         given = data.get("additional-conditions") or ()
         filters = tuple((str(each["data-collection"]), str(each["filter"])) for each in given)
         for expression in (*collections, *(name for name, _ in filters)):
-            re.compile(expression)
+            _check(expression)
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"not a signal: {type(error).__name__}: {error}") from None
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
     return Signal(id_, ACTIONS[kind], collections, filters)
 
 
@@ -145,6 +143,34 @@ class Signals:
             self._heard.put((number, parse_signal(value)))
         except ValueError as error:
             log.warning("topic %s, offset %d: no signal, and passed over: %s", self._name, number, error)
+
+
+# What stands for itself, the beginning of a group, a repetition, and one of a group.
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\(\??)|(\)[*+{])|([*+?{][?+]?)", re.DOTALL)
+# Classes within classes: Java reads them otherwise.
+_NESTED = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*?(?:\[|--|&&|~~|\|\|)", re.DOTALL)
+#: Of each: more make an expression whose comparison with one name may last for hours, in which its worker does nothing.
+_MOST_REPETITIONS = 4
+
+
+def _check(expression: str) -> None:
+    """Raises ``ValueError`` for what is no expression, and for one that may take for ever."""
+    try:
+        if _NESTED.search(expression):
+            raise ValueError("a class holds another one")
+        re.compile(expression)
+    except (re.error, ValueError, RecursionError, OverflowError) as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    groups, repeated, repetitions = (sum(map(bool, each)) for each in _columns(_PARTS.findall(expression)))
+    if repeated or max(groups, repetitions) > _MOST_REPETITIONS:
+        raise ValueError(
+            f"with a repeated group, or more than {_MOST_REPETITIONS} groups or repetitions, an expression might never "
+            "be done: name the tables one by one"
+        )
+
+
+def _columns(found: list[tuple[str, str, str]]) -> Iterable[tuple[str, ...]]:
+    return zip(*found, strict=True) if found else ((), (), ())
 
 
 def _any(expressions: Iterable[str], table: TableName) -> bool:

@@ -155,3 +155,10 @@ def test_options_behind_a_long_word_are_still_secret() -> None:
     learn("what.is.this", f"{'9' * 2_000}.token=canary-one --pass='canary-two'")
     learn("sasl.jaas.config", "Module required a=b;cc.password = 'canary-three'")
     assert not {"canary-one", "canary-two", "canary-three"} & {*scrub("canary-one canary-two canary-three").split()}
+
+
+@pytest.mark.parametrize("name", ["what.is.this", "scylla.password", "sasl.jaas.config"])
+def test_halves_of_characters_are_no_reason_for_a_traceback(name: str) -> None:
+    """JSON can hold them; whether they are taken or refused, they are known as secrets."""
+    problems({name: 'x="token=canary\ud800four"; http://user:canary\ud800five@host token=canary\ud800six'})
+    assert "canary\ud800six" not in scrub("canary\ud800six")

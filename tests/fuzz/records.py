@@ -16,12 +16,14 @@ from typing import Any, cast
 from connector.config import Configuration
 from connector.errors import CdcError
 from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
 from connector.topology import parse_tenure
 from connector.worker.one_group import _parsed
 from connector.worker.processes import Processes
 from connector.worker.reports import _take
 from connector.worker.schemas import _key
 from connector.worker.shared_state import SharedState
+from connector.worker.signals import parse_signal
 from tests.config.files import CONNECTOR, loaded, validate
 from tests.config.test_config_junk import NAMES
 from tests.fuzz.spoilt import SCALARS, bytes_of, spoilt
@@ -127,9 +129,46 @@ def snapshot_records(draw: random.Random) -> None:
         pass
 
 
+_EXPRESSIONS = [
+    "ks.t",
+    ".*",
+    "(",
+    "a{9}",
+    "[",
+    "\\",
+    "(a|b)",
+    "a+",
+    "?",
+    "x" * 40,
+    "{",
+    "(" * 500,
+    "9" * 30,
+    "}",
+    "(?i)",
+]
+
+
+def signals(draw: random.Random) -> None:
+    """What is wanted of snapshots: whatever is taken says soon which tables it means."""
+    tables = ["".join(draw.choices(_EXPRESSIONS, k=draw.randrange(6))) for _ in range(2)]
+    signal = {
+        "id": "s",
+        "type": draw.choice(["execute-snapshot", "stop-snapshot", "log", "x"]),
+        "data": {"data-collections": tables, "additional-conditions": [{"data-collection": tables[0], "filter": "f"}]},
+    }
+    try:
+        parsed = parse_signal(bytes_of(draw, signal if draw.random() < 0.5 else spoilt(draw, signal, 4)))
+    except ValueError as error:
+        assert str(error)
+        return
+    parsed.wish(1, TableName("k" * 48, "x" * 48))
+    str(parsed.message).encode()
+
+
 FUZZERS: dict[str, Callable[[random.Random], None]] = {
     "config-records": config_records,
     "status-records": status_records,
     "tenures-and-schemas": tenures_and_schemas,
     "snapshot-records": snapshot_records,
+    "signals": signals,
 }
