@@ -43,6 +43,10 @@ DeliveryCallback = Callable[[KafkaError, Message], None]
 
 CALL_SECONDS = 10.0
 
+# librdkafka 2.x aborts the whole process (`eonce->refcnt > 0`) where a question to a group's coordinator runs out of
+# the time that the library gives it, as after an outage. It is given more than anybody waits; its client goes before.
+COORDINATOR_SECONDS = 600.0
+
 READ_COMMITTED = "read_committed"
 READ_UNCOMMITTED = "read_uncommitted"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from connector.delivery.clients import KafkaClients
+from connector.delivery.clients import COORDINATOR_SECONDS, KafkaClients
 from connector.delivery.failures import translated
 from connector.errors import RetriableDeliveryError
 
@@ -36,10 +36,11 @@ def group_members(clients: KafkaClients, groups: Collection[str], patience: floa
     if not groups:
         return []
     deadline = time.monotonic() + patience
-    admin = clients.admin()
     while True:
+        # A new one each time: a question that is not answered goes with its client.
+        admin = clients.admin()
         try:
-            described = admin.describe_consumer_groups(sorted(groups), request_timeout=CALL_SECONDS)
+            described = admin.describe_consumer_groups(sorted(groups), request_timeout=COORDINATOR_SECONDS)
             return [
                 GroupMember(
                     member.client_id,

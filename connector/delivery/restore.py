@@ -15,7 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
+from connector.delivery.clients import (
+    COORDINATOR_SECONDS,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    KafkaClients,
+    high_watermarks,
+)
 from connector.delivery.failures import translated
 from connector.delivery.hanging_transactions import Field, Unseen, are_pending, end_hanging_transactions
 from connector.delivery.producer import TransactionalProducer, fence
@@ -139,11 +145,14 @@ def _left_behind(slots: Iterable[SlotRecords], where: Field, present: Container[
 
 def present_members(clients: KafkaClients, group: str, deadline: float) -> set[str]:
     """The client ids of the group's members: an owner that is still one has been, or will be, asked to let go."""
-    admin = clients.admin()
     while True:
+        admin = clients.admin()
         try:
-            described = admin.describe_consumer_groups([group], request_timeout=CALL_SECONDS)
+            described = admin.describe_consumer_groups([group], request_timeout=COORDINATOR_SECONDS)
             return {member.client_id for member in described[group].result(timeout=CALL_SECONDS).members}
+        except TimeoutError:
+            if time.monotonic() >= deadline:
+                raise RetriableDeliveryError(f"describing consumer group {group}: no answer") from None
         except KafkaException as caught:
             if caught.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return set()

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
+from connector.delivery import groups
 from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, KafkaClients, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
 from tests.servers.patience import until
+
+# The room's name for its module is a function's.
+restoring = importlib.import_module("connector.delivery.restore")
 
 
 def closed_port() -> int:
@@ -121,3 +129,28 @@ def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("code", sorted({KafkaError.OFFSET_NOT_AVAILABLE, *LEADER_CHANGES}))
 def test_a_partition_that_changes_its_leader_is_asked_again(code: int) -> None:
     assert isinstance(translated(KafkaError(code), "asking"), RetriableDeliveryError)
+
+
+@pytest.mark.parametrize("asked", ["members", "present"])
+def test_a_group_nobody_tells_of_is_given_up_before_the_library_gives_up(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka may abort the process where such a question runs out of the time that the library has for it."""
+    given: list[float] = []
+    real = AdminClient.describe_consumer_groups
+
+    def describe(admin: AdminClient, groups: list[str], request_timeout: float) -> dict[str, Any]:
+        given.append(request_timeout)
+        return dict(real(admin, groups, request_timeout=request_timeout))
+
+    monkeypatch.setattr(AdminClient, "describe_consumer_groups", describe)
+    for module in (groups, restoring):
+        monkeypatch.setattr(module, "CALL_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        clients = KafkaClients({"bootstrap.servers": f"127.0.0.1:{mute.getsockname()[1]}"})
+        with pytest.raises(RetriableDeliveryError, match=r"describing consumer group g: .*answer"):
+            if asked == "members":
+                groups.group_members(clients, ["g"], patience=0.5)
+            else:
+                restoring.present_members(clients, "g", time.monotonic() + 0.5)
+    assert len(given) > 1 and min(given) > 60, "asked again, and never near the end of the library's patience"
