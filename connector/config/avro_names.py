@@ -26,7 +26,14 @@ def check_avro_names(
     transforms: Sequence[TransformSpec],
     findings: Findings,
 ) -> None:
-    """The names that all of a table's schemas begin with; transforms may give schemas other names."""
+    """The names that all of a table's schemas begin with; transforms may give schemas other names. ``converters``: of
+    keys and of values."""
+    key_name = "cdc.include.primary-key.payload-key-name"
+    placed = values["cdc.output.format"] == "advanced" and "payload-key" in values["cdc.include.primary-key.placement"]
+    if placed and converters[-1].kind == "avro" and not _NAME.fullmatch(values[key_name]):
+        findings.problem(
+            document, key_name, "Avro does not allow the name, with which every record would be refused", "key"
+        )
     strict = [one for one in converters if one.kind == "avro" and not one.scrub_names and one.schema_names == "none"]
     if not strict or any(step.type != REGEX_ROUTER for step in transforms):
         return

@@ -162,3 +162,16 @@ def test_halves_of_characters_are_no_reason_for_a_traceback(name: str) -> None:
     """JSON can hold them; whether they are taken or refused, they are known as secrets."""
     problems({name: 'x="token=canary\ud800four"; http://user:canary\ud800five@host token=canary\ud800six'})
     assert "canary\ud800six" not in scrub("canary\ud800six")
+
+
+def test_avro_allows_fewer_names_of_the_key_in_the_payload() -> None:
+    placed = {"cdc.output.format": "advanced", "cdc.include.primary-key.placement": "kafka-key,payload-key"}
+    name = "cdc.include.primary-key.payload-key-name"
+    avro = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "http://registry:8081",
+    }
+    assert not problems({**placed, name: "pk-x"})
+    assert not problems({**placed, **avro, name: "pk_x"})
+    assert problem({**placed, **avro, name: "pk-x"}).property == name
+    assert problem({**placed, name: "\x01"}).property == name

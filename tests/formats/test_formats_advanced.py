@@ -120,3 +120,13 @@ def test_the_placement_decides_over_the_schema_too() -> None:
     assert [field["field"] for field in fields["after"]["fields"]] == ["l", "v", "w"]
     assert (fields["id"]["name"], fields["id"]["optional"]) == ("cases.ks.t.Key", False)
     assert json.loads(record.key or b"")["schema"] == {key: fields["id"][key] for key in fields["id"] if key != "field"}
+
+
+@pytest.mark.parametrize("name", ["pk-x", 'the "key"', "clé.1"])
+def test_the_key_in_the_payload_has_any_name(name: str) -> None:
+    placed = {"cdc.include.primary-key.placement": "kafka-key,payload-key"}
+    named = {"cdc.include.primary-key.payload-key-name": name}
+    ((_, value),) = encoded(UPDATE, **images("none", "none"), **placed, **named)
+    ((_, plain),) = encoded(UPDATE, **images("none", "none"), **placed)
+    assert value.pop(name) == plain.pop("key") == KEY
+    assert value == plain

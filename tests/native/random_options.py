@@ -64,6 +64,8 @@ def _drawn(pick: random.Random) -> dict[str, str]:
     _perhaps(pick, 0.1, made, "topic.delimiter", "_")
     if pick.random() < 0.45:
         made |= _chain(pick)
+    if made.get("value.converter") == AVRO and "cdc.include.primary-key.payload-key-name" in made:
+        made["cdc.include.primary-key.payload-key-name"] = "ids"  # Avro allows few names
     return made
 
 
@@ -77,7 +79,7 @@ def _format(pick: random.Random) -> dict[str, str]:
     for side in ("before", "after"):
         made[f"cdc.include.{side}"] = pick.choice(_FORMATS_OF_IMAGES)
     _perhaps(pick, 0.8, made, "cdc.include.primary-key.placement", ",".join(_some(pick, _PLACEMENTS)))
-    _perhaps(pick, 0.2, made, "cdc.include.primary-key.payload-key-name", "ids")
+    _perhaps(pick, 0.2, made, "cdc.include.primary-key.payload-key-name", pick.choice(["ids", 'the "k\\-é']))
     return made
 
 

@@ -74,7 +74,7 @@ OUTPUT = Section(
         ),
         Property(
             "cdc.include.primary-key.payload-key-name",
-            matching(r"[A-Za-z_][A-Za-z0-9_]*", "Must be a name of letters, digits and _", "key"),
+            matching(r"[^\x00-\x1f\ud800-\udfff]+", "Must be a name", "key"),
             "Name of the envelope's member that `payload-key` adds.",
             default="key",
         ),
