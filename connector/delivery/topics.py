@@ -25,6 +25,9 @@ VISIBLE_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
 
 
+TIMESTAMPS = "message.timestamp.type"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
     """One topic that the connector needs. ``partitions`` and ``replication`` of -1 leave it to the broker.
@@ -55,6 +58,8 @@ class TopicFacts:
     compacted: bool | None
     max_message_bytes: int
     least_replicas: int = 1
+    #: Whether brokers say when a record was written, not who wrote it.
+    stamped: bool = False
 
 
 def ensure_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, TopicFacts]:
@@ -133,6 +138,13 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopic
             "and landing, miss changes; set cleanup.policy=delete on it"
             for spec in specs
             if spec.keeps_all and _is_compacted(spec, facts.get(spec.name))
+        ]
+        + [
+            f"topic {spec.name} has message.timestamp.type=LogAppendTime, whose times do not tell which transaction a "
+            "record is of: one that a broker's crash leaves without its end blocks read_committed consumers until "
+            "somebody ends it by hand; set CreateTime on it"
+            for spec in present
+            if (spec.keeps_all or spec.config.get(TIMESTAMPS) == "CreateTime") and facts[spec.name].stamped
         ],
     )
 
@@ -287,6 +299,7 @@ def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str,
             raise RetriableDeliveryError(f"describing topic {resource.name}: no answer in time") from None
         policy = described["cleanup.policy"].value or "" if "cleanup.policy" in described else None
         limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
+        times = described[TIMESTAMPS].value if TIMESTAMPS in described else None
         least = described["min.insync.replicas"].value if "min.insync.replicas" in described else None
         facts[resource.name] = TopicFacts(
             resource.name,
@@ -295,6 +308,7 @@ def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str,
             compacted=None if policy is None else "compact" in policy,
             max_message_bytes=int(limit) if limit else 1_048_588,
             least_replicas=int(least) if least else 1,
+            stamped=times == "LogAppendTime",
         )
     return facts
 

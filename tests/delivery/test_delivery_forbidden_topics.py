@@ -46,3 +46,15 @@ def test_a_compacted_data_topic_is_warned_about(kafka: Any, unique: Callable[[st
     ensure_topics(admin, [there, storage])
     [warning] = check_topics(admin, [replace(there, config={}), storage]).warnings
     assert f"topic {there.name} is compacted" in warning and "cleanup.policy=delete" in warning
+
+
+def test_topics_that_brokers_stamp_are_warned_about(kafka: Any, unique: Callable[[str], str]) -> None:
+    """What a crash of a broker leaves open in them cannot be told from what was committed."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    stamped, plain = {"message.timestamp.type": "LogAppendTime"}, {"message.timestamp.type": "CreateTime"}
+    data, offsets, others = (TopicSpec(unique(name), config=stamped) for name in ("data", "offsets", "others"))
+    ensure_topics(admin, [data, offsets, others])
+    asked = [replace(data, config={}, keeps_all=True), replace(offsets, config=plain), replace(others, config={})]
+    first, second = check_topics(admin, asked).warnings
+    assert f"topic {data.name} has message.timestamp.type=LogAppendTime" in first
+    assert f"topic {offsets.name} has message.timestamp.type=LogAppendTime" in second
