@@ -270,7 +270,8 @@ def _learn_lists(row: _Row, known: _Row) -> None:
 
 
 def _until(change: Change) -> int | None:
-    return None if not change.ttl else change.timestamp_us + change.ttl * _SECOND
+    """At a whole second, as servers count."""
+    return None if not change.ttl else (change.timestamp_us // _SECOND + change.ttl) * _SECOND
 
 
 def _put(cell: _Cell, value: bytes | None, us: int, until: int | None) -> None:

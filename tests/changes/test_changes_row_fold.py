@@ -146,8 +146,8 @@ def test_collections_are_folded_element_by_element() -> None:
 
 def test_what_lives_for_a_time_is_gone_after_it() -> None:
     brief = written(5, v=number(3), **{"cdc$ttl": (2).to_bytes(8, "big")})
-    assert after([selected(ck=1)], brief, upto=2_000_004) == [row(v=3)]
-    assert after([selected(ck=1)], brief, upto=2_000_005) == [row()]
+    assert after([selected(ck=1)], brief, upto=1_999_999) == [row(v=3)]
+    assert after([selected(ck=1)], brief, upto=2_000_000) == [row()]
 
 
 def test_of_two_writes_at_one_time_a_deletion_wins_then_the_greater() -> None:
@@ -274,3 +274,11 @@ def test_what_is_written_since_has_its_own_end_or_none() -> None:
     assert left(read, written(6_000_000, v=number(2))) == [{"s": 46}, {}]
     again = written(6_000_000, v=number(2), **{"cdc$ttl": seconds})
     assert left(read, again) == [{"s": 46}, {"v": 32}]
+
+
+def test_what_is_written_for_a_time_ends_at_a_whole_second() -> None:
+    """What is shown has something left: 0 seconds are for ever elsewhere."""
+    read, seconds = [ending({}, ck=1, v=1, m={"x": 1}.items())], (4).to_bytes(4, "big")
+    some = written(6_900_000, v=number(2), **{"cdc$ttl": seconds})
+    assert left(read, some, upto=9_999_999) == [{"v": 6}]
+    assert [row(m=[("x", 1)])] == [decoded(each) for each in brought_to(END, ENDING, read, [some])]

@@ -304,7 +304,7 @@ FOLDED = [
     Mutant(
         "values with a time to live end",
         FOLDING,
-        "    return None if not change.ttl else change.timestamp_us + change.ttl * _SECOND\n",
+        "    return None if not change.ttl else (change.timestamp_us // _SECOND + change.ttl) * _SECOND\n",
         "    return None\n",
         folding.test_what_lives_for_a_time_is_gone_after_it,
     ),
