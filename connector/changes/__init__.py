@@ -14,6 +14,7 @@ from __future__ import annotations
 from connector.changes.assembler import BatchAssembler
 from connector.changes.batch import Batch, Row
 from connector.changes.change import (
+    ENDS,
     TRUE,
     UNTOUCHED,
     Change,
@@ -42,6 +43,7 @@ from connector.changes.whole_batches import WholeBatches
 from connector.changes.whole_rows import WholeRows, straight_layout, whole_rows
 
 __all__ = [
+    "ENDS",
     "TRUE",
     "UNTOUCHED",
     "Batch",

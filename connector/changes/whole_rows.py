@@ -24,9 +24,9 @@ from connector.timeuuid import time_uuid
 from connector.values import ListType, is_multi_cell, order_key, split_cells
 
 _ENVELOPE: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$ttl", "cdc$end_of_batch")
-_STRAIGHT_HEAD: Final = (
-    "cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$end_of_batch", DELETED
-)  # fmt: skip
+_STRAIGHT_HEAD: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$operation", "cdc$end_of_batch")
+#: Whether all regular columns are written, and whether all static ones are.
+_FLAGS: Final = (DELETED, f"{DELETED}static")
 _count = struct.Struct(">i").pack
 _second = struct.Struct(">q")
 
@@ -67,22 +67,24 @@ class WholeRows:
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
         self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
         self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
-        #: Whether a row's cells are those that its table has, one after the other: the kernel takes them as they are.
-        self.straight = not self.statics and not any(_has_hidden_keys(column) for column in self.columns)
+        #: Elements of these have keys in the log, and none in a table.
+        self.lists = [at for at in others if _has_hidden_keys(self.columns[at])]
 
     def straight_layout(self, asked_for: bool) -> LogLayout:
-        """Of rows that are a head, which all have in common, and what was selected. One flag tells of all columns that
-        a null is there: none is untouched."""
-        first = len(_STRAIGHT_HEAD)
-        places = [
-            ColumnPlace(column, first + at, None if column.is_key else _STRAIGHT_HEAD.index(DELETED))
-            for at, column in enumerate(self.columns)
-        ]
-        names = (*_STRAIGHT_HEAD, *(column.name for column in self.columns))
+        """Of rows that are a head, which all have in common, and what was selected: `straight_rows`. One flag tells of
+        all regular columns that a null is there, another one of all static columns: in a row of those that have it,
+        none is untouched."""
+        names = [*_STRAIGHT_HEAD, *_FLAGS]
+        first = len(names)
+        flags = {kind: names.index(flag) for kind, flag in zip(("regular", "static"), _FLAGS, strict=True)}
+        places = [ColumnPlace(column, first + at, flags.get(column.kind)) for at, column in enumerate(self.columns)]
+        names += [column.name for column in self.columns]
+        if self.timed:
+            names.append(ENDS)
         operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
         return replace(
             self.layout,
-            columns=names,
+            columns=tuple(names),
             ttl=-1,
             places=tuple(sorted(places, key=lambda place: place.name.encode())),
             snapshot=SNAPSHOTS[operation],
@@ -93,13 +95,46 @@ class WholeRows:
             end_of_batch=names.index("cdc$end_of_batch"),
         )
 
+    def straight_head(self, stream: bytes, time: bytes, asked_for: bool) -> Row:
+        """What stands in front of the flags."""
+        return (stream, time, b"\x00\x00\x00\x00", WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW, TRUE)
+
+    def straight_rows(self, rows: Sequence[Row], statics: bool, at_s: int) -> Iterator[Sequence[bytes | None]]:
+        """What follows the head in the rows of a partition: those of `of_partition`, their cells where they were."""
+        width = len(self.columns)
+        if not (self.statics or self.lists or self.timed):
+            for row in rows:
+                yield (TRUE, None, *row[:width])
+            return
+        if statics and self._has_statics(rows):
+            nothing: list[bytes | None] = [None] * width
+            nothing[: self.width] = rows[0][: self.width]
+            yield self._straight(nothing, rows[0], self.statics, (None, TRUE), at_s)
+        for row in rows:
+            if not self._only_statics(row):
+                cells = list(row[:width])
+                for at in self.statics:
+                    cells[at] = None
+                yield self._straight(cells, row, self.regulars, (TRUE, None), at_s)
+
+    def _straight(
+        self, cells: list[bytes | None], row: Row, others: Sequence[int], flags: Row, at_s: int
+    ) -> Sequence[bytes | None]:
+        if others is self.statics:
+            for at in others:
+                cells[at] = row[at]
+        for at in self.lists:
+            if (cell := cells[at]) is not None:
+                cells[at] = with_keys(cell)
+        return (*flags, *cells, *((self._left(row, others, at_s),) if self.timed else ()))
+
     def of_partition(
         self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False, at_s: int = 0
     ) -> Iterator[Row]:
         """What the log would have to say of a partition, given its rows as they are selected; without ``statics``, of
         the rest of one; ``asked_for``: by somebody; ``at_s``: the second from which on TTLs count."""
         operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
-        if statics and self.statics and rows and any(rows[0][at] is not None for at in self.statics):
+        if statics and self._has_statics(rows):
             yield self._row(operation, rows[0], range(self.width), self.statics, at_s)
         for row in rows:
             if not self._only_statics(row):
@@ -139,6 +174,9 @@ class WholeRows:
                 return bool((one > two) != descends)
         return False
 
+    def _has_statics(self, rows: Sequence[Row]) -> bool:
+        return bool(self.statics and rows) and any(rows[0][at] is not None for at in self.statics)
+
     def _only_statics(self, row: Row) -> bool:
         return self.keys > self.width and row[self.width] is None
 
@@ -159,9 +197,15 @@ class WholeRows:
             if row[place.value] is None or is_multi_cell(place.column.type):
                 row[place.deleted] = TRUE
         if self.timed:
-            left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(cells, at)) is not None}
-            row[-1] = json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
+            row[-1] = self._left(cells, others, at_s)
         return tuple(row)
+
+    def _left(self, row: Row, others: Iterable[int], at_s: int) -> bytes | None:
+        """What is left of its cells, as a header shows it."""
+        if not self.has_end(row):
+            return None
+        left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(row, at)) is not None}
+        return json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
 
 
 def _has_hidden_keys(column: Column) -> bool:
@@ -169,10 +213,9 @@ def _has_hidden_keys(column: Column) -> bool:
 
 
 @lru_cache(maxsize=256)
-def straight_layout(description: TableDescription, asked_for: bool) -> LogLayout | None:
-    """See `WholeRows.straight_layout`; None where rows need more than that."""
-    shape = whole_rows(description)
-    return shape.straight_layout(asked_for) if shape.straight else None
+def straight_layout(description: TableDescription, asked_for: bool, ending: bool = False) -> LogLayout:
+    """See `WholeRows.straight_layout`."""
+    return whole_rows(description, ending).straight_layout(asked_for)
 
 
 @lru_cache(maxsize=256)
@@ -181,18 +224,21 @@ def whole_rows(description: TableDescription, ending: bool = False) -> WholeRows
 
 
 def logged(place: ColumnPlace, cell: bytes | None) -> bytes | None:
-    """A cell as the log has it. No SELECT tells the keys of a list's elements: they get keys in their order, behind
+    """A cell as the log has it."""
+    return cell if cell is None or not _has_hidden_keys(place.column) else with_keys(cell)
+
+
+def with_keys(cell: bytes) -> bytes:
+    """A list of a row as the log has it. No SELECT tells the keys of its elements: they get keys in their order, behind
     those of whatever will be put in front of the list, and before those of what will be appended."""
-    type_ = place.column.type
-    if cell is None or not (isinstance(type_, ListType) and is_multi_cell(type_)):
-        return cell
-    parts = [b""]
-    elements = split_cells(cell)
-    for number, element in enumerate(elements):
-        parts += [_count(16), time_uuid(_MIDDLE + number, 0), *_cell(element)]
-    parts[0] = _count(len(elements))
+    parts, at = [cell[:4]], 4
+    for number, element in enumerate(split_cells(cell)):
+        end = at + 4 + len(element or b"")
+        parts += (_key(number), cell[at:end])
+        at = end
     return b"".join(parts)
 
 
-def _cell(raw: bytes | None) -> tuple[bytes, ...]:
-    return (_count(-1),) if raw is None else (_count(len(raw)), raw)
+@lru_cache(maxsize=1024)
+def _key(number: int) -> bytes:
+    return _count(16) + time_uuid(_MIDDLE + number, 0)

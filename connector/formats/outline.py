@@ -18,7 +18,7 @@ from connector.formats.json_converter import JsonConverter
 from connector.formats.legacy import has_legacy_form
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
-from connector.formats.table_schemas import MetadataHeaders
+from connector.formats.table_schemas import MetadataHeaders, ttl_header
 from connector.values import NativeType, RenderingRules
 from smt import Unwrapping
 
@@ -39,8 +39,9 @@ class OutlineSide:
 class Outline:
     """``key`` is None where keys are null. ``version``: the headers of every record with a value.
 
-    ``headers``: the names of those that have columns of the key as texts. ``unwrapping``: what a transform makes of
-    envelopes; then ``value`` is of what it leaves, and ``deleted`` of the rows of deletes, if those have any.
+    ``headers``: the names of those that have a cell as text, columns of the key mostly. ``unwrapping``: what a
+    transform makes of envelopes; then ``value`` is of what it leaves, and ``deleted`` of the rows of deletes, if those
+    have any.
     """
 
     layout: LogLayout
@@ -71,6 +72,7 @@ def outline_of(
     headers = () if plan.headers is None else header_names(layout)
     if headers and not (options.header_converter.kind == "simple" and _headers_alike(layout, options)):
         return None
+    headers = (*headers, *ttl_header(layout))
     value = _side(value_converter, plan.topic, plan.value_schema if unwrapping is None else unwrapping.schema)
     key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
     if value is None or (key is None and plan.key_schema is not None):

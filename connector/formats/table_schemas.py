@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connector.changes import Change, TableDescription, content_hash
+from connector.changes import ENDS, Change, Column, ColumnPlace, LogLayout, TableDescription, content_hash
 from connector.config import OutputConfig
 from connector.formats.record import Record
+from connector.values import native
 
 TABLE_ID, SCHEMA_VERSION = "scylla.table.id", "scylla.schema.version"
 #: Of a record of a snapshot: what is left of the cells that have a TTL, in seconds from its time on.
@@ -57,6 +58,13 @@ def version_headers(description: TableDescription, options: OutputConfig) -> Met
 def ttl_headers(change: Change) -> MetadataHeaders:
     ends = change.ends
     return () if ends is None else ((CELL_TTLS, ends),)
+
+
+def ttl_header(layout: LogLayout) -> tuple[tuple[str, ColumnPlace], ...]:
+    """In which cell the text of `ttl_headers` is."""
+    if layout.columns[-1] != ENDS:
+        return ()
+    return ((CELL_TTLS, ColumnPlace(Column(ENDS, native("text")), len(layout.columns) - 1)),)
 
 
 def _plain(document: dict[str, Any]) -> bytes:

@@ -10,7 +10,16 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from connector.changes import CdcOptions, Column, LogLayout, Row, TableDescription, deleted_elements_type, layout_of
+from connector.changes import (
+    CdcOptions,
+    Column,
+    LogLayout,
+    Row,
+    TableDescription,
+    WholeRows,
+    deleted_elements_type,
+    layout_of,
+)
 from connector.timeuuid import time_key, time_uuid
 from connector.values import (
     NATIVE_NAMES,
@@ -46,6 +55,8 @@ _DOUBLES: Final = (
 )  # fmt: skip
 _NAMES: Final = ("a", "Zz", "b_2", "c3", "d", "e", "f9", "gG")
 _ODD: Final = 0.004
+#: The second from which on what is left of cells counts.
+SELECTED_AT: Final = 1_765_000_000
 
 
 class Samples:
@@ -259,15 +270,30 @@ class Samples:
             return self._cells([self._random.randrange(3).to_bytes(2, "big") for _ in range(2)], 1)
         return self._cells([self.value(kind.element) for _ in range(self._random.randrange(3))], 1)
 
-    def partition(self, width: int, columns: Sequence[Column]) -> list[Row]:
-        """Rows of one as they are selected."""
-        key = tuple(self.value(column.type) for column in columns[:width])
-        return [(*key, *map(self._selected, columns[width:])) for _ in range(self._random.choice((1, 1, 2, 3)))]
+    def partition(self, shape: WholeRows) -> list[Row]:
+        """Rows of one as they are selected: perhaps of its static values alone."""
+        pick, columns = self._random, shape.columns
+        key = {at: self.value(columns[at].type) for at in range(shape.width)}
+        statics = {at: self._selected(columns[at]) for at in shape.statics}
+        alone = pick.random() < 0.3 and any(cell is not None for cell in statics.values())
+        rows: list[Row] = []
+        for _ in range(1 if alone else pick.choice((1, 1, 2, 3))):
+            shared, cells = key | statics, range(len(columns))
+            row = [shared[at] if at in shared else None if alone else self._selected(columns[at]) for at in cells]
+            rows.append((*row, *(None if row[at] is None else self._end() for at in shape.timed)))
+        return rows
 
     def _selected(self, column: Column) -> bytes | None:
+        type_ = column.type
         if self._random.random() < (0 if column.is_key else 0.3):
             return None
-        return self.value(freeze(column.type))
+        if is_multi_cell(type_) and isinstance(type_, ListType):
+            return self._cells([self.value(type_.element) for _ in range(self._random.randrange(4))], 1)
+        return self.value(freeze(type_))
+
+    def _end(self) -> bytes | None:
+        """The second in which a cell ends."""
+        return None if self._random.random() < 0.7 else struct.pack(">q", SELECTED_AT + self._random.getrandbits(20))
 
     def page(self, batches: int) -> list[Row]:
         """Rows of so many batches, of few streams."""

@@ -24,7 +24,7 @@ from connector.errors import PoisonRow
 from connector.formats import Encoder, Record
 from connector.native.blocks import BlockEncoder
 from connector.native.library import Kernel
-from connector.native.samples import Samples, page_of
+from connector.native.samples import SELECTED_AT, Samples, page_of
 
 _NOW = 1_765_000_000_123_456_789
 _BATCHES = 24
@@ -85,14 +85,17 @@ def _compare_snapshot(
 ) -> None:
     """Rows of the same table as a snapshot shows them."""
     description, counted_here = samples.layout.description, Counter[str]()
-    shape, asked_for = whole_rows(description), len(description.columns) % 2 == 0
-    layout = straight_layout(description, asked_for)
-    if layout is None:
-        return
-    rows = [samples.partition(shape.width, shape.columns) for _ in range(partitions)]
+    shape, asked_for = whole_rows(description, plain.options.metadata), len(description.columns) % 2 == 0
+    layout = straight_layout(description, asked_for, bool(shape.timed))
+    rows = [samples.partition(shape) for _ in range(partitions)]
     place = bytes(16), samples.time()
-    expected = [Batch(shape.layout, *place, list(shape.of_partition(each, asked_for=asked_for))) for each in rows]
-    found = WholeBatches(layout, shape, place, asked_for, rows)
+    expected = [
+        Batch(shape.layout, *place, list(shape.of_partition(each, asked_for=asked_for, at_s=SELECTED_AT)))
+        for each in rows
+    ]
+    found = WholeBatches(layout, shape, place, asked_for, rows, at_s=SELECTED_AT)
+    if found.counts != [len(batch.rows) for batch in expected]:
+        raise Difference("rows of a snapshot are not as many")
     if [batch.rows for batch in found] != [batch.rows for batch in expected]:
         raise Difference("rows of a snapshot are not those that were selected")
     _compare_batches(plain, blocks, found, expected, counted_here)

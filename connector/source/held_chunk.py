@@ -157,16 +157,18 @@ class HeldChunk:
         doubted = self._doubted_tokens()
         known = (each for each in self.partitions.items() if not doubted or token_of_key(each[0]) not in doubted)
         there = {key: rows for key, rows in known if rows}
-        straight = straight_layout(self.description, asked_for)
-        if takes_uncut is not None and straight is not None and takes_uncut(straight):
-            partitions = list(there.values())
-            if not (shape.timed and any(map(shape.has_end, chain.from_iterable(partitions)))):
-                batches = WholeBatches(straight, shape, place, asked_for, partitions)
-                return Ready(list(there), list(map(len, partitions)), batches)
+        at_s = (at_ms * 1000 - 1) // 1_000_000
+        straight = straight_layout(self.description, asked_for, bool(shape.timed))
+        if takes_uncut is not None and takes_uncut(straight):
+            # What shows nothing beside static values of which the part in front has told is no batch.
+            if self.start is not None:
+                there = {key: rows for key, rows in there.items() if any(shape.of_partition(rows, statics=False))}
+            batches = WholeBatches(straight, shape, place, asked_for, list(there.values()), self.start is None, at_s)
+            return Ready(list(there), batches.counts, batches)
         made: list[Batch] = []
         ready = Ready([], [], made)
         for key, rows in there.items():
-            logged = list(shape.of_partition(rows, self.start is None, asked_for, (at_ms * 1000 - 1) // 1_000_000))
+            logged = list(shape.of_partition(rows, self.start is None, asked_for, at_s))
             if logged:
                 ready.keys.append(key)
                 ready.rows.append(len(logged))

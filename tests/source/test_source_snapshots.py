@@ -20,7 +20,7 @@ from connector.table_name import TableName
 from connector.topology import Inside
 from connector.values import encode, parse_type
 from embedded.scylla.tokens import murmur3_token
-from tests.changes.test_changes_row_fold import LAYOUT, TABLE, number, selected, written
+from tests.changes.test_changes_row_fold import ENDING, LAYOUT, SHAPE, TABLE, number, selected, written
 from tests.topology.single import WHOLE, Single, tablets
 
 NAME = TableName("ks", "t")
@@ -317,39 +317,51 @@ def test_a_description_that_says_the_same_again_is_the_same() -> None:
     assert [row["v"] for row in stage.rows] == [number(1)]
 
 
-def test_rows_that_nobody_makes_objects_of_are_the_same() -> None:
-    pk, ck, v, m = (column for column in TABLE.columns if column.name in ("pk", "ck", "v", "m"))
+@pytest.mark.parametrize("ending", [False, True])
+def test_rows_that_nobody_makes_objects_of_are_the_same(ending: bool) -> None:
+    """Static values, with rows and alone, lists, collections, what is left of cells."""
     placed = []
     for takes_uncut in (True, False):
-        stage = Stage(description=TableDescription("ks", "t", "id", (pk, ck, m, v)), takes_uncut=takes_uncut)
-        some = encode(m.type, {"k": 7})
+        stage = Stage(takes_uncut=takes_uncut, ending=ending)
         rows: dict[Row, list[Row]] = {
-            (number(0),): [(number(0), number(2), None, None), (number(0), number(1), some, number(5))],
-            KEY: [(*KEY, number(1), some, number(1))],
+            (number(0),): [
+                found(ending, pk=0, ck=2, s=3),
+                found(ending, pk=0, ck=1, s=3, v=5, m={"k": 7}.items(), l=[1, 2], a=("x", None)),
+            ],
+            KEY: [found(ending, ck=1, v=1, e=[4], l=[])],
             (number(2),): [],
-            (number(3),): [(number(3), number(1), None, number(9))],
+            (number(3),): [found(ending, pk=3, s=6)],
         }
         rows = {key: rows[key] for key in sorted(rows, key=token_of_key)}
         stage.chores.answer(Chunk(rows, (1 << 63) - 1, 100, 1, 0.01))
         stage.to(10_060, written(10_000_500, v=number(8)))
         placed.append([(each.stream_id, each.time, each.rows) for each in stage.consumer.placed])
         assert [type(each) for each in stage.consumer.given] == [WholeBatches if takes_uncut else list] * 3
-        assert stage.snapshots.counters.rows[NAME] == 4
+        assert stage.snapshots.counters.rows[NAME] == 5
         assert stage.one.planner.openings(stage.one.now) == []
     assert placed[0] == placed[1]
-    assert sum(len(rows) for _, _, rows in placed[0]) == 4
+    assert sum(len(rows) for _, _, rows in placed[0]) == 5
+    lefts = sorted(row[-1] for _, _, each in placed[0] for row in each if ending and row[-1] is not None)
+    assert lefts == ([b'{"s":99990}', b'{"s":99990}', b'{"v":99990}'] if ending else [])
 
 
-def test_rows_of_which_a_cell_ends_are_made_one_by_one() -> None:
-    pk, ck, v = (column for column in TABLE.columns if column.name in ("pk", "ck", "v"))
-    for end, kind in ((None, WholeBatches), ((1 << 40).to_bytes(8, "big"), list)):
-        stage = Stage(description=TableDescription("ks", "t", "id", (pk, ck, v)), takes_uncut=True, ending=True)
-        row = (*KEY, number(1), number(5))
-        stage.chores.answer(Chunk({KEY: [(*row, end)]}, (1 << 63) - 1, 100, 1, 0.01))
-        stage.to(10_060)
-        assert [type(each) for each in stage.consumer.given] == [kind]
-        ((placed,),) = (each.rows for each in stage.consumer.placed)
-        assert (placed[-1] is None) == (end is None) and number(5) in placed
+def found(ending: bool, **cells: Any) -> Row:
+    """As it is selected: what it holds of `s` and `v` ends in second 100,000."""
+    timed = {SHAPE.columns.index(column) for column in SHAPE.columns if column.name in {"s", "v"} & {*cells}}
+    return (*selected(**cells), *(ENDING.ends(dict.fromkeys(timed, 100_000)) if ending else ()))
+
+
+def test_a_part_that_shows_nothing_more_than_static_values_has_no_rows() -> None:
+    """The part in front of it has told of them, and its own rows are gone by now."""
+    for takes_uncut in (True, False):
+        stage = Stage(takes_uncut=takes_uncut)
+        token, cut = token_of_key(KEY), Inside(KEY, (number(2),), 1)
+        stage.chores.answer(Chunk({KEY: [selected(ck=2, s=9)]}, token - 1, 100, 1, 0.01, cut))
+        stage.pump()
+        stage.chores.answer(Chunk({KEY: [selected(ck=1, s=9)]}, token, 100, 1, 0.01))
+        stage.to(10_060, written(10_000_500, ck=1, operation=3))
+        assert [row["ck"] for row in stage.rows] == [None, number(2)]
+        assert len(stage.consumer.given) == 1, "a batch without rows was placed"
 
 
 def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> None:
