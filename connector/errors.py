@@ -21,7 +21,8 @@ translate foreign errors into these at their border.
     │   ├── UnknownOutcome          a commit was sent and its outcome is not known: restore before going on
     │   ├── ForeignGroup            another consumer group runs this connector, or another offsets topic is used
     │   └── FatalDeliveryError      e.g. authorisation failed, message too large
-    │       └── ClockSetBack            what this process commits would look older than what it has committed
+    │       ├── ClockSetBack            what this process commits would look older than what it has committed
+    │       └── Stranded                a client reaches nobody any more, where a new one reaches somebody
     ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
@@ -141,6 +142,10 @@ class FatalDeliveryError(DeliveryError):
 
 class ClockSetBack(FatalDeliveryError):
     """What this process commits from now on looks older than what it has committed: another one goes on."""
+
+
+class Stranded(FatalDeliveryError):
+    """A client of this process has lost all its brokers, and only another process has others."""
 
 
 class LostClaim(CdcError):

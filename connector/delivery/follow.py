@@ -64,12 +64,18 @@ class Follower:
         self.caught_up: frozenset[int] = frozenset()
         #: How often what was followed before counted for nothing any more.
         self.beginnings = 0
+        #: How often something has come.
+        self.heard = 0
         self._errors: dict[int, str] = {}
 
     @property
     def last_error(self) -> str | None:
         """What keeps a slot from being followed, until something of it is read again."""
         return next(iter(self._errors.values()), None)
+
+    @property
+    def client(self) -> Consumer:
+        return self._consumer
 
     def start(self) -> None:
         """Read from the beginning, and note how far each slot must be read before it counts as known."""
@@ -104,6 +110,7 @@ class Follower:
         while True:
             messages = self._consumer.consume(MESSAGES_PER_POLL, 0)
             reached: set[int] = set()
+            self.heard += bool(messages)
             for slot, run in runs(messages):
                 changed.add(slot)
                 self._take(slot, run, reached)

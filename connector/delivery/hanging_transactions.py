@@ -223,14 +223,16 @@ def _end_lost_commits(
             where.stood.suspect((topic, number), offset)
             continue
         again = newest_of_key(clients, where.group, messages[0], deadline)
-        for owner, producer in lost.items():
-            log.warning("committing what stands in %s [%d] at %d again, by repeating a record", topic, number, offset)
-            try:
-                _commit_again(clients, producer, where, [again], deadline, repeated=offset)
-            except DeliveryError:
-                log.error("%s [%d]: committed records from offset %d on may be aborted now", topic, number, offset)
-                raise
-            where.stood.tried(topic, number, offset, owner)
+        # One of them, for whoever's it is not may have left behind it what was aborted: the one whose last word leaves
+        # the least room for that. If it still stands, it is another's.
+        owner = max(lost, key=lambda each: (words.newest.get(each, 0), each))
+        log.warning("committing what stands in %s [%d] at %d again, by repeating a record", topic, number, offset)
+        try:
+            _commit_again(clients, lost[owner], where, [again], deadline, repeated=offset)
+        except DeliveryError:
+            log.error("%s [%d]: committed records from offset %d on may be aborted now", topic, number, offset)
+            raise
+        where.stood.tried(topic, number, offset, owner)
         ended = True
     return ended
 

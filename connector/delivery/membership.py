@@ -80,6 +80,10 @@ class Membership:
     def member_id(self) -> str:
         return self._consumer.memberid() or ""
 
+    @property
+    def client(self) -> Consumer:
+        return self._consumer
+
     def metadata(self) -> Any:
         return self._consumer.consumer_group_metadata()
 

@@ -13,10 +13,13 @@ from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClie
 from connector.delivery.failures import translated
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.slot_reader import MESSAGES_PER_CALL
+from connector.delivery.stranded import Silence
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.errors import DeliveryError, RetriableDeliveryError, TransactionAborted
 
 WRITE_SECONDS = 15.0
+# A topic in which nothing happens is asked for its end so often, for a sign of life.
+ASK_SECONDS = 30.0
 FETCH_WAIT_MS = 100
 
 
@@ -26,6 +29,7 @@ class SmallTopic:
     def __init__(self, clients: KafkaClients, spec: TopicSpec, group: str) -> None:
         self._clients, self._spec, self._group = clients, spec, group
         self._consumer: Consumer | None = None
+        self._failing, self._quiet = Silence(), Silence(ASK_SECONDS)
         #: Whether there is such a topic.
         self.reading = False
         #: Whether everything that was there has been read, or that there is nothing.
@@ -41,9 +45,14 @@ class SmallTopic:
         """As `poll`."""
         try:
             with self._clients.named():
-                return self._polled(seconds)
+                found = self._polled(seconds)
+                self._failing.broken()
+                return found
         except DeliveryError:
             self.reading = False
+            if self._failing.lasts():
+                self.close()
+                self._consumer = None
             raise
 
     def write(self, key: bytes, value: bytes | None) -> None:
@@ -80,6 +89,10 @@ class SmallTopic:
                     self.complete = True
                 else:
                     raise KafkaException(error)
+            if found:
+                self._quiet.broken()
+            elif self._quiet.lasts():
+                self._consumer.get_watermark_offsets(TopicPartition(self._spec.name, 0), CALL_SECONDS)
             return found
         except KafkaException as caught:
             if self._consumer is not None and not self.reading:

@@ -60,6 +60,7 @@ class SharedState:
         self._clients = kafka_clients(configuration)
         self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
         self._heard: dict[tuple[str, Wish | Event], Any] = {}
+        self._said: frozenset[bytes] = frozenset()
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
@@ -142,8 +143,10 @@ class SharedState:
             return  # of somebody else who shares the topic
         connector, wish, content = found
         if wish in EVENTS:
-            # What was said before this process began was for those that ran then.
-            if self._known.is_set():
+            # What was said before this process began was for those that ran then. A topic may be read once more.
+            said = compact_json([connector, wish, content])
+            old, self._said = said in self._said, self._said | {said}
+            if self._known.is_set() and not old:
                 with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # of another version
                     self._told(connector, wish, content)
         elif self._heard.get((connector, wish)) != content:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from connector.config import Configuration
-from connector.delivery import Delivery, Follower, KafkaClients, Membership
+from connector.delivery import Delivery, Follower, KafkaClients, Lookout, Membership
 from connector.errors import CdcError, LostClaim
 from connector.formats import Encoder
 from connector.native import Native
@@ -91,6 +91,8 @@ class Worker:
         self._following = self.background.task(FOLLOWING)
         self._group = self.background.task(GROUP)
         self._member_at = self.monotonic()
+        topic = self.configuration.worker.offsets.name
+        self._lookout = Lookout(self.clients, topic, self.membership, self.follower, self.monotonic)
         self._pump_due = 0.0
         self._beginnings = 0
         self._followed: frozenset[int] = frozenset()
@@ -113,6 +115,7 @@ class Worker:
         self.membership.poll()
         self._look_at_the_group(now)
         self._follow()
+        self._lookout.tick(self.delivery.commits)
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()

@@ -1,0 +1,177 @@
+"""Clients that lose all of their brokers for good are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from connector.delivery import KafkaClients, Lookout, SmallTopic
+from connector.delivery.stranded import STRANDED_SECONDS, Silence, is_stranded
+from connector.delivery.topics import TopicSpec
+from connector.errors import RetriableDeliveryError, Stranded
+from embedded.kafka import EmbeddedKafka
+from tests.servers.patience import until
+
+
+def polled(topic: SmallTopic) -> str | None:
+    try:
+        topic.poll(0.1)
+    except RetriableDeliveryError as error:
+        return str(error)
+    return None
+
+
+@dataclass
+class Client:
+    reaches: bool = True
+
+    def list_topics(self, topic: str, timeout: float) -> None:
+        if not self.reaches:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
+@dataclass
+class Half:
+    """A membership, or a follower."""
+
+    client: Client = field(default_factory=Client)
+    settled: bool = True
+    heard: int = 1
+
+
+class Clients:
+    def __init__(self) -> None:
+        self.new = Client()
+
+    def admin(self) -> Client:
+        return self.new
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def worker() -> Any:
+    class Watched:
+        def __init__(self) -> None:
+            self.clients, self.membership, self.follower, self.clock = Clients(), Half(), Half(), Clock()
+            self.lookout = Lookout(self.clients, "offsets", self.membership, self.follower, self.clock)  # type: ignore[arg-type]
+            self.commits = 0
+
+        def lives(self, seconds: float, commits: bool = False) -> None:
+            end = self.clock.now + seconds
+            while self.clock.now < end:
+                self.clock.now += 1.0
+                self.commits += commits
+                self.lookout.tick(self.commits)
+
+    return Watched()
+
+
+class Stranding(KafkaClients):
+    """The first consumer has lost its brokers before it is used."""
+
+    __slots__ = ()
+    made: ClassVar[list[Any]] = []
+
+    def consumer(self, group: str, isolation: str, **own: Any) -> Any:
+        consumer = KafkaClients.consumer(self, group, isolation, **own) if self.made else Lost()
+        self.made.append(consumer)
+        return consumer
+
+
+class Lost(Client):
+    closed = False
+
+    def __init__(self) -> None:
+        super().__init__(reaches=False)
+
+    def poll(self, timeout: float) -> None:
+        pass
+
+    def consume(self, most: int, timeout: float) -> list[Any]:
+        return []
+
+    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_topic_is_read_on_by_another_client_when_the_first_has_lost_its_brokers(
+    kafka: EmbeddedKafka, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, clock = unique("topic"), Clock()
+    clients = Stranding({"bootstrap.servers": kafka.bootstrap_servers})
+    topic = SmallTopic(clients, TopicSpec(name, 1, 1, compacted=True), "group")
+    topic._failing = Silence(clock=clock)
+    assert polled(topic) and polled(topic)
+    clock.now += STRANDED_SECONDS
+    assert polled(topic)
+    topic.write(b"k", b"v")
+    until(lambda: polled(topic) is None and topic.reading, what="the topic to be read")
+    topic.close()
+    assert len(clients.made) == 2 and clients.made[0].closed
+
+
+def test_a_quiet_topic_is_asked_for_a_sign_of_life(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
+    name, clock = unique("topic"), Clock()
+    topic = SmallTopic(
+        KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}), TopicSpec(name, 1, 1, compacted=True), "group"
+    )
+    topic._quiet = Silence(1.0, clock)
+    topic.write(b"k", b"v")
+    until(lambda: polled(topic) is None and topic.complete and topic.reading)
+    topic._consumer, real = Lost(), topic._consumer  # type: ignore[assignment]
+    real.close()  # type: ignore[union-attr]
+    assert polled(topic) is None
+    clock.now += 1.0
+    assert polled(topic) and not topic.reading
+
+
+def test_a_client_is_stranded_that_reaches_nobody_where_a_new_one_does() -> None:
+    clients: Any = Clients()
+    assert is_stranded(clients, Client(reaches=False), "t")
+    assert not is_stranded(clients, Client(), "t")
+    clients.new.reaches = False
+    assert not is_stranded(clients, Client(reaches=False), "t")
+
+
+def test_a_worker_that_no_group_answers_ends_if_its_client_is_stranded(worker: Any) -> None:
+    worker.membership.settled = False
+    worker.lives(2 * STRANDED_SECONDS)  # the group has not settled: that is no reason
+    worker.membership.client.reaches = False
+    with pytest.raises(Stranded, match="consumer group"):
+        worker.lives(STRANDED_SECONDS + 1)
+
+
+def test_a_worker_that_hears_nothing_of_its_own_commits_ends_if_its_client_is_stranded(worker: Any) -> None:
+    worker.follower.client.reaches = False
+    worker.lives(2 * STRANDED_SECONDS)  # nothing is committed, so there is nothing to hear
+    with pytest.raises(Stranded, match="follows commits"):
+        worker.lives(STRANDED_SECONDS + 2, commits=True)
+
+
+def test_a_worker_waits_while_kafka_is_away(worker: Any) -> None:
+    worker.membership.settled = worker.membership.client.reaches = worker.clients.new.reaches = False
+    worker.lives(3 * STRANDED_SECONDS)
+
+
+def test_silence_lasts_until_it_is_broken() -> None:
+    clock = Clock()
+    silence = Silence(5.0, clock)
+    told = []
+    for clock.now in range(12):
+        told.append(silence.lasts())
+    assert [at for at, lasts in enumerate(told) if lasts] == [5, 10]
+    silence.broken()
+    assert not silence.lasts()
