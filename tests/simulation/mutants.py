@@ -276,14 +276,14 @@ SOURCE = [
         READING,
         "        if active is None or not self._planner.is_current(active.read):\n            # An abort",
         "        if active is None:\n            # An abort",
-        world(ROUGH, 0),
+        world(ROUGH, 30),
     ),
     Mutant(
         "a change that came late is not behind later ones of its partition",
         LATE_CHANGES,
         "in_order = newest is not None and all(newest.get(key, 0) <= at for key in _partitions(batch))",
         "in_order = newest is not None",
-        world(ROUGH, 0),
+        world(ROUGH, 7),
     ),
     Mutant(
         "a read has all of its pages",

@@ -41,7 +41,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 0),
+        world(OTHER_TABLES, 14),
     ),
     Mutant(
         "a slot moves on with nothing of it open",
@@ -50,14 +50,14 @@ PROCESS = [
         "                self.transactions.recover(error)\n        self._let_go",
         "                pass\n            except CdcError as error:\n"
         "                self.transactions.recover(error)\n        self._let_go",
-        world(ROUGH, 1),
+        world(ROUGH, 2),
     ),
     Mutant(
         "slots that are gone are released",
         WORKER,
         "        self._slots.release(slots)\n",
         "",
-        world(ROUGH, 1),
+        world(ROUGH, 10),
     ),
     Mutant(
         "what waits in slots that are gone is said by their next owner",
@@ -79,21 +79,21 @@ PROCESS = [
         "            # Nothing more is tried: what is open is ended by the next owners of the slots.\n"
         "            self.delivery.close()\n",
         "",
-        world(STOPS, 6),
+        world(STOPS, 7),
     ),
     Mutant(
         "a definition counts as written when it is committed",
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 150),
+        world(ALTERS, 221),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 10),
+        world(ROUGH, 19),
     ),
     Mutant(
         "starting over restores every slot",
@@ -107,21 +107,21 @@ PROCESS = [
         RESTORING,
         "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
         "still = frozenset(slots)",
-        world(ROUGH, 9),
+        world(ROUGH, 30),
     ),
     Mutant(
         "slots that are lost are given up",
         MEMBERSHIP,
         "            self._owner.lost(gone)\n",
         "            pass\n",
-        world(ROUGH, 2),
+        world(ROUGH, 30),
     ),
     Mutant(
         "slots that are revoked are let go in good order",
         MEMBERSHIP,
         "            self._owner.revoked(gone)\n",
         "            pass\n",
-        world(ROUGH, 7),
+        world(ROUGH, 10),
     ),
     Mutant(
         "a slot whose mark cannot be read is not claimed",

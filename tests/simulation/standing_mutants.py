@@ -39,7 +39,7 @@ LEFT_OPEN = [
         HANGING,
         "if where.unseen is not None and _may_end(",
         "if where.unseen is None and _may_end(",
-        world(Plan(), 3235),
+        world(Plan(), 3282),
     ),
     Mutant(
         "what has the time of a broker is not aborted by it",
