@@ -26,7 +26,7 @@ from connector.delivery.restore import end_left_open, present_members, read_comm
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
-from connector.delivery.stranded import Lookout, Silence
+from connector.delivery.stranded import Lookout
 from connector.delivery.topic_reader import StoredRecord, read_tail, read_topic, scan_partition
 from connector.delivery.topics import (
     TopicFacts,
@@ -60,7 +60,6 @@ __all__ = [
     "ReportingProducer",
     "RestoredSlot",
     "SchemaRegistry",
-    "Silence",
     "SmallTopic",
     "Standing",
     "StoredRecord",

@@ -21,6 +21,7 @@ from connector.delivery.bounded import bounded
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
 from connector.delivery.records import BlockClient, BlockProducer, KafkaRecord, OutgoingRecord
+from connector.delivery.stranded import Silence
 from connector.delivery.topics import led_by_nobody
 from connector.errors import (
     DeliveryError,
@@ -84,6 +85,7 @@ class ReportingProducer:
                 self._producer = self._made(clients, own)
                 self._blocks = beside()
         self.failure: FailedRecord | None = None
+        self._silence = Silence()
         #: Of what is not flushed, and of what is.
         self._topics: set[str] = set()
         self._written: set[str] = set()
@@ -139,6 +141,13 @@ class ReportingProducer:
 
     def pending(self) -> int:
         return len(self._producer)
+
+    def is_stuck(self) -> bool:
+        """Whether something has been pending for so long that a new client may do better. To be asked now and then."""
+        if self.pending():
+            return self._silence.lasts()
+        self._silence.broken()
+        return False
 
     def flush(self, deadline: float, watch: Callable[[], object] = lambda: None) -> None:
         """Wait until every report has come and was good. ``watch`` is called again and again meanwhile.

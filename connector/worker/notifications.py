@@ -13,7 +13,7 @@ import uuid
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, Silence, compact_json
+from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json
 from connector.errors import DeliveryError
 from connector.source import Background, Purpose
 from connector.table_name import TableName
@@ -54,7 +54,6 @@ class Notifications:
         self._topic = delivery.notification_topic if "sink" in delivery.notifications else None
         self._clients = clients
         self._producer: ReportingProducer | None = None
-        self._silence = Silence()
         self._progress_due = 0.0
         self._tenths: dict[tuple[TableName, str], int] = {}
         background.expect(NOTIFICATIONS)
@@ -73,9 +72,7 @@ class Notifications:
             self._producer.poll()
             failure, self._producer.failure = self._producer.failure, None
             self._task.is_now(None if failure is None else str(failure))
-            if not self._producer.pending():
-                self._silence.broken()
-            elif self._silence.lasts():
+            if self._producer.is_stuck():
                 self._producer.close()
                 self._producer = None
 

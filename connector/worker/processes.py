@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter, ValidationError
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, ReportingProducer, Silence, SmallTopic, compact_json, parse_json
+from connector.delivery import KafkaClients, ReportingProducer, SmallTopic, compact_json, parse_json
 from connector.errors import CdcError, DeliveryError
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.secrets import scrubbed
@@ -193,7 +193,6 @@ class _Announcer:
     def __init__(self, clients: KafkaClients, topic: str, key: bytes) -> None:
         self._clients, self._topic, self._key = clients, topic, key
         self._producer: ReportingProducer | None = None
-        self._silence = Silence()
         self._said: tuple[ConnectorView, ...] | None = None
         self._due = 0.0
 
@@ -219,9 +218,7 @@ class _Announcer:
         if self._producer is None:
             self._producer = ReportingProducer(self._clients)
         self._producer.poll()
-        if not self._producer.pending():
-            self._silence.broken()
-        elif self._silence.lasts():
+        if self._producer.is_stuck():
             self._producer.close()
             self._producer = ReportingProducer(self._clients)
         self._producer.failure = None  # old words are not worth repeating

@@ -60,7 +60,7 @@ class SharedState:
         self._clients = kafka_clients(configuration)
         self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
         self._heard: dict[tuple[str, Wish | Event], Any] = {}
-        self._said: frozenset[bytes] = frozenset()
+        self._said: set[bytes] = set()
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
@@ -145,7 +145,8 @@ class SharedState:
         if wish in EVENTS:
             # What was said before this process began was for those that ran then. A topic may be read once more.
             said = compact_json([connector, wish, content])
-            old, self._said = said in self._said, self._said | {said}
+            old = said in self._said
+            self._said.add(said)
             if self._known.is_set() and not old:
                 with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # of another version
                     self._told(connector, wish, content)

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, Silence, compact_json
+from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json
 from connector.errors import DeliveryError
 from connector.secrets import scrubbed
 from connector.source import Background, Purpose
@@ -38,7 +38,6 @@ class StatusTopic:
         self._topic = configuration.worker.status.name
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
         self._producer = ReportingProducer(clients)
-        self._silence = Silence()
         self._due = 0.0
         self._farewell = False
         self._clients = clients
@@ -76,9 +75,7 @@ class StatusTopic:
             elif not pending:
                 self._task.worked()
             self._producer.failure = None
-            if not pending:
-                self._silence.broken()
-            elif self._silence.lasts():
+            if self._producer.is_stuck():
                 self._producer.close()
                 self._producer, pending = ReportingProducer(self._clients), 0
             if pending <= KEPT:  # old status is not worth keeping

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery import KafkaClients, Lookout, SmallTopic
+from connector.delivery import KafkaClients, Lookout, ReportingProducer, SmallTopic
 from connector.delivery.stranded import STRANDED_SECONDS, Silence, is_stranded
 from connector.delivery.topics import TopicSpec
 from connector.errors import RetriableDeliveryError, Stranded
@@ -136,6 +136,19 @@ def test_a_quiet_topic_is_asked_for_a_sign_of_life(kafka: EmbeddedKafka, unique:
     assert polled(topic) is None
     clock.now += 1.0
     assert polled(topic) and not topic.reading
+
+
+def test_a_producer_is_stuck_that_gets_nothing_through_for_long() -> None:
+    clock = Clock()
+    producer = ReportingProducer(KafkaClients({"bootstrap.servers": "127.0.0.1:1"}))
+    producer._silence = Silence(clock=clock)
+    clock.now += 2 * STRANDED_SECONDS
+    assert not producer.is_stuck()  # it has nothing to say
+    producer.produce_to("topic", 0, b"k", b"v")
+    assert not producer.is_stuck()
+    clock.now += STRANDED_SECONDS
+    assert producer.is_stuck()
+    producer.close()
 
 
 def test_a_client_is_stranded_that_reaches_nobody_where_a_new_one_does() -> None:
