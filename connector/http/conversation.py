@@ -31,7 +31,7 @@ from connector.http.access import Access
 from connector.http.exchange import Answer, Refused, Request, Route
 from connector.http.origins import foreign, lent
 from connector.http.sockets import Crowd
-from connector.http.target import target_of
+from connector.http.target import CLOSING, target_of
 
 log = logging.getLogger(__name__)
 
@@ -107,12 +107,11 @@ class Conversations(HTTPServerConnectionDelegate):
     async def answer(self, start: RequestStartLine, headers: HTTPHeaders, body: bytes, address: str) -> Answer:
         """What is answered to one request from an address; never raises."""
         try:
-            if len(headers.get_list("Host")) != 1 and start.version != "HTTP/1.0":
-                raise Refused(400)
+            _refuse_odd(start, headers)
             refused = foreign(headers, self.own_host, with_token=bool(self.access.token))
             if refused is not None:
                 raise Refused(403, refused)
-            path, query = target_of(start.path)
+            path, query = target_of(start.path, headers.get("Host", ""))
             authorized = self.access.allows(headers.get("Authorization"))
             found = self._matching(path, authorized)
             if start.method == "OPTIONS":
@@ -145,6 +144,16 @@ class Conversations(HTTPServerConnectionDelegate):
         if not found:
             raise Refused(404)
         return found
+
+
+def _refuse_odd(start: RequestStartLine, headers: HTTPHeaders) -> None:
+    if start.version not in ("HTTP/1.0", "HTTP/1.1"):
+        raise Refused(505)
+    hosts = headers.get_list("Host")
+    if (len(hosts) != 1 or not hosts[0].strip()) and (hosts or start.version != "HTTP/1.0"):
+        raise Refused(400, headers=CLOSING)
+    if start.method == "CONNECT":
+        raise Refused(400, headers=CLOSING)
 
 
 def _chosen(found: Sequence[tuple[Route, Mapping[str, str]]], method: str) -> tuple[Route, Mapping[str, str]]:
@@ -196,8 +205,7 @@ class _Exchange(HTTPMessageDelegate):
                 # Whoever does not take an answer may have to make room for others, like those who do not ask.
                 self._all.crowd.waits(self._stream)
                 await self._write(answer, with_body=self._start.method != "HEAD")
-            if answer.status == 400:
-                # Nobody knows where the next request of such a client begins.
+            if answer.headers.get("Connection") == "close":
                 self._stream.close()
         except StreamClosedError:
             pass  # whoever asked has gone
@@ -216,11 +224,12 @@ class _Exchange(HTTPMessageDelegate):
                 **({} if answer.status == 204 else {"Content-Length": str(len(answer.body))}),
                 "Cache-Control": "no-store",
                 "X-Content-Type-Options": "nosniff",
-                **({"Connection": "close"} if answer.status == 400 else {}),
                 **answer.headers,
             }
         )
-        line = ResponseStartLine("HTTP/1.1", answer.status, Refused(answer.status).phrase)
+        # As Connect's server calls it.
+        phrase = "Server Error" if answer.status == 500 else Refused(answer.status).phrase
+        line = ResponseStartLine("HTTP/1.1", answer.status, phrase)
         written = self._connection.write_headers(line, headers, answer.body if with_body else None)
         self._connection.finish()
         await written

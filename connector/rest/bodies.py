@@ -1,6 +1,6 @@
 """What comes in as JSON and goes out as JSON, with the refusals that Connect has for what it cannot read or write.
 
-In: requests. Out: bodies, answers; ``Refused`` with 400, 406, 415 or 500 (Connect's answer to a body that is no JSON).
+In: requests. Out: bodies, answers; ``Refused`` with 415 or 500 (Connect's answer to a body that is no JSON).
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from connector.http import JSON, Answer, Refused, Request
+from connector.rest.media_types import says_json
 from connector.secrets import scrubbed
 
-_ACCEPTED = ("application/json", "application/*", "*/*", "*")
+
+class _WrittenInt(int):
+    """A number that is a text as it was written: 1.50 is no 1.5, and -0 no 0."""
+
+    written: str
+
+
+class _WrittenFloat(float):
+    written: str
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -24,19 +33,6 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
 def nothing(status: int) -> Answer:
     """It is done, or will be."""
     return Answer(status, "", b"")
-
-
-def refuse_foreign_types(request: Request) -> None:
-    """Of what is sent and of what is wanted."""
-    wanted = _header(request, "accept") or "*/*"
-    accepted = [_media_type(each) for each in wanted.split(",") if each.strip()]
-    sent = _header(request, "content-type")
-    if not accepted or (sent is not None and "/" not in sent):
-        raise Refused(400)
-    if not any(each in _ACCEPTED for each in accepted):
-        raise Refused(406)
-    if request.body and _media_type(sent or JSON) not in _ACCEPTED:
-        raise Refused(415)
 
 
 def properties(given: Any) -> dict[str, str | None]:
@@ -56,16 +52,24 @@ def property_text(name: str, value: Any) -> str | None:
         return value
     if isinstance(value, dict | list):
         raise Refused(500, f"The value of {name} must be a text, a number or a boolean")
-    return json.dumps(value)
+    return value.written if isinstance(value, _WrittenInt | _WrittenFloat) else json.dumps(value)
+
+
+def refuse_other_than_json(request: Request) -> None:
+    """Wildcards are other things, too."""
+    given = header(request, "content-type")
+    if given is not None and not says_json(given):
+        raise Refused(415, "HTTP 415 Unsupported Media Type")
 
 
 def json_object(request: Request) -> dict[str, Any]:
     if not request.body:
         raise Refused(500, "The request has no body; a JSON object is wanted")
-    if _media_type(_header(request, "content-type") or "") != JSON:
+    if header(request, "content-type") is None:
         raise Refused(415, "HTTP 415 Unsupported Media Type")
+    refuse_other_than_json(request)
     try:
-        found = json.loads(request.body, parse_constant=_no_constant)
+        found = json.loads(request.body, parse_constant=_no_constant, parse_int=_int, parse_float=_float)
         if b"\\u" in request.body:
             # A lone surrogate can be in JSON, and nowhere else.
             json.dumps(found, ensure_ascii=False).encode()
@@ -87,9 +91,17 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON's")
 
 
-def _header(request: Request, wanted: str) -> str | None:
+def _int(text: str) -> int:
+    number = _WrittenInt(text)
+    number.written = text
+    return number
+
+
+def _float(text: str) -> float:
+    number = _WrittenFloat(text)
+    number.written = text
+    return number
+
+
+def header(request: Request, wanted: str) -> str | None:
     return next((value.strip() for name, value in request.headers.items() if name.lower() == wanted), None)
-
-
-def _media_type(text: str) -> str:
-    return text.partition(";")[0].strip().lower()

@@ -6,17 +6,20 @@ In: a `Cluster`. Out: routes. Whatever asks a server is asked in another thread 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from connector import __version__
 from connector.config import CONNECTOR_CLASS
-from connector.http import Answer, Handler, Refused, Request, Route
+from connector.http import JSON, Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
-from connector.rest.bodies import answer, json_object, nothing, properties, refuse_foreign_types, texts
+from connector.rest.bodies import answer, header, json_object, nothing, properties, texts
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
+from connector.rest.media_types import refuse_foreign_type, type_of_the_answer
 from connector.rest.offsets import offset_routes
 from connector.rest.parts import asked, found_view, refuse_ambiguous, task_number
 from connector.rest.restarts import restart_routes
@@ -95,6 +98,9 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         found = await asyncio.to_thread(cluster.problems, config)
         return answer(definitions.validation(config, [*definitions.nulls(given), *found]))
 
+    def between_workers(request: Request) -> Answer:
+        raise Refused(400, "Internal request missing required signature")
+
     connector = "/connectors/{connector}"
     routes = [
         *restart_routes(cluster),
@@ -107,6 +113,8 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         Route("GET", f"{connector}/config", of_connector(lambda view: dict(view.config))),
         Route("GET", f"{connector}/status", of_connector(ConnectorView.status, "No status found for connector {}")),
         Route("GET", f"{connector}/tasks", of_connector(ConnectorView.task_configs)),
+        Route("POST", f"{connector}/tasks", between_workers, writes=True),
+        Route("PUT", f"{connector}/fence", between_workers, writes=True),
         Route("GET", f"{connector}/tasks/{{task}}/status", task_status),
         Route("GET", f"{connector}/topics", topics),
         Route("PUT", f"{connector}/topics/reset", forget_topics, writes=True),
@@ -135,9 +143,15 @@ def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
 def _looked_at(cluster: Cluster, handler: Handler) -> Handler:
     """Behind the look at what is asked for, sent and wanted."""
 
-    def checked(request: Request) -> Answer | Awaitable[Answer]:
+    async def checked(request: Request) -> Answer:
         refuse_ambiguous(cluster, request.parts)
-        refuse_foreign_types(request)
-        return handler(request)
+        kind = type_of_the_answer(header(request, "accept"))
+        refuse_foreign_type(header(request, "content-type"))
+        try:
+            given = handler(request)
+            answered = await given if inspect.isawaitable(given) else given
+        except Refused as no:
+            answered = no.answer()
+        return replace(answered, kind=kind) if answered.kind == JSON else answered
 
     return checked

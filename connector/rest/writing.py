@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from connector.http import Answer, Handler, Refused, Request, Route
-from connector.rest.bodies import answer, json_object, nothing, properties, property_text, texts
+from connector.rest.bodies import answer, json_object, nothing, properties, property_text, refuse_other_than_json, texts
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.definitions import error_text, nulls, unknown_class, untyped
 from connector.rest.parts import asked, found_view
@@ -66,8 +66,11 @@ def writing_routes(cluster: Cluster) -> list[Route]:
 
     def patch(request: Request) -> Answer:
         name = request.parts["connector"]
+        # What is sent is read before anybody looks whom it is for.
+        refuse_other_than_json(request)
+        nothing_sent = request.body.strip() in (b"", b"null")
+        changes = {} if nothing_sent and _view(cluster, name) is None else properties(json_object(request))
         found_view(cluster, name, _missing(name))
-        changes = properties(json_object(request))
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
         changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}

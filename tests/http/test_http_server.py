@@ -34,6 +34,10 @@ def _broken(request: Request) -> Answer:
     raise RuntimeError("cannot log in with hunter22secret")
 
 
+def _unwell(request: Request) -> Answer:
+    raise Refused(400, "no")
+
+
 async def _later(request: Request) -> Answer:
     await asyncio.to_thread(lambda: None)
     return answer_json({"body": request.body.decode(), "query": dict(request.query), "parts": dict(request.parts)})
@@ -47,6 +51,7 @@ ROUTES = (
     Route("GET", "/health", lambda request: answer_json({"state": "RUNNING"}), open=True),
     Route("GET", "/status", lambda request: answer_json({"authorized": request.authorized})),
     Route("GET", "/broken", _broken),
+    Route("GET", "/unwell", _unwell),
     Route("GET", "/page", lambda request: Answer(200, "text/plain", LARGE[:1_000_000])),
     Route("GET", "/large", lambda request: Answer(200, "text/plain", LARGE)),
     Route("PUT", "/things/{thing}/config", _later),
@@ -185,11 +190,26 @@ def test_options_says_what_a_path_takes(server: HttpServer) -> None:
         ("/things/%2e%2E", "Ambiguous URI path segment"),
         ("/%ff%fe", "Bad UTF-8 encoding"),
         ("/things/a%0Ab/config", "Suspicious Path Character"),
+        ("/things/a|b/config", "Illegal Path Character"),
+        ("/things/..;a/config", "Ambiguous URI path parameter"),
+        ("http://elsewhere/health", "Authority!=Host"),
+        ("*", "Bad URI path"),
     ],
 )
 def test_a_path_that_could_be_taken_for_another_is_refused(server: HttpServer, path: str, said: str) -> None:
     status, _, body = ask(server, path)
     assert (status, json.loads(body)) == (400, {"error_code": 400, "message": said})
+
+
+def test_a_connection_outlives_what_a_handler_refuses_and_ends_with_what_is_no_request(server: HttpServer) -> None:
+    asked = b"GET /unwell HTTP/1.1\r\nHost: [::1]\r\n\r\n", b"GET /a|b HTTP/1.1\r\nHost: [::1]\r\n\r\n"
+    with raw(server, asked[0] * 2 + asked[1] + asked[0]) as connection:
+        found = everything(connection)
+    assert re.findall(rb'"message":"([^"]*)"', found) == [b"no", b"no", b"Illegal Path Character"]
+
+
+def test_a_fragment_is_the_clients_own(server: HttpServer) -> None:
+    assert ask(server, "/health#part")[0] == 200
 
 
 def test_parameters_of_a_path_do_not_count(server: HttpServer) -> None:

@@ -169,6 +169,31 @@ _ODD_BODIES = (
     '{"a":1,}',
     "  ",
 )
+_ODD_TARGETS = (
+    "/#",
+    "/connectors#x",
+    "/connectors/#/x",
+    "/connectors?expand=info#x",
+    "*",
+    "connectors",
+    "?x",
+    "/connectors/..;/x",
+)
+_ODD_ACCEPTS = (
+    *(
+        f"application/json;{each}"
+        for each in ("a=b", 'a="b"', "a", "=b", "a=", "", "q=0", "q=0.1234", "q=2", "q=x", "q = 1")
+    ),
+    *("APPLICATION/JSON;A=B", "application/*;a=b", "*/json", "text/html, application/json;a=b;q=0.1;c=d"),
+    *("application/json;a=b,application/json", "application/json;q=0.1,application/json;a=b", ",", "application/json,"),
+    *("application/json,,", "a", "a/b/c", "/json", "application/", "app lication/json", "text/plain,a"),
+)
+_READ = (("GET", "/connectors"), ("GET", "/connectors/no"), ("PUT", "/connectors/no/pause"))
+_ODD_TYPES_OF_BODIES = (
+    *(f"application/json;{each}" for each in ("a", "a=", "", "=b")),
+    *("a", "/json", "application/", "a/b/c", "*/json", "*/*", "application/json, text/plain"),
+)
+_NUMBERS = ("1.50", "1e5", "1E+5", "-0", "-0.0", "1e400", "0.00001", "123456789012345678901234567890")
 _NO_CLASS = {"file": "/dev/null", "topic": "t1", "tasks.max": "1", "transforms": "", "a": None}
 #: What clients send by mistake; no connector is needed for it.
 EDGES = (
@@ -215,6 +240,22 @@ EDGES = (
     *(Case("PATCH", "/connectors/no/offsets", body) for body in ({"offsets": "x"}, {"offsets": {}}, {"x": 1})),
     *(Case("PUT", "/admin/loggers/no.such", {"level": level}) for level in ("", " ", [], {}, "WARNING")),
     *(Case("GET", f"/connector-plugins/{PLUGIN}/config?version={each}") for each in ("latest", "1", "")),
+    *(Case("GET", each) for each in _ODD_TARGETS),
+    *(Case("GET", f"/connectors/a{letter}b/status") for letter in '"<>[]^`{|}!$&()*+,:=@_~'),
+    *(Case("CONNECT", path) for path in ("/connectors", "/nothing")),
+    *(Case(method, "/connectors/no/tasks") for method in ("OPTIONS", "PUT")),
+    *(Case(method, "/connectors/no/fence") for method in ("OPTIONS", "PUT", "GET")),
+    Case("POST", "/connectors/no/tasks", "[]"),
+    *(Case(method, path, headers=(("Accept", each),)) for method, path in _READ for each in _ODD_ACCEPTS),
+    *(
+        Case(method, path, body, (("Content-Type", each),))
+        for method, path in (("PUT", "/connectors/no/pause"), ("PATCH", "/connectors/no/config"))
+        for body in ({}, None)
+        for each in _ODD_TYPES_OF_BODIES
+    ),
+    *(Case("PATCH", "/connectors/no/config", body) for body in (*_ODD_BODIES, None)),
+    *(Case("PUT", "/connectors/no/config", f'{{"a": {number}}}') for number in _NUMBERS),
+    Case("PUT", "/connectors/no/config", {}, (("Host", ""),)),
 )
 
 
