@@ -1,0 +1,50 @@
+"""A cluster whose name leads to another address than before is found again by who had connections to the old one."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from connector.errors import SourceError
+from connector.source import Connection, connection_settings
+from embedded.scylla.process import EmbeddedScylla
+from tests.config.files import loaded
+from tests.servers.patience import until
+
+pytestmark = [pytest.mark.scylla, pytest.mark.only_double("a server at an address of its own")]
+NAME, QUESTION = "node.test", "SELECT cluster_name FROM system.local"
+
+
+def test_a_node_that_comes_back_at_another_address_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    leads_to = ["127.0.0.1"]
+    resolve = socket.getaddrinfo
+
+    def resolved(host: Any, *rest: Any, **options: Any) -> Any:
+        return resolve(leads_to[-1] if host == NAME else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    with EmbeddedScylla() as before:
+        port = int(before.address.rpartition(":")[2])
+        properties = {"scylla.cluster.ip.addresses": f"{NAME}:{port}"}
+        connection = Connection(connection_settings(loaded(properties).connector.connection))
+        connection.open()
+        assert connection.query(QUESTION)
+    try:
+        with pytest.raises(SourceError):
+            connection.query(QUESTION)
+        with EmbeddedScylla(host="127.0.0.2", port=port):
+            leads_to.append("127.0.0.2")
+            until(lambda: _answers(connection), 120, lambda: f"an answer of {connection.known_hosts()}")
+            assert [host.endpoint.address for host in connection.known_hosts()] == ["127.0.0.2"]
+            connection.require_an_answer()
+    finally:
+        connection.close()
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        return bool(connection.query(QUESTION))
+    except SourceError:
+        return False
