@@ -164,6 +164,8 @@ class Service:
             return f"worker {child.index} (pid {child.pid}) is blocked {child.blocked}"
         if not child.own:
             return f"worker {child.index} is starting{self._why(child.index)}"
+        if child.renewed:
+            return f"worker {child.index} (pid {child.pid}) is ending in order, and begins again"
         if self._monotonic() - child.status_at >= SILENT_SECONDS:
             return f"worker {child.index} (pid {child.pid}) has not reported for {SILENT_SECONDS:.0f} s or more"
         return None

@@ -47,7 +47,8 @@ def listen():
 threading.Thread(target=listen, daemon=True).start()
 status = {"worker": name, "index": order.index, "connector": name, "fingerprint": "f", "tables_configured": [],
           "time_ms": 1, "pid": os.getpid(), "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
-signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+lingers = name == "lingers"
+signal.signal(signal.SIGTERM, lambda *_: threading.Timer(2.0 * lingers, os._exit, (0,)).start())
 while True:
     print(json.dumps({"event": "status", "status": {**status, "state": state}}), flush=True)
     threading.Event().wait(0.3)
@@ -244,6 +245,20 @@ def test_a_connector_that_is_paused_holds_and_others_go_on(service: Any) -> None
     steering.wish("works", Target.RUNNING)
     until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
     assert supervisor.restarts == 0
+
+
+def test_a_connector_that_is_resumed_runs_once_the_worker_that_was_ended_has_a_successor(service: Any) -> None:
+    supervisor, _ = service("lingers")
+    until(lambda: state(supervisor, "lingers") == "RUNNING", what="its report")
+    [ended] = supervisor.status().workers
+    steering = Steering(supervisor)
+    steering.wish("lingers", Target.PAUSED)
+    until(lambda: supervisor.status().workers[0].starting, what="its worker to be told")
+    steering.wish("lingers", Target.RUNNING)
+    assert state(supervisor, "lingers") == "WAITING"
+    assert f"(pid {ended.pid}) is ending in order" in str(supervisor.status().waiting_for)
+    until(lambda: state(supervisor, "lingers") == "RUNNING", what="its return")
+    assert supervisor.status().workers[0].pid != ended.pid
 
 
 class Remembering:
