@@ -89,6 +89,20 @@ HELD = [
         "shape.of_partition(rows, True, ",
         holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
     ),
+    Mutant(
+        "static columns are shown once, also where nobody makes objects of rows",
+        HELD_CHUNK,
+        "list(there.values()), self.start is None, ",
+        "list(there.values()), True, ",
+        holding.test_a_partition_that_is_too_large_is_placed_part_by_part,
+    ),
+    Mutant(
+        "a part that shows nothing more than static values has no rows",
+        HELD_CHUNK,
+        "            if self.start is not None:\n",
+        "            if False:\n",
+        holding.test_a_part_that_shows_nothing_more_than_static_values_has_no_rows,
+    ),
 ]
 
 DOUBTED = [

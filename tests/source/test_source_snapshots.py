@@ -254,28 +254,29 @@ def test_what_is_in_doubt_is_placed_when_a_change_has_told_what_it_is() -> None:
 
 def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
     """Whoever goes on begins inside it, and static columns are shown once."""
-    stage = Stage()
-    token = token_of_key(KEY)
-    cut = Inside(KEY, (number(2),), 1)
-    stage.chores.answer(Chunk({KEY: [selected(ck=3, s=9), selected(ck=2, s=9)]}, token - 1, 100, 1, 0.01, cut))
-    stage.pump()
-    stage.to(10_100)
-    assert [row["ck"] for row in stage.rows] == [None, number(3), number(2)]
-    stage.one.commit(move_marks=True)
-    stage.one.planner.aborted()
-    stage.pump()
-    (opening,) = stage.one.planner.openings(stage.one.now)
-    assert opening.left == [(token - 1, (1 << 63) - 1)]
-    assert opening.inside == {token - 1: cut}
-    del stage.chores.waiting[0]
-    stage.pump()
-    assert stage.chores.waiting[0][0].args[0].args[3] == cut  # type: ignore[attr-defined]
-    stage.chores.answer(Chunk({KEY: [selected(ck=1, s=9)]}, token, 100, 1, 0.01))
-    stage.to(10_200)
-    assert [row["ck"] for row in stage.rows][3:] == [number(1)]
-    stage.one.commit(move_marks=True)
-    (opening,) = stage.one.planner.openings(stage.one.now)
-    assert opening.left == [(token, (1 << 63) - 1)]
+    for takes_uncut in (True, False):
+        stage = Stage(takes_uncut=takes_uncut)
+        token = token_of_key(KEY)
+        cut = Inside(KEY, (number(2),), 1)
+        stage.chores.answer(Chunk({KEY: [selected(ck=3, s=9), selected(ck=2, s=9)]}, token - 1, 100, 1, 0.01, cut))
+        stage.pump()
+        stage.to(10_100)
+        assert [row["ck"] for row in stage.rows] == [None, number(3), number(2)]
+        stage.one.commit(move_marks=True)
+        stage.one.planner.aborted()
+        stage.pump()
+        (opening,) = stage.one.planner.openings(stage.one.now)
+        assert opening.left == [(token - 1, (1 << 63) - 1)]
+        assert opening.inside == {token - 1: cut}
+        del stage.chores.waiting[0]
+        stage.pump()
+        assert stage.chores.waiting[0][0].args[0].args[3] == cut  # type: ignore[attr-defined]
+        stage.chores.answer(Chunk({KEY: [selected(ck=1, s=9)]}, token, 100, 1, 0.01))
+        stage.to(10_200)
+        assert [row["ck"] for row in stage.rows][3:] == [number(1)]
+        stage.one.commit(move_marks=True)
+        (opening,) = stage.one.planner.openings(stage.one.now)
+        assert opening.left == [(token, (1 << 63) - 1)]
 
 
 def test_what_is_held_is_dropped_with_what_is_taken_back() -> None:
