@@ -50,7 +50,7 @@ class SnapshotCommand:
 def _signal(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.delivery import SmallTopic
     from connector.worker.settings import kafka_clients, signals_spec
-    from connector.worker.signals import Signal
+    from connector.worker.signals import Signal, condition
 
     if not configuration.connector.reading.signals:
         told = 'set "signal.enabled.channels": "kafka", and start the connector again'
@@ -58,6 +58,10 @@ def _signal(configuration: Configuration, args: argparse.Namespace, output: Outp
     tables = _tables(configuration, args.table)
     names = tuple(re.escape(each) for each in tables)
     where = getattr(args, "where", None)
+    try:
+        where = where and condition(where)
+    except ValueError as error:
+        raise UsageError([Problem("--where", str(error), where, file="command line")]) from None
     filters = tuple((name, where) for name in names) if where else ()
     signal = Signal(f"cli-{secrets.token_hex(4)}", args.action, names, filters)
     topic = SmallTopic(kafka_clients(configuration), signals_spec(configuration), configuration.group)
@@ -84,7 +88,11 @@ def _show(configuration: Configuration, output: Output) -> int:
     tables = status_report(configuration).tables
     shown = {name: table.snapshot for name, table in tables.items() if table.snapshot is not None}
     document = {name: shot.model_dump(mode="json") for name, shot in shown.items()}
-    lines = [f"{name}: {snapshot_text(shot)}" for name, shot in shown.items()]
+    lines = []
+    for name, shot in shown.items():
+        lines.append(f"{name}: {snapshot_text(shot)}")
+        if not shot.ended:
+            lines += [f"    fails: {text}" for text in tables[name].failing]
     output.result({"snapshots": document}, "\n".join(lines) or "no table has or had a snapshot")
     return 0
 

@@ -7,10 +7,11 @@ selection with functions makes ScyllaDB show rows that do not exist, which have 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
 from struct import Struct
 from typing import Any
@@ -28,6 +29,10 @@ from connector.source.settings import ChunkSize
 from connector.topology import MAX_TOKEN, MIN_TOKEN, Inside, Span
 
 _length = Struct(">H").pack
+
+# In a condition: texts, and names that something is equal to.
+_STRINGS = re.compile(r"'(?:[^']|'')*'|\$\$.*?\$\$", re.DOTALL)
+_EQUALITIES = re.compile(r'(?:"((?:[^"]|"")+)"|\b([A-Za-z]\w*))\s*=')
 
 #: What a row takes beside its bytes, in the objects that it is in.
 BYTES_OF_A_ROW = 800
@@ -50,13 +55,26 @@ class Question:
         """A scan may show rows that do not exist."""
         return bool(self.shape.timed and self.shape.statics and self.description.clustering_key)
 
+    @property
+    def of_one_partition(self) -> bool:
+        """The condition itself names the partition."""
+        return self.where is not None and _is_of_one_partition(self.where, self.description)
+
     def cql(self, condition: str) -> str:
         columns = self.shape.columns
         names = [quote_identifier(column.name) for column in columns]
         names += [f"TTL({quote_identifier(columns[at].name)})" for at in self.shape.timed]
         table = qualified(self.description.keyspace, self.description.name)
         query = f"SELECT {', '.join(names)} FROM {table} WHERE {condition}"
-        return query if self.where is None else f"{query} AND {self.where} ALLOW FILTERING"
+        return query if self.where is None else f"{query}{' AND ' if condition else ''}{self.where} ALLOW FILTERING"
+
+
+@lru_cache(maxsize=64)
+def _is_of_one_partition(where: str, description: TableDescription) -> bool:
+    """Whether a condition says what each column of the partition key is equal to."""
+    found = _EQUALITIES.findall(_STRINGS.sub("''", where))
+    equal = {quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found}
+    return all(column.name in equal for column in description.partition_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +144,8 @@ class _Pages:
 
 def _behind(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
     description = question.description
+    if question.of_one_partition:
+        return _with_ends(connection, question, _of_the_one(connection, question, span))
     token = f"token({', '.join(quote_identifier(column.name) for column in description.partition_key)})"
     query = question.cql(f"{token} > ? AND {token} <= ?")
 
@@ -137,6 +157,15 @@ def _behind(connection: Connection, question: Question, span: Span) -> Iterator[
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
     return _with_ends(connection, question, pages)
+
+
+def _of_the_one(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
+    """The rows of the partition that the condition names, if it is one of these: no server takes that beside tokens."""
+    width = question.shape.width
+    for page in read_pages(connection, partial(connection.statement, question.cql(""), ())):
+        if not span[0] < token_of_key(page.rows[0][:width]) <= span[1]:
+            return
+        yield page
 
 
 def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPage]) -> Iterator[RawPage]:

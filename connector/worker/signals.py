@@ -35,6 +35,9 @@ ACTIONS: dict[str, Action] = {
     "resume-snapshot": "resume",
 }
 
+#: Debezium's. Changes never wait for a snapshot here, so the second is as the first.
+WAYS = ("incremental", "blocking")
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -74,16 +77,37 @@ def parse_signal(value: bytes | None) -> Signal:
             return Signal(id_, "log", message=str(data.get("message", "")))
         if kind not in ACTIONS:
             raise ValueError(f"{kind!r} is none of {', '.join(ACTIONS)} and log")
-        collections = tuple(map(str, data.get("data-collections") or ()))
+        if (way := str(data.get("type") or WAYS[0]).lower()) not in WAYS:
+            raise ValueError(f"a snapshot of the type {way!r} is none of {' and '.join(WAYS)}")
+        named = data.get("data-collections") or ()
+        if isinstance(named, str):
+            raise ValueError("data-collections is no list")
+        collections = tuple(map(str, named))
         if kind == "execute-snapshot" and not collections:
             raise ValueError("data-collections is missing")
-        given = data.get("additional-conditions") or ()
-        filters = tuple((str(each["data-collection"]), str(each["filter"])) for each in given)
+        given = [
+            (str(each["data-collection"]), str(each["filter"])) for each in data.get("additional-conditions") or ()
+        ]
+        # Of older versions of Debezium: one for all.
+        given += [(name, str(data["additional-condition"])) for name in collections if "additional-condition" in data]
+        filters = tuple((name, meant) for name, text in given if (meant := condition(text)))
         for expression in (*collections, *(name for name, _ in filters)):
             _check(expression)
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"not a signal: {type(error).__name__}: {error}") from None
     return Signal(id_, ACTIONS[kind], collections, filters)
+
+
+def condition(text: str) -> str:
+    """What is meant by a filter. Raises ``ValueError`` for what is a statement."""
+    # What it ends with is added where it belongs.
+    meant = _FILTERING.sub("", text.strip().rstrip(";").rstrip()).rstrip()
+    if meant[:6].lower() == "select" and not meant[6:7].strip():
+        raise ValueError(f"a filter is a condition, what follows WHERE, and no statement: {meant}")
+    return meant
+
+
+_FILTERING = re.compile(r"\ballow\s+filtering\Z", re.IGNORECASE)
 
 
 class Signals:

@@ -8,6 +8,7 @@ import pytest
 from cassandra.cluster import Session
 
 from connector.changes import Row, whole_rows
+from connector.errors import SourceError
 from connector.source.chunks import Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_base
@@ -81,6 +82,41 @@ def test_only_rows_of_which_a_condition_is_true(connection: Connection, question
     assert sorted(row[-1] for rows in chunk.partitions.values() for row in rows) == sorted(
         number.to_bytes(4, "big") for number in (0,) * 9 + (1,) * 6
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "is_wanted"),
+    [
+        ("pk = 3", lambda pk, a, c: pk == 3),
+        ("pk = 3 AND a > 0", lambda pk, a, c: pk == 3 and a > 0),
+        ("pk = 1 AND v = 5", lambda pk, a, c: False),
+        ("a > 0", lambda pk, a, c: a > 0),
+        ("c < 60 AND a > 0", lambda pk, a, c: a > 0 and c < 60),
+        ("pk > 3", None),
+    ],
+)
+def test_a_condition_may_speak_of_keys(
+    connection: Connection, question: Question, where: str, is_wanted: Callable[[int, int, int], bool] | None
+) -> None:
+    """Partitions in several chunks, and read again: what a server refuses beside tokens or bounds is not asked."""
+    few = Question(question.description, where)
+    if is_wanted is None:
+        with pytest.raises(SourceError, match="restricted"):
+            read_chunk(connection, few, (MIN_TOKEN, MAX_TOKEN), None, ChunkSize(10, 1 << 30))
+        return
+    found: list[Row] = []
+    low, inside = MIN_TOKEN, None
+    for high in (0, MAX_TOKEN):
+        while low < high:
+            chunk = read_chunk(connection, few, (low, high), inside, ChunkSize(10, 1 << 30))
+            for key in chunk.partitions:
+                assert read_part(connection, few, key, inside, chunk.inside)[key] == chunk.partitions[key]
+            found += [row for rows in chunk.partitions.values() for row in rows]
+            low, inside = chunk.upto, chunk.inside
+    every = read_chunk(connection, question, (MIN_TOKEN, MAX_TOKEN), None, ChunkSize(1 << 30, 1 << 30))
+    rows = [row for rows in every.partitions.values() for row in rows if row[1] is not None]
+    numbers = [[int.from_bytes(row[at] or b"", "big") for at in (0, 1, 3)] for row in rows]
+    assert found == [row for row, (pk, a, c) in zip(rows, numbers, strict=True) if is_wanted(pk, a, c)]
 
 
 def test_cells_with_a_ttl_tell_when_they_end_and_no_row_is_made_up(

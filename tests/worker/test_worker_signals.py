@@ -48,3 +48,47 @@ def test_the_longest_names_are_compared_at_once() -> None:
     before = time.process_time()
     assert parsed(".*.*.*.*x").wish(1, TableName("k" * 48, "y" * 192)) is None
     assert time.process_time() - before < 10
+
+
+def conditions(**data: object) -> tuple[tuple[str, str], ...]:
+    signal = {"id": "s", "type": "execute-snapshot", "data": {"data-collections": ["ks.t", "ks.u"], **data}}
+    return parse_signal(json.dumps(signal).encode()).filters
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (" v = 'a' ", "v = 'a'"),
+        ("v = 'a' ALLOW FILTERING;", "v = 'a'"),
+        ("v = 'a' allow  filtering", "v = 'a'"),
+        ("selected = 1", "selected = 1"),
+        ("v = 'no filtering", "v = 'no filtering"),
+    ],
+)
+def test_a_filter_is_a_condition(text: str, meant: str) -> None:
+    assert conditions(**{"additional-conditions": [{"data-collection": "ks.u", "filter": text}]}) == (("ks.u", meant),)
+    assert conditions(**{"additional-condition": text}) == (("ks.t", meant), ("ks.u", meant))
+
+
+@pytest.mark.parametrize("text", ["", "  ", ";", " ALLOW FILTERING "])
+def test_a_filter_that_says_nothing_is_none(text: str) -> None:
+    assert conditions(**{"additional-conditions": [{"data-collection": "ks.u", "filter": text}]}) == ()
+
+
+@pytest.mark.parametrize("kind", ["incremental", "INCREMENTAL", "blocking", "BLOCKING"])
+def test_a_blocking_snapshot_is_as_any_other(kind: str) -> None:
+    assert conditions(type=kind) == conditions()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"type": "initial"}, "'initial' is none of incremental and blocking"),
+        ({"data-collections": "ks.t"}, "no list"),
+        ({"additional-condition": "SELECT * FROM ks.t WHERE v = 1"}, "no statement"),
+        ({"additional-conditions": [{"filter": "v = 1"}]}, "not a signal: KeyError"),
+    ],
+)
+def test_what_would_be_misunderstood_is_refused(data: dict[str, object], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        conditions(**data)
