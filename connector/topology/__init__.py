@@ -83,7 +83,7 @@ from connector.topology.roles import (
 from connector.topology.sets import StreamSet, tablet_set, vnode_set
 from connector.topology.slots import slot_of
 from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
-from connector.topology.snapshots import joined, last_snapshot, share_done, without
+from connector.topology.snapshots import forgotten, joined, last_snapshot, last_snapshots, share_done, without
 from connector.topology.snapshots import over as snapshot_over
 from connector.topology.snapshots import running as running_snapshot
 from connector.topology.standing import visible_to
@@ -151,10 +151,12 @@ __all__ = [
     "beyond",
     "check_entry",
     "forget_transitions",
+    "forgotten",
     "holder",
     "joined",
     "known_key",
     "last_snapshot",
+    "last_snapshots",
     "mark_entry",
     "noted_slots",
     "parse_key",

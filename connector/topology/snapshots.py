@@ -14,24 +14,30 @@ known by then, as it stands in front of that in their slots. What they had read 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from connector.offsets_entry import OffsetsEntry
+from connector.table_name import TableName
 from connector.topology.groups import GroupState
 from connector.topology.looks import heirs_of, once
 from connector.topology.offsets import (
+    EntryKey,
     Inside,
     ProgressKey,
     Reached,
     Snapshot,
     SnapshotKey,
+    known_key,
+    parse_progress,
+    parse_snapshot,
     progress_entry,
     snapshot_entry,
 )
 from connector.topology.sets import StreamSet
 from connector.topology.snapshot_state import Event, Opening, Span, StagedSnapshots
-from connector.topology.snapshot_wishes import changed, notes, of_no_use, of_snapshots, settled
+from connector.topology.snapshot_wishes import ASKED, NEEDED, changed, notes, of_no_use, of_snapshots, settled
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
 from connector.topology.table_state import TableState
 
@@ -61,10 +67,39 @@ def running(plan: TableState) -> tuple[str, Snapshot] | None:
     return min(((name, run) for name, run in known(plan).items() if run.ended is None), default=None)
 
 
+def last_snapshots(entries: Iterable[OffsetsEntry]) -> dict[TableName, tuple[Snapshot, float]]:
+    """Of each table, by what is committed in all slots, with the part of the ring whose rows are."""
+    found: dict[TableName, dict[str, Snapshot]] = defaultdict(dict)
+    parts: dict[tuple[TableName, str], list[Part]] = defaultdict(list)
+    for entry in entries:
+        key = known_key(entry)
+        if isinstance(key, SnapshotKey) and entry.value is not None:
+            found[key.table][key.snapshot] = parse_snapshot(entry.value, entry.place)
+        elif isinstance(key, ProgressKey) and entry.value is not None:
+            reached = parse_progress(entry.value, entry.place)
+            parts[key.table, key.snapshot].append((key.behind, reached))
+    last = {table: each for table, known in found.items() if (each := _last(of_snapshots(known))) is not None}
+    return {table: (shot, _share(parts[table, name])) for table, (name, shot) in last.items()}
+
+
+def forgotten(slot: int, key: EntryKey | None) -> OffsetsEntry | None:
+    """Where a table is to begin as if nobody had read it: the end of a snapshot, or of its progress. What has been
+    granted of what was asked for stays, or it would be granted again."""
+    if isinstance(key, ProgressKey):
+        return progress_entry(slot, key, None)
+    if isinstance(key, SnapshotKey) and key.snapshot not in (NEEDED, ASKED):
+        return snapshot_entry(slot, key, None)
+    return None
+
+
 def last_snapshot(plan: TableState) -> tuple[str, Snapshot] | None:
     """The one under way, else the last one that ended."""
-    last = max(known(plan).items(), key=lambda each: (each[1].ended is None, each[1].began), default=None)
-    return running(plan) or last
+    return _last(known(plan))
+
+
+def _last(found: dict[str, Snapshot]) -> tuple[str, Snapshot] | None:
+    last = max(found.items(), key=lambda each: (each[1].ended is None, each[1].began), default=None)
+    return min(((name, each) for name, each in found.items() if each.ended is None), default=last)
 
 
 def over(plan: TableState) -> bool:
@@ -75,7 +110,11 @@ def over(plan: TableState) -> bool:
 
 def share_done(plan: TableState, snapshot: str) -> float:
     """The part of the ring whose rows are committed."""
-    return sum(high - low for low, high in _tokens(_committed(plan, snapshot))) / (MAX_TOKEN - MIN_TOKEN)
+    return _share(_committed(plan, snapshot))
+
+
+def _share(parts: Iterable[Part]) -> float:
+    return sum(high - low for low, high in _tokens(parts)) / (MAX_TOKEN - MIN_TOKEN)
 
 
 # -- openings ------------------------------------------------------------------------------------------------

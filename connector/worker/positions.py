@@ -34,7 +34,10 @@ from connector.topology import (
     MarkKey,
     Position,
     PositionKey,
+    Snapshot,
+    forgotten,
     known_key,
+    last_snapshots,
     mark_entry,
     noted_slots,
     parse_mark,
@@ -74,8 +77,13 @@ class Positions:
 
     def stored(self) -> list[StoredPosition]:
         """Everything committed, by table and slot; works while workers run as well."""
+        return self.stored_with_snapshots()[0]
+
+    def stored_with_snapshots(self) -> tuple[list[StoredPosition], dict[TableName, tuple[Snapshot, float]]]:
+        """The same, and of each table the last snapshot, with the part of the table that is done."""
         with self._clients.named():
-            return list(_stored(self._committed().values()))
+            entries = [(slot.slot, _readable(slot)) for slot in self._committed().values()]
+        return [*_stored(entries)], last_snapshots(entry for _, each in entries for entry in each)
 
     def exist(self) -> bool:
         """Whether there is an offsets topic; without one the connector has never run."""
@@ -120,10 +128,14 @@ class Positions:
             for entry in found.entries:
                 # By the key alone: a value that cannot be read is what this command is there for.
                 key = known_key(entry)
-                if isinstance(key, PositionKey) and key.table in starts:
+                if key is None or key.table not in starts:
+                    continue
+                if isinstance(key, PositionKey):
                     entries.append(position_entry(found.slot, key, None))
-                elif isinstance(key, MarkKey) and key.table in starts and starts[key.table] is None:
+                elif starts[key.table] is None and isinstance(key, MarkKey):
                     entries.append(mark_entry(key, None))
+                elif starts[key.table] is None and (end := forgotten(found.slot, key)) is not None:
+                    entries.append(end)
         for table, to_ms in sorted((table, to_ms) for table, to_ms in starts.items() if to_ms is not None):
             for slot in range(slots):
                 mark = Mark(read_to=to_ms, stream_set=0, start=to_ms, owner=owner, rechecked=to_ms)
@@ -183,13 +195,17 @@ class Positions:
         return offsets_spec(self._configuration).partitions if given else len(slots)
 
 
-def _stored(slots: Iterable[RestoredSlot]) -> Iterable[StoredPosition]:
+def _readable(slot: RestoredSlot) -> list[OffsetsEntry]:
     """What cannot be read is named, and hides nothing else."""
-    for slot in slots:
-        readable, wrong = told_apart(slot.entries)
-        for each in wrong:
-            log.warning("%s", each)
-        for entry in readable:
+    readable, wrong = told_apart(slot.entries)
+    for each in wrong:
+        log.warning("%s", each)
+    return readable
+
+
+def _stored(slots: Iterable[tuple[int, Iterable[OffsetsEntry]]]) -> Iterable[StoredPosition]:
+    for slot, entries in slots:
+        for entry in entries:
             assert entry.value is not None
             key = known_key(entry)
             if isinstance(key, MarkKey):
@@ -197,4 +213,4 @@ def _stored(slots: Iterable[RestoredSlot]) -> Iterable[StoredPosition]:
                 yield StoredPosition(key.table, key.slot, None, mark.read_to, dict(entry.value))
             elif isinstance(key, PositionKey):
                 position: Position = parse_position(entry.value, entry.place)
-                yield StoredPosition(key.table, slot.slot, key.stream, position.read_to, dict(entry.value))
+                yield StoredPosition(key.table, slot, key.stream, position.read_to, dict(entry.value))

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from connector.config import Configuration
 from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError, RetriableDeliveryError
+from connector.topology import Snapshot
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
@@ -39,13 +40,16 @@ def status_report(configuration: Configuration) -> StatusReport:
     """State of the connector, its tables and its workers."""
     clients = kafka_clients(configuration)
     committed: dict[str, int] = {}
+    snapshots: dict[str, SnapshotStatus] = {}
     unread: list[str] = []
     with clients.named():
         words = _last_words(clients, configuration)
         now = int(time.time() * 1000)
         workers = tuple(_workers(words, now))
         try:
-            for stored in Positions(configuration).stored():
+            positions, last = Positions(configuration).stored_with_snapshots()
+            snapshots = {str(table): _of_committed(*each) for table, each in last.items()}
+            for stored in positions:
                 name = str(stored.table)
                 committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
         except RetriableDeliveryError:
@@ -56,6 +60,9 @@ def status_report(configuration: Configuration) -> StatusReport:
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
     tables = {name: _table(name, present, committed.get(name), now, _orphaned(workers)) for name in names}
+    for name, table in tables.items():
+        if table.snapshot is None and name in snapshots:
+            tables[name] = table.model_copy(update={"snapshot": snapshots[name]})
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
     return StatusReport(
         connector=configuration.connector.name,
@@ -115,6 +122,18 @@ def _table(
         error=next((part.error for part in parts if part.error), None),
         committed_ms=committed,
         snapshot=_snapshot(parts),
+    )
+
+
+def _of_committed(snapshot: Snapshot, done: float) -> SnapshotStatus:
+    """Where no worker tells."""
+    return SnapshotStatus(
+        ended=snapshot.ended is not None,
+        kind=snapshot.kind,
+        paused=snapshot.paused,
+        stopped=snapshot.stopped,
+        began_ms=snapshot.began,
+        done=1.0 if snapshot.ended is not None else round(done, 4),
     )
 
 

@@ -62,6 +62,7 @@ def test_signals_begin_pause_and_stop_snapshots_and_notifications_tell_of_them(
     assert shown(connector, table) == {("incremental", "v5"): 3}
     assert connector.command("snapshot", "pause").returncode == 0
     assert connector.stop(run) == 0
+    assert snapshot_of(connector, table)["ended"], "what is committed is known without workers"
     # Nothing of it happens twice, and what is said while nobody listens is heard later.
     assert connector.command("snapshot", "start").returncode == 0
     assert connector.command("snapshot", "pause").returncode == 0
