@@ -123,6 +123,7 @@ class Snapshots:
         # What is left of those that are placed but for partitions in doubt.
         self._aside: dict[GroupState, list[HeldChunk]] = {}
         self._under_way: Counter[str] = Counter()
+        self._failing: set[TableName] = set()
         self._turn = 0
         self.counters = SnapshotCounters()
 
@@ -164,6 +165,7 @@ class Snapshots:
         if now >= self._openings_due:
             self._openings_due = now + OPENINGS_SECONDS
             self._openings = self._planner.openings(now_ms)
+            self._forget_failures()
         self._place_aside(now)
         left = CHUNKS_A_ROUND
         for state in list(self._held):
@@ -183,6 +185,12 @@ class Snapshots:
         for state, aside in list(self._aside.items()):
             if not aside or not self._planner.is_open(aside[0].opening):
                 del self._aside[state]
+
+    def _forget_failures(self) -> None:
+        """What nobody wants any more fails no longer."""
+        for table in self._failing - {opening.table for opening in self._openings}:
+            self._background.task(SNAPSHOTS, table).dismiss()
+            self._failing.discard(table)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -231,6 +239,7 @@ class Snapshots:
                 return
             task = self._background.task(SNAPSHOTS, held.opening.table)
             if error is not None:
+                self._failing.add(held.opening.table)
                 task.failed(error)
                 self._pace.failed(time.monotonic())
                 self._tables.ask(held.opening.table)
@@ -330,6 +339,7 @@ class Snapshots:
                 return False
             except PoisonRow as poison:
                 log.error("%s: a row of the snapshot cannot be delivered: %s", table, poison)
+                self._failing.add(table)
                 self._background.task(SNAPSHOTS, table).failed(poison)
                 held.not_before = now + POISON_SECONDS
                 return False

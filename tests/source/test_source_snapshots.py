@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from connector.changes import Batch, Row, TableDescription, WholeBatches
+from connector.errors import RetriableSourceError
 from connector.source import snapshots
 from connector.source.background import Background
 from connector.source.chunks import Chunk, token_of_key
@@ -17,7 +18,7 @@ from connector.source.limits import SnapshotPace
 from connector.source.settings import SnapshotSettings
 from connector.source.snapshots import CHUNKS_A_ROUND, Snapshots
 from connector.table_name import TableName
-from connector.topology import Inside
+from connector.topology import Inside, Wish
 from connector.values import encode, parse_type
 from embedded.scylla.tokens import murmur3_token
 from tests.changes.test_changes_row_fold import ENDING, LAYOUT, SHAPE, TABLE, number, selected, written
@@ -93,6 +94,7 @@ class Stage:
         self.one = Single(tablets(5_000, WHOLE), lookback_ms=100, initial_snapshot=True)
         self.one.read_all()
         self.chores, self.tables, self.consumer = Chores(), Tables(Described(description)), Consumer()
+        self.background = Background()
         self.ahead_ms = 0
         connection: Any = self
         self.snapshots = Snapshots(
@@ -102,7 +104,7 @@ class Stage:
             self.chores,  # type: ignore[arg-type]
             self.tables,  # type: ignore[arg-type]
             self.consumer,
-            Background(),
+            self.background,
             lambda layout: takes_uncut and layout.snapshot == "true",
         )
         self.snapshots.doubt_seconds = 0.0
@@ -374,6 +376,18 @@ def test_what_has_no_topic_waits_and_follows_with_what_changed_meanwhile() -> No
     stage.consumer.away = False
     stage.to(10_200, written(10_130_000, v=number(8)))
     assert [row["v"] for row in stage.rows] == [number(8)]
+
+
+def test_what_is_stopped_fails_no_longer() -> None:
+    stage = Stage()
+    stage.chores.answer(None, RetriableSourceError("no such column"))
+    stage.pump()
+    assert [each.about for each in stage.background.failing()] == ["ks.t"]
+    stage.one.planner.hear_from(0)
+    stage.one.planner.wish(NAME, Wish(1, "stop", "s", None))
+    stage.one.commit(move_marks=True)
+    stage.pump()
+    assert not stage.background.failing()
 
 
 def test_chunks_follow_each_other_and_are_placed_in_order() -> None:
