@@ -66,9 +66,12 @@ class WholeRows:
         self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
         self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
+        self._in_json = {at: json.dumps(self.columns[at].name, ensure_ascii=False) for at in self.timed}
         self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
         #: Elements of these have keys in the log, and none in a table.
         self.lists = [at for at in others if _has_hidden_keys(self.columns[at])]
+        #: Where rows stand in the log's shape as they were selected: the flags in front of each.
+        self.flags_of_all: Row | None = None if self.statics or self.lists or self.timed else (TRUE, None)
 
     def straight_layout(self, asked_for: bool) -> LogLayout:
         """Of rows that are a head, which all have in common, and what was selected: `straight_rows`. One flag tells of
@@ -102,9 +105,9 @@ class WholeRows:
     def straight_rows(self, rows: Sequence[Row], statics: bool, at_s: int) -> Iterator[Sequence[bytes | None]]:
         """What follows the head in the rows of a partition: those of `of_partition`, their cells where they were."""
         width = len(self.columns)
-        if not (self.statics or self.lists or self.timed):
+        if (flags := self.flags_of_all) is not None:
             for row in rows:
-                yield (TRUE, None, *row[:width])
+                yield (*flags, *row)
             return
         if statics and self._has_statics(rows):
             nothing: list[bytes | None] = [None] * width
@@ -204,8 +207,8 @@ class WholeRows:
         """What is left of its cells, as a header shows it."""
         if not self.has_end(row):
             return None
-        left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(row, at)) is not None}
-        return json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
+        left = [f"{self._in_json[at]}:{end - at_s}" for at in others if (end := self.end_of(row, at)) is not None]
+        return f"{{{','.join(left)}}}".encode() if left else None
 
 
 def _has_hidden_keys(column: Column) -> bool:
