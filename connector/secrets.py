@@ -1,8 +1,8 @@
 """The one filter for text that leaves the process: it knows every secret that was resolved, and what stands for it.
 
 In: secrets, where they are made of files, references and the environment (`register`), and text at each exit
-(`scrub`, `scrubbed`, `FilteredStream`). Out: the text with each secret replaced, by asterisks or by the reference that
-was resolved. A worker process is told what its supervisor knows (`known`, `adopt`).
+(`scrub`, `scrubbed`, `scrubbed_json`, `FilteredStream`). Out: the text with each secret replaced, by asterisks or by
+the reference that was resolved. A worker process is told what its supervisor knows (`known`, `adopt`).
 """
 
 from __future__ import annotations
@@ -103,6 +103,14 @@ def scrubbed(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [scrubbed(member) for member in value]
     return value if value is None or isinstance(value, int | float) else scrub(str(value))
+
+
+def scrubbed_json(text: str) -> str:
+    """A JSON text with every text in it scrubbed, as `scrubbed` does."""
+    # Without an escape each text in it stands there as it is: what the whole does not hold, none of them does.
+    if text.isascii() and "\\" not in text and not any(each in text for each in _known.spellings):
+        return text
+    return json.dumps(scrubbed(json.loads(text)), separators=(",", ":"))
 
 
 def holds_secret(text: str) -> bool:

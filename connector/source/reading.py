@@ -109,6 +109,7 @@ class Reading:
         self._places = Places()
         self._order = itertools.count()
         self._counted = (float("-inf"), 0)
+        self._claimed = False
 
     # -- starting reads --------------------------------------------------------------------------------------
 
@@ -166,6 +167,11 @@ class Reading:
         return round(max(IDLE_PAUSE_MS, self._settings.minimal_wait_ms, self._within_budget))
 
     @property
+    def quiet(self) -> bool:
+        """All groups that can be ours are, and are silent, as far as anybody knows."""
+        return not self._active and not self._groups and self._claimed
+
+    @property
     def late_ms(self) -> int:
         """By how much the budget of queries makes changes later than they would be with a larger one."""
         return max(self.sweeping.late_ms, round(self._within_budget) - LATE_MS, 0)
@@ -179,7 +185,9 @@ class Reading:
         """Those that are read over and over, counted every so often; not the silent ones, nor those that have ended."""
         now = time.monotonic()
         if not self._counted[0] <= now < self._counted[0] + COUNTING_SECONDS:
-            self._counted = (now, sum(plan.awake for plan in self._planner.tables.values()))
+            plans, owned = self._planner.tables.values(), len(self._planner.owned)
+            self._counted = (now, sum(plan.awake for plan in plans))
+            self._claimed = all(len(plan.active) == owned for plan in plans)
         return self._counted[1]
 
     def _begin(self, read: Read, now: float) -> None:
@@ -242,6 +250,8 @@ class Reading:
         if isinstance(event.request, SweepRequest):
             try:
                 self.sweeping.handle(event, self.pause_ms)
+                if isinstance(event, ReadFailed) or event.page.rows:
+                    self._counted = (float("-inf"), 0)  # somebody is awake now
             finally:
                 self.log.consumed(event)
             return

@@ -134,6 +134,11 @@ class Snapshots:
     def _all(self) -> Iterator[HeldChunk]:
         return chain.from_iterable((*self._held.values(), *self._aside.values()))
 
+    @property
+    def busy(self) -> bool:
+        """There is something to be read or placed."""
+        return bool(self._openings or self._held or self._aside)
+
     def undecided(self, table: TableName) -> int:
         """Partitions that are read again, as what was read does not tell what they are."""
         return sum(len(held.doubted) for held in self._all() if held.opening.table == table)

@@ -26,8 +26,7 @@ class _Known:
 
     in_force: DescribedTable
     found: DescribedTable | None = None
-    # It is to be described again. ``stopped``: nothing is read meanwhile, ``answered``: that question was.
-    asked: bool = False
+    # ``stopped``: nothing is read until it was described again, ``answered``: that question was.
     stopped: bool = False
     answered: bool = True
     # What the log's pages looked like last, and for which look the table was described again.
@@ -49,6 +48,8 @@ class Tables(Mapping[TableName, DescribedTable]):
     def __init__(self, described: Iterable[DescribedTable], missing: Mapping[TableName, str] | None = None) -> None:
         self._known = {each.table: _Known(each) for each in described}
         self.missing = dict(missing or {})
+        # Tables that are to be described again.
+        self._asked: dict[TableName, None] = {}
 
     def __getitem__(self, table: TableName) -> DescribedTable:
         return self._known[table].in_force
@@ -70,6 +71,7 @@ class Tables(Mapping[TableName, DescribedTable]):
     def drop(self, table: TableName) -> None:
         """One less."""
         self.missing.pop(table, None)
+        self._asked.pop(table, None)
         self._known = {each: known for each, known in self._known.items() if each != table}
 
     # -- the reader: how to read a page ------------------------------------------------------------------------
@@ -96,23 +98,24 @@ class Tables(Mapping[TableName, DescribedTable]):
                     return layout
         known.shape = known.described_for = shape
         known.stopped, known.answered = True, False
-        known.asked = True
+        self._asked[table] = None
         return None
 
     # -- the watch: asking and finding -------------------------------------------------------------------------
 
     def ask(self, table: TableName) -> None:
         """Have the table described again, soon."""
-        self._known[table].asked = True
+        if table in self._known:
+            self._asked[table] = None
 
     @property
     def asked(self) -> list[TableName]:
         """Tables to be described for somebody's sake, from now on: an answer that is under way is too old."""
-        return [table for table, known in self._known.items() if known.asked]
+        return list(self._asked)
 
     def asking(self, table: TableName) -> None:
         """The question is on its way."""
-        self._known[table].asked = False
+        self._asked.pop(table, None)
 
     def found(self, described: DescribedTable) -> None:
         """The answer: what the table is now."""

@@ -69,7 +69,7 @@ class SlotBook:
 
     @property
     def all_known(self) -> bool:
-        return all(slot in self.own or slot in self._caught_up for slot in range(self.slots))
+        return len(self._caught_up | self.own.keys()) == self.slots
 
     def ledgers(self, table: TableName) -> list[Ledger]:
         """The known ledgers of a table."""

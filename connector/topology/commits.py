@@ -13,7 +13,7 @@ nothing again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from connector.offsets_entry import OffsetsEntry
 from connector.topology import claims, looks, snapshots
@@ -48,15 +48,20 @@ def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Sta
     if limit is not None:
         # Reading knows it as well, but without a stream in any of our slots there is no reading.
         plan.last_limit = limit
-    if move_marks:
+    if move_marks and not _all_sleep(plan, idle_ms):
         touched = {state.slot for state in plan.touched()}
+        sleeping = 0
         for slot in sorted(plan.active):
             ledger = plan.own_ledger(slot)
             if slot not in touched and _sleeps(plan, slot, ledger, idle_ms):
+                sleeping += 1
                 continue
             if ledger is not None and plan.readable(slot):
                 moved.add(slot)
                 _stage_mark(plan, slot, ledger, staged, 0 if slot in touched else idle_ms)
+        if sleeping == len(plan.active):
+            marks = (plan.mark_of(slot) for slot in plan.active)
+            plan.oldest_mark = min((mark.read_to for mark in marks if mark is not None), default=None)
     for state in plan.touched():
         if state.slot not in moved:
             _stage_group(plan, state, staged)
@@ -96,6 +101,8 @@ def settle(plan: TableState, staged: Staged) -> None:
             state.recorded.discard(stream)
         else:
             state.recorded.add(stream)
+    if staged.marks:
+        plan.oldest_mark = None
     for slot, mark in staged.marks.items():
         ledger = plan.own_ledger(slot)
         if ledger is None:
@@ -151,9 +158,17 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
         # set, when a predecessor knew a newer one that opened it.
         if ledger.positions[stream].read_to <= min(moved.read_to, plan.newest.timestamp):
             staged.positions.append((slot, None, stream, None))
-    silence = len(staged.positions) == staged_before and replace(old, read_to=moved.read_to) == moved
+    before, after = ((each.stream_set, each.owner, each.rechecked, each.looked) for each in (old, moved))
+    silence = len(staged.positions) == staged_before and before == after
     if moved != old and not (silence and moved.read_to - old.read_to < idle_ms):
         staged.marks[slot] = moved
+
+
+def _all_sleep(plan: TableState, idle_ms: int) -> bool:
+    """Whether every slot sleeps, as each did when it was looked at: what is no matter of time has that forgotten."""
+    if plan.oldest_mark is None or plan.last_limit is None or not plan.asleep or plan.fresh or plan.announced:
+        return False
+    return plan.last_limit - plan.oldest_mark < idle_ms
 
 
 def _sleeps(plan: TableState, slot: int, ledger: Ledger | None, idle_ms: int) -> bool:

@@ -31,6 +31,9 @@ PORTION = 8
 # When a table in which nothing could be swept is tried again.
 NEXT_SWEEP_MS = 1_000
 
+# Sweeps of this part of the time between two of a table are begun at once.
+TOGETHER = 20
+
 
 class Planner:
     """``owner`` is this process's ``client.id``, written into the marks; ``slots`` the P that rules (see
@@ -55,12 +58,14 @@ class Planner:
         self.voids = 0
         self._turn = 0
         self._hears_from: int | None = None
-        self._last_events: list[Event] = []
+        self._events: list[Event] = []
 
         def plan_of(table: TableName) -> TableReader:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
             plan.snapshots.start, plan.snapshots.when_needed = snapshot_start, snapshot_when_needed
             plan.snapshots.hears_from = self._hears_from
+            # One list for all of them: it is looked at in every round.
+            plan.snapshots.events = self._events
             return plan
 
         self._plan_of = plan_of
@@ -82,7 +87,6 @@ class Planner:
         committed of it stays."""
         self.voids += 1
         plan = self._plans.pop(table)
-        self._last_events += plan.snapshots.events
         plan.release(list(plan.active))
 
     def stored(self, table: TableName) -> list[OffsetsEntry]:
@@ -182,9 +186,13 @@ class Planner:
         """Those that are due, of each table one every ``every_ms``; each stands until `swept` or `unswept`. In the
         tables ``but``, and for who asks for none, no group is silent."""
         begun: list[Sweep] = []
+        # A clock that steps back must not put them off.
+        if all(plan.sweep is not None or now < plan.sweep_due <= now + every_ms for plan in self._plans.values()):
+            return begun
+        # Those that are due soon go with them: what is answered together is worked on together.
+        soon = now + every_ms // TOGETHER
         for number, plan in enumerate(self._plans.values()):
-            # A clock that steps back must not put them off.
-            if plan.sweep is not None or now < plan.sweep_due <= now + every_ms:
+            if plan.sweep is not None or soon < plan.sweep_due <= now + every_ms:
                 continue
             first = plan.sweep_due == 0
             if plan.table in but:
@@ -216,7 +224,8 @@ class Planner:
         `fail`."""
         reads: list[Read] = []
         for plan in self._plans.values():
-            reads += looks.begin(plan, now, count - len(reads))
+            if plan.lineage.any_closed:
+                reads += looks.begin(plan, now, count - len(reads))
         return reads
 
     def hold(self, read: Read, now: int) -> Held | None:
@@ -291,10 +300,8 @@ class Planner:
 
     def snapshot_events(self) -> list[Event]:
         """What this worker has committed of snapshots since the last call."""
-        found = [*self._last_events, *(event for plan in self._plans.values() for event in plan.snapshots.events)]
-        self._last_events = []
-        for plan in self._plans.values():
-            plan.snapshots.events = []
+        found = self._events[:]
+        self._events.clear()
         return found
 
     # -- transactions ----------------------------------------------------------------------------------------
@@ -302,10 +309,16 @@ class Planner:
     def commit_due(self, now: int) -> bool:
         """A transaction is worth opening without data: a claim can be made, or others wait for what was
         delivered."""
-        return any(
-            plan.announced or any(claims.first_mark(plan, slot, now) is not None for slot in plan.claimable())
-            for plan in self._plans.values()
-        )
+        owned = len(self.book.own)
+        for plan in self._plans.values():
+            # In nearly all rounds nearly all tables are claimed: no more than a glance at each.
+            if plan.announced or (len(plan.active) < owned and self._may_claim(plan, now)):
+                return True
+        return False
+
+    @staticmethod
+    def _may_claim(plan: TableReader, now: int) -> bool:
+        return any(claims.first_mark(plan, slot, now) is not None for slot in plan.claimable())
 
     def commit_entries(self, now: int, move_marks: bool = False, idle_ms: int = 0) -> Commit:
         """End the transaction's contents: the entries that make everything produced so far count.

@@ -64,7 +64,11 @@ def known(plan: TableState) -> dict[str, Snapshot]:
 
 def running(plan: TableState) -> tuple[str, Snapshot] | None:
     """The one that is under way."""
-    return min(((name, run) for name, run in known(plan).items() if run.ended is None), default=None)
+    return _under_way(known(plan))
+
+
+def _under_way(found: dict[str, Snapshot]) -> tuple[str, Snapshot] | None:
+    return min(((name, run) for name, run in found.items() if run.ended is None), default=None) if found else None
 
 
 def last_snapshots(entries: Iterable[OffsetsEntry]) -> dict[TableName, tuple[Snapshot, float]]:
@@ -99,7 +103,7 @@ def last_snapshot(plan: TableState) -> tuple[str, Snapshot] | None:
 
 def _last(found: dict[str, Snapshot]) -> tuple[str, Snapshot] | None:
     last = max(found.items(), key=lambda each: (each[1].ended is None, each[1].began), default=None)
-    return min(((name, each) for name, each in found.items() if each.ended is None), default=last)
+    return _under_way(found) or last
 
 
 def over(plan: TableState) -> bool:
@@ -219,17 +223,18 @@ def stage(plan: TableState, now: int, new_table: bool, look: bool) -> StagedSnap
 
 
 def _stage_end(plan: TableState, staged: StagedSnapshots, now: int) -> None:
-    run = running(plan)
+    found = known(plan)
+    run = _under_way(found)
     if run is not None and plan.home in plan.active:
         name, snapshot = run
         if _tokens(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
             staged.changed[plan.home, name] = replace(snapshot, ended=now)
     if plan.home in plan.active:
-        staged.changed.update(((plan.home, name), None) for name in of_no_use(plan, known(plan), now - KEPT_MS))
-    kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}
+        staged.changed.update(((plan.home, name), None) for name in of_no_use(plan, found, now - KEPT_MS))
+    kept = {name for name, each in found.items() if each.ended is None or now - each.ended < KEPT_MS}
     for slot in plan.active:
-        ledger = plan.own_ledger(slot)
-        if ledger is not None:
+        ledger = plan.book.own[slot].tables.get(plan.table)
+        if ledger is not None and ledger.done:
             staged.outdated += [(slot, name, behind) for name, behind in ledger.done if name not in kept]
 
 

@@ -16,5 +16,4 @@ def visible_to(plan: TableState) -> int | None:
 
 
 def _undrained(plan: TableState) -> Iterator[GroupState]:
-    for slot in sorted(plan.active):
-        yield from (state for state in plan.awake_in(slot) if not state.drained)
+    return (state for state in plan.all_awake() if not state.drained)

@@ -30,8 +30,8 @@ def begin(plan: TableState, now: int) -> Sweep | None:
     limit = plan.limit(now)
     if limit is None or plan.sweep is not None or plan.failure is not None:
         return None
-    slots = frozenset(slot for slot in plan.active if plan.readable(slot))
-    tired = [state for slot in slots for state in plan.awake_in(slot) if may_rest(plan, state)]
+    slots = plan.readable_slots()
+    tired = [state for state in plan.all_awake() if state.slot in slots and may_rest(plan, state)]
     silences = [silence for slot, silence in plan.silences.items() if slot in slots and silence.groups]
     swept = len(tired) + sum(silence.groups for silence in silences)
     if swept * WORTH <= plan.awake - len(tired):

@@ -163,9 +163,11 @@ class TableReader(TableState):
         self.announced.clear()
         # A sweep was begun for other groups, or other slots.
         self.sweep, self.sweep_due, self._arcs = None, 0, None
-        self._awake = {
+        self._enough = self._groups = self.oldest_mark = None
+        by_slot = {
             slot: {state: None for state in self.lineage.groups(slot) if state.silence is None} for slot in self.active
         }
+        self._awake = {slot: awake for slot, awake in by_slot.items() if awake}
         for state in self.states():
             state.queued = False
             state.swept = None
@@ -312,11 +314,12 @@ class TableReader(TableState):
         """Forget groups that are closed, drained by what is committed, and covered by their slot's mark
         alone."""
         self._finished += self.lineage.forget(self._forgets)
+        self._groups = None
 
     def _forgets(self, state: GroupState) -> bool:
         if not self._is_done(state):
             return False
-        self._awake.get(state.slot, {}).pop(state, None)
+        self._no_more_awake(state)
         return True
 
     def _is_done(self, state: GroupState) -> bool:

@@ -44,6 +44,8 @@ class TableState:
     need a position of their own are no more than ``laggard_streams``, or a tenth of the slot's. ``grace_ms`` after its
     end a closed stream is looked at once more, and for the last time after ``last_look`` times as long; every
     ``search_ms`` somebody asks whether that is due.
+
+    ``oldest_mark``: of all slots, seen when nothing but the time was there to move one; None: look at each.
     """
 
     laggard_ms = 10_000
@@ -88,7 +90,11 @@ class TableState:
         self.silences: dict[int, Silence] = {}
         self.sweep: Sweep | None = None
         self.sweep_due = 0
+        # Of slots in which there are any.
         self._awake: dict[int, dict[GroupState, None]] = {}
+        self._enough: frozenset[int] | None = None
+        self._groups: int | None = None
+        self.oldest_mark: int | None = None
         self._arcs: tuple[tuple[int, int], ...] | None = None
 
     @property
@@ -140,6 +146,12 @@ class TableState:
         """The slot is ours, the claim is committed, and nothing stands against reading the table in it."""
         return slot in self.active and self.failure is None and self.knows_enough(slot)
 
+    def readable_slots(self) -> frozenset[int]:
+        """All that are `readable`. What we know suffices for good, until the sets are others, or the slots."""
+        if self._enough is None:
+            self._enough = frozenset(slot for slot in self.active if self.knows_enough(slot))
+        return self._enough if self.failure is None else frozenset()
+
     def blocking(self, state: GroupState) -> tuple[Gate, GroupState] | None:
         """The first gate in front of a group that is still shut, and one group that keeps it shut."""
         before = state.gates
@@ -182,6 +194,22 @@ class TableState:
         return tuple(self._awake.get(slot, ()))
 
     @property
+    def groups(self) -> int:
+        """How many there are in our slots."""
+        if self._groups is None:
+            self._groups = sum(len(self.lineage.groups(slot)) for slot in self.active)
+        return self._groups
+
+    def all_awake(self) -> Iterator[GroupState]:
+        """Those of all slots."""
+        return itertools.chain.from_iterable(self._awake.values())
+
+    @property
+    def asleep(self) -> bool:
+        """All groups of our slots are silent."""
+        return not self._awake
+
+    @property
     def awake(self) -> int:
         """How many groups are read one by one."""
         ended = sum(len(self.lineage.closed(slot)) for slot in self._awake) if self.lineage.any_closed else 0
@@ -194,13 +222,19 @@ class TableState:
         state.swept = None
         if state.silence is not None:
             state.stir()
-            self._awake[state.slot][state] = None
+            self._awake.setdefault(state.slot, {})[state] = None
         return True
 
     def hush(self, state: GroupState, silence: Silence) -> None:
         """The group moves with the others of its slot in which nothing happens."""
         state.hush(silence)
-        del self._awake[state.slot][state]
+        self._no_more_awake(state)
+
+    def _no_more_awake(self, state: GroupState) -> None:
+        awake = self._awake.get(state.slot, {})
+        awake.pop(state, None)
+        if not awake:
+            self._awake.pop(state.slot, None)
 
     def is_uncommitted(self, state: GroupState) -> bool:
         """An abort would take something of it back, or a commit has something to say of it."""

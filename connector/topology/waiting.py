@@ -47,6 +47,9 @@ class Waiting:
 
 def waiting_in(plan: TableState, now: int) -> Iterator[Waiting]:
     """Everything of the table that this worker should read and does not."""
+    everywhere = len(plan.book.own) == len(plan.active) == len(plan.readable_slots())
+    if plan.asleep and everywhere and plan.limit(now) is not None:
+        return
     table = plan.table
     if plan.failure is not None:
         yield Waiting(table, Reason.FAILED, note=plan.failure)

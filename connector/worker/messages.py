@@ -5,14 +5,12 @@ In and out: messages, and the lines that hold them. Both ends are of one version
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from connector.secrets import scrubbed
-from connector.worker.status_document import WorkerStatus
+from connector.worker.status_document import WorkerStatus, scrubbed_text
 
 
 class _Message(BaseModel):
@@ -94,8 +92,8 @@ _MESSAGES: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimin
 
 def to_line(message: Message) -> str:
     """Without the secrets that are known."""
-    document = {**message.model_dump(mode="json", exclude_unset=True), "event": message.event}
-    return json.dumps(scrubbed(document), separators=(",", ":")) + "\n"
+    members = scrubbed_text(message).removeprefix("{")
+    return f'{{"event":"{message.event}",{members}\n'
 
 
 def from_line(line: bytes) -> Message:

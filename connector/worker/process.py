@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 # A report of many tables costs milliseconds: it may take this part of a core, and comes later for it, but never so late
 # that somebody takes the worker for silent.
-REPORT_SECONDS, LONGEST_REPORT_SECONDS, REPORT_SHARE = 1.0, 2.0, 0.005
+REPORT_SECONDS, LONGEST_REPORT_SECONDS, REPORT_SHARE = 1.0, 2.0, 0.002
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ def _turn(
                 began = time.monotonic()
                 status = snapshots.take()
                 report(StatusMessage(status=status))
-                status_topic.publish(status.document())
+                status_topic.publish(status)
                 due = now + until_the_next(time.monotonic() - began)
 
 

@@ -126,7 +126,6 @@ class Snapshots:
         measures = worker.transactions.measures
         broken = [each for each in waiting if each.reason is Reason.FAILED]
         failed = [each for each in broken if each.range_end is not None]
-        groups = sum(len(plan.lineage.groups(slot)) for slot in plan.active)
         # Of a slot whose entries cannot be read nobody knows how far it is.
         position = (
             None if any(each.slot is not None and each.range_end is None for each in broken) else visible_to(plan)
@@ -139,7 +138,7 @@ class Snapshots:
             all_failed=whole or _all_of(plan, len(failed)),
             position_ms=position,
             lag_ms=self._lag(table, position, now),
-            groups=groups,
+            groups=plan.groups,
             failed_groups=len(failed),
             stream_set=plan.newest.timestamp if plan.newest is not None else None,
             records=worker.pipeline.records[name],

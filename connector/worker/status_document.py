@@ -7,10 +7,13 @@ version has.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticSerializationError
 
+from connector.secrets import scrubbed_json
 from connector.worker.state import State
 
 #: More than any topic has partitions: what claims more was written by something else.
@@ -25,6 +28,16 @@ class Document(BaseModel):
     def document(self) -> dict[str, Any]:
         """Plain data, with the members that were given."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+def scrubbed_text(model: BaseModel) -> str:
+    """Its JSON, with the members that were given, without the secrets that are known."""
+    try:
+        text = model.model_dump_json(exclude_unset=True)
+    except PydanticSerializationError:
+        # Halves of characters in the text of an error: escaped they can be told.
+        text = json.dumps(model.model_dump(mode="json", exclude_unset=True))
+    return scrubbed_json(text)
 
 
 class WaitingStatus(Document):

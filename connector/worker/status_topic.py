@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 from connector.config import Configuration
 from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json
 from connector.errors import DeliveryError
-from connector.secrets import scrubbed
 from connector.source import Background, Purpose
 from connector.worker.settings import WorkerIdentity
+from connector.worker.status_document import WorkerStatus, scrubbed_text
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +42,11 @@ class StatusTopic:
         self._clients = clients
         self._task = background.task(STATUS)
 
-    def publish(self, status: dict[str, Any]) -> None:
+    def publish(self, status: WorkerStatus) -> None:
         now = time.monotonic()
         if now >= self._due:
             self._due = now + PUBLISH_SECONDS
-            self._send(compact_json(scrubbed(status)))
+            self._send(scrubbed_text(status).encode())
 
     def take_away(self) -> None:
         """An orderly end does so; a crash leaves the record, with the time at which it was true."""

@@ -114,6 +114,8 @@ class TableList:
         background.expect(NEW_TABLES)
         self._task = background.task(NEW_TABLES)
         self._under_way = False
+        # All that is wanted is read, and nothing else: nothing to do before somebody wants something else.
+        self._settled = False
         self._due = dict.fromkeys(tables.missing, time.monotonic() + MISSING_SECONDS)
 
     def want(self, configuration: Configuration) -> None:
@@ -124,9 +126,12 @@ class TableList:
     def look_again(self) -> None:
         """For tables that are not there, in the next round instead of when their time has come."""
         self._due.clear()
+        self._settled = False
 
     def tick(self) -> None:
         """Let go what is no more wanted, and begin what is wanted and not read yet."""
+        if self._settled:
+            return
         wanted = self._configuration.connector.reading.tables
         for table in [each for each in self._tables.missing if each not in wanted]:
             self._tables.drop(table)
@@ -137,6 +142,7 @@ class TableList:
         new = [each for each in wanted if each not in self._tables and self._due.get(each, now) <= now]
         if new and not self._under_way:
             self._look_at(new)
+        self._settled = self._tables.keys() == set(wanted)
 
     # -- letting go ------------------------------------------------------------------------------------------
 

@@ -46,8 +46,12 @@ log = logging.getLogger(__name__)
 SLICE_SECONDS = 0.05
 LONGEST_WAIT = 0.1
 
-# Joining a group takes a few seconds where nothing is wrong.
+# Where nothing has to be done but to sweep, and to hear of the group and of others' commits.
+QUIET_WAIT = 0.25
+
+# Joining a group takes a few seconds where nothing is wrong. Whether we are in it is asked of another thread.
 JOIN_SECONDS = 10.0
+MEMBER_SECONDS = 1.0
 
 FOLLOWING = Purpose("following", "commits of other workers are not seen", "streams that continue theirs are not read")
 GROUP = Purpose("group", "the worker is not in its consumer group", "it gets no slots to read")
@@ -91,6 +95,7 @@ class Worker:
         self._following = self.background.task(FOLLOWING)
         self._group = self.background.task(GROUP)
         self._member_at = self.monotonic()
+        self._member_due = 0.0
         topic = self.configuration.worker.offsets.name
         self._lookout = Lookout(self.clients, topic, self.membership, self.follower, self.monotonic)
         self._pump_due = 0.0
@@ -111,7 +116,8 @@ class Worker:
     def turn(self) -> None:
         """One round: events, group, followers, timers, commit, new reads. Raises what no waiting can mend."""
         now = self.monotonic()
-        self._take_events(max(0.0, min(LONGEST_WAIT, self._next_due(now) - now)))
+        longest = QUIET_WAIT if self._quiet else LONGEST_WAIT
+        self._take_events(max(0.0, min(longest, self._next_due(now) - now)))
         self.membership.poll()
         self._look_at_the_group(now)
         self._follow()
@@ -180,6 +186,12 @@ class Worker:
         left = self.transactions.seconds_left
         return due if left is None else min(due, now + left)
 
+    @property
+    def _quiet(self) -> bool:
+        """Nothing is read, placed, claimed or committed, nor about to be."""
+        waits = self.delivery.is_open or self.restoring.pending or not self.membership.settled
+        return self.transactions.ready and not waits and self.reading.quiet and not self.snapshots.busy
+
     def _take_events(self, wait: float) -> None:
         try:
             event = self.events.get(timeout=wait) if wait else self.events.get_nowait()
@@ -216,6 +228,9 @@ class Worker:
 
     def _look_at_the_group(self, now: float) -> None:
         """A worker that is no member gets no slots, and the group's own attempts to join are silent."""
+        if now < self._member_due:
+            return
+        self._member_due = now + MEMBER_SECONDS
         if self.membership.member_id:
             self._member_at = now
             self._group.is_now(None)

@@ -196,8 +196,8 @@ PLACED = [
     Mutant(
         "progress of what has ended is removed later",
         PLACING,
-        "    kept = {name for name, each in known(plan).items() if each.ended is None or now - each.ended < KEPT_MS}\n",
-        "    kept = {*known(plan)}\n",
+        "    kept = {name for name, each in found.items() if each.ended is None or now - each.ended < KEPT_MS}\n",
+        "    kept = {*found}\n",
         snapshots.test_the_end_is_noted_when_all_tokens_are_committed_and_progress_is_removed_later,
     ),
     Mutant(

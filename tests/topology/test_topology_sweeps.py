@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
+
+from connector.table_name import TableName
+from connector.topology import Planner, TableState, View, commits
+from connector.topology.ledger import Ledger
+from connector.topology.planner import TOGETHER
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, RING, arcs_of, token_of
 from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
 
@@ -234,3 +242,51 @@ def test_a_mark_of_silent_groups_is_written_when_much_has_passed_or_more_is_know
     one.read_all()
     said = [entry.value for entry in one.commit(move_marks=True, idle_ms=60_000).entries]
     assert [value["stream_set"] for value in said if value is not None and "stream_set" in value] == [12_500]
+
+
+def test_slots_that_all_sleep_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    sleeps = commits._sleeps
+
+    def counted(plan: TableState, slot: int, ledger: Ledger | None, idle_ms: int) -> bool:
+        looked.append(slot)
+        return sleeps(plan, slot, ledger, idle_ms)
+
+    monkeypatch.setattr(commits, "_sleeps", counted)
+    one = silent()
+    one.commit(move_marks=True)
+    for now, slots in ((10_500, [0]), (11_000, []), (11_500, [])):
+        one.to(now)
+        looked.clear()
+        assert one.commit(move_marks=True, idle_ms=60_000).entries == ()
+        assert looked == slots
+    (sweep,) = one.planner.sweeps(one.now, EVERY)
+    assert one.planner.swept(sweep, {STREAMS[2]: 11_100})
+    (read,) = one.reads().values()
+    one.planner.advance(read, STREAMS[2], row(11_100))
+    assert one.commit(move_marks=True, idle_ms=60_000).entries
+
+
+def test_sweeps_of_many_tables_are_begun_together_and_as_often_as_ever() -> None:
+    every, step, tables = 5_000, 10, [TableName("ks", f"t{number}") for number in range(60)]
+    planner = Planner(tables, slots=1, owner="me", confidence_ms=CONFIDENCE)
+    sets = {9_000: tablets(9_000, *STREAMS)}
+    for table in tables:
+        planner.observe(table, View((9_000,), sets), 10_000)
+    planner.restore(0, [])
+    for _ in tables[:2]:
+        planner.commit_entries(10_000)
+        planner.committed()
+    begun: dict[int, list[TableName]] = {}
+    for now in range(10_000, 10_000 + 5 * every, step):
+        for table in tables:
+            planner.observe(table, View((9_000,)), now)
+        for sweep in planner.sweeps(now, every):
+            begun.setdefault(now, []).append(sweep.table)
+            planner.swept(sweep, {})
+    settled = {now: swept for now, swept in begun.items() if now >= 10_000 + 2 * every}
+    assert len(settled) <= 3 * TOGETHER
+    for table in tables:
+        at = [now for now, swept in settled.items() if table in swept]
+        assert len(at) == 3
+        assert all(every * (1 - 1 / TOGETHER) <= later - former <= every for former, later in pairwise(at))

@@ -98,8 +98,8 @@ def test_slots_that_nobody_reads_are_not_running(ages: list[int], slots: list[An
 
 
 def test_reports_that_cost_much_come_more_rarely_and_never_so_late_that_a_worker_seems_silent() -> None:
-    assert until_the_next(0.0) == until_the_next(0.005) == REPORT_SECONDS
-    assert until_the_next(0.008) == pytest.approx(0.008 / REPORT_SHARE)
+    assert until_the_next(0.0) == until_the_next(0.002) == REPORT_SECONDS
+    assert until_the_next(0.003) == pytest.approx(0.003 / REPORT_SHARE)
     assert until_the_next(5.0) == LONGEST_REPORT_SECONDS
     # What is published is the last report, now and then.
     assert LONGEST_REPORT_SECONDS + PUBLISH_SECONDS < SILENT_MS / 1000 - 2

@@ -10,7 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 
+from connector import secrets
 from connector.worker.http import health_of
+from connector.worker.messages import StatusMessage, to_line
 from connector.worker.metrics import metrics_page
 from connector.worker.state import State
 from connector.worker.status_document import (
@@ -25,6 +27,7 @@ from connector.worker.status_document import (
     TableStatus,
     WaitingStatus,
     WorkerStatus,
+    scrubbed_text,
 )
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("status.json").read_text())
@@ -173,3 +176,26 @@ def test_states_have_one_order(states: list[str], together: str) -> None:
 def test_nothing_is_left_once_all_of_it_failed(change: dict[str, Any], nothing_left: bool) -> None:
     failed = {**OLDEST, "slots_pending": [], "tables": {"ks.t": {"state": "FAILED", "error": "gone"}}}
     assert WorkerStatus.model_validate({**failed, **change}).nothing_left is nothing_left
+
+
+@pytest.mark.parametrize(
+    "secret", ["s3cret-of-status", 's3cret "quoted"', "s3crét", "tab\tbed-secret", "half\ud800way", None]
+)
+def test_what_leaves_a_worker_is_the_document_without_secrets(secret: str | None) -> None:
+    if secret is not None:
+        secrets.register(secret)
+    said = f"login with {secret!r} refused" if secret is not None else 'plain, "quoted", é'
+    error = {**RECORDED["workers"][0]["background"][0], "error": said, "text": f"\\{said}"}
+    status = WorkerStatus.model_validate({**OLDEST, "background": [error], "errors": {"last": said}})
+    text = scrubbed_text(status)
+    assert json.loads(text) == secrets.scrubbed(status.document())
+    assert json.loads(to_line(StatusMessage(status=status))) == {"event": "status", "status": json.loads(text)}
+    if secret is not None:
+        assert "refused" in text and secrets.MASK in text
+    assert text.isascii()
+
+
+def test_a_text_without_anything_to_hide_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets.register("s3cret-of-nobody")
+    monkeypatch.setattr(secrets, "scrubbed", None)
+    assert scrubbed_text(WorkerStatus.model_validate(OLDEST)).startswith('{"worker":"w","fingerprint":"5f2c",')

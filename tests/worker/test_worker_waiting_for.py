@@ -7,7 +7,7 @@ from typing import Any
 
 from connector.delivery import KafkaClients
 from connector.worker.status import waiting_for
-from connector.worker.worker import JOIN_SECONDS, Worker
+from connector.worker.worker import JOIN_SECONDS, MEMBER_SECONDS, Worker
 
 
 def worker(member: str = "m", settled: bool = True, pending: tuple[int, ...] = (), ready: bool = True) -> Any:
@@ -43,6 +43,7 @@ def test_a_group_and_a_topic_that_cannot_be_reached_are_told_with_kafkas_address
             poll=lambda: [], caught_up=frozenset(), beginnings=0, last_error="_NOENT: no leaders found"
         ),
         _member_at=0.0,
+        _member_due=0.0,
         _beginnings=0,
         _followed=frozenset(),
         _group=SimpleNamespace(is_now=lambda error: told.update(group=error)),
@@ -55,6 +56,6 @@ def test_a_group_and_a_topic_that_cannot_be_reached_are_told_with_kafkas_address
         "following": "Kafka at k:9092: _NOENT: no leaders found",
     }
     lonely.membership.last_error = lonely.follower.last_error = None
-    Worker._look_at_the_group(lonely, JOIN_SECONDS)
+    Worker._look_at_the_group(lonely, JOIN_SECONDS + MEMBER_SECONDS)
     Worker._follow(lonely)
     assert told == {"group": "Kafka at k:9092: no answer from the group's coordinator", "following": None}
