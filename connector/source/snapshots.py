@@ -54,7 +54,7 @@ CHUNKS_AT_ONCE = 2
 CHUNK, AGAIN = "chunk", "again"
 
 # What a window has held back is ripe all at once; changes do not wait until all of it is placed.
-CHUNKS_A_ROUND = 2
+ROWS_A_ROUND = 2_000
 
 # How often groups are looked for that can begin.
 OPENINGS_SECONDS = 0.5
@@ -172,7 +172,7 @@ class Snapshots:
             self._openings = self._planner.openings(now_ms)
             self._forget_failures()
         self._place_aside(now)
-        left = CHUNKS_A_ROUND
+        left = ROWS_A_ROUND
         for state in list(self._held):
             left -= self._place_of(state, now, left)
             if left <= 0:
@@ -284,7 +284,7 @@ class Snapshots:
     # -- placing ---------------------------------------------------------------------------------------------
 
     def _place_of(self, state: GroupState, now: float, most: int) -> int:
-        """How many chunks were placed."""
+        """How many rows were placed."""
         queue, count = self._held[state], 0
         while queue and count < most:
             held = queue[0]
@@ -296,13 +296,15 @@ class Snapshots:
             at = self._planner.stands(held.opening)
             if at is None or at < held.since:
                 return count
-            if not self._place(held, at, now) or (held.holes and not self._is_left_aside(held)):
+            before = self.counters.rows[held.opening.table]
+            is_placed = self._place(held, at, now)
+            count += self.counters.rows[held.opening.table] - before
+            if not is_placed or (held.holes and not self._is_left_aside(held)):
                 return count
             queue.popleft()
             while queue and held.holes and held.is_part and queue[0].start is not None:
                 # The rest of its partition is read again when this part is placed.
                 queue.popleft()
-            count += 1
         if not queue:
             del self._held[state]
         return count

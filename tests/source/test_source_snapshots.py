@@ -16,7 +16,7 @@ from connector.source.chunks import Chunk, token_of_key
 from connector.source.consumer import Postponed
 from connector.source.limits import SnapshotPace
 from connector.source.settings import SnapshotSettings
-from connector.source.snapshots import CHUNKS_A_ROUND, Snapshots
+from connector.source.snapshots import Snapshots
 from connector.table_name import TableName
 from connector.topology import Inside, Wish
 from connector.values import encode, parse_type
@@ -121,16 +121,22 @@ class Stage:
         return {"a": None}
 
     def pump(self) -> None:
+        """As often as there is more to be placed."""
         self.snapshots._openings_due = 0.0
-        self.snapshots.pump(self.one.now)
+        while self.snapshots.pump(self.one.now):
+            pass
 
     def to(self, now: int, *batches: Batch) -> None:
+        """The time is ``now``, and all that may be delivered is."""
+        self.deliver(now, *batches)
+        self.pump()
+
+    def deliver(self, now: int, *batches: Batch) -> None:
         """The time is ``now``, and all changes that may be delivered are."""
         self.one.to(now)
         for read in self.one.reads().values():
             self.snapshots.delivered(read, batches)
             self.one.planner.finish(read)
-        self.pump()
 
     def read(self, *rows: Row, upto: int | None = None) -> None:
         """The chunk comes: the rows of one partition, or none."""
@@ -182,16 +188,17 @@ def test_a_server_is_asked_for_its_time_behind_each_read(monkeypatch: pytest.Mon
     assert happened == ["read", "clock"]
 
 
-def test_changes_have_their_turn_between_what_is_ripe_at_once() -> None:
+def test_changes_have_their_turn_between_what_is_ripe_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "ROWS_A_ROUND", 2)
     stage = Stage()
-    chunks = 2 * CHUNKS_A_ROUND + 1
+    chunks = 5
     for number_of_chunk in range(chunks):
         last = number_of_chunk == chunks - 1
         stage.read(selected(ck=number_of_chunk, v=1), upto=None if last else number_of_chunk * 1_000)
         stage.pump()
-    stage.to(10_050)
-    assert len(stage.rows) == CHUNKS_A_ROUND
-    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 2 * CHUNKS_A_ROUND
+    stage.deliver(10_050)
+    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 2
+    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 4
     assert not stage.snapshots.pump(stage.one.now) and len(stage.rows) == chunks
     assert not stage.snapshots.held_bytes
 
