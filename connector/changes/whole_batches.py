@@ -19,6 +19,8 @@ from connector.changes.whole_rows import WholeRows
 
 _NULL = b"\xff\xff\xff\xff"
 _length = Struct(">i").pack
+_MANY = 1024
+_LENGTHS = [_length(count) for count in range(_MANY)]
 
 Partitions = Sequence[Sequence[Row]]
 
@@ -40,8 +42,8 @@ class WholeBatches(UncutBatches):
         """``place``: stream and time that they all have; ``statics``, ``at_s``: as of `WholeRows.of_partition`.
         ``rows``: of all partitions, if they are made already."""
         if rows is None:
-            made = [list(shape.straight_rows(each, statics, at_s)) for each in partitions]
-            rows = _uncut(shape.straight_head(*place, asked_for), made, len(layout.columns))
+            head = shape.straight_head(*place, asked_for)
+            rows = _uncut(shape, head, partitions, statics, at_s, len(layout.columns))
         super().__init__(layout, rows, begin, end)
         self._shape = shape
         self._place = place
@@ -70,25 +72,35 @@ class WholeBatches(UncutBatches):
         return Batch(self._shape.layout, *self._place, rows)
 
 
-def _uncut(head: Row, partitions: Sequence[Sequence[Sequence[bytes | None]]], width: int) -> UncutRows:
+def _uncut(shape: WholeRows, head: Row, partitions: Partitions, statics: bool, at_s: int, width: int) -> UncutRows:
     begin = _bytes_of(head)
-    made = [begin + _bytes_of(row) for rows in partitions for row in rows]
-    starts, firsts = accumulate(map(len, made), initial=0), accumulate(map(len, partitions), initial=0)
+    if (flags := shape.flags_of_all) is not None:
+        begin += _bytes_of(flags)
+        made = [begin + _bytes_of(row) for rows in partitions for row in rows]
+        counts = map(len, partitions)
+    else:
+        straight = [[*shape.straight_rows(each, statics, at_s)] for each in partitions]
+        made = [begin + _bytes_of(row) for rows in straight for row in rows]
+        counts = map(len, straight)
 
     def cut() -> Sequence[Row]:
-        return [(*head, *row) for rows in partitions for row in rows]
+        return [(*head, *row) for rows in partitions for row in shape.straight_rows(rows, statics, at_s)]
 
     # As the kernel reads them.
-    begins: Any = (c_int64 * (len(made) + 1))(*starts)
-    ends: Any = (c_int32 * (len(partitions) + 1))(*firsts)
+    begins: Any = (c_int64 * (len(made) + 1))(*accumulate(map(len, made), initial=0))
+    ends: Any = (c_int32 * (len(partitions) + 1))(*accumulate(counts, initial=0))
     return UncutRows(b"".join(made), width, begins, ends, len(partitions), 0, cut)
 
 
 def _bytes_of(row: Sequence[bytes | None]) -> bytes:
-    cells: list[Any] = []
+    """Once for each cell of a snapshot: most of what a row costs."""
+    cells: list[bytes] = []
+    add = cells.append
     for cell in row:
         if cell is None:
-            cells.append(_NULL)
+            add(_NULL)
         else:
-            cells += (_length(len(cell)), cell)
+            count = len(cell)
+            add(_LENGTHS[count] if count < _MANY else _length(count))
+            add(cell)
     return b"".join(cells)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -58,7 +58,7 @@ class WholeRows:
         # Types only count for columns that the description lacks.
         self.layout: LogLayout = layout_of(description, tuple((name, "") for name in names))
         by_name = {place.name: place for place in self.layout.places}
-        self._places = [by_name[column.name] for column in self.columns]
+        places = [by_name[column.name] for column in self.columns]
         self.width = len(description.partition_key)
         self.keys = self.width + len(description.clustering_key)
         others = range(self.keys, len(self.columns))
@@ -66,9 +66,14 @@ class WholeRows:
         self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
         self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
+        self._in_json = {at: json.dumps(self.columns[at].name, ensure_ascii=False) for at in self.timed}
         self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
         #: Elements of these have keys in the log, and none in a table.
         self.lists = [at for at in others if _has_hidden_keys(self.columns[at])]
+        self._static_steps = _steps(places, self.width, self.statics)
+        self._regular_steps = _steps(places, self.keys, self.regulars)
+        #: Where rows stand in the log's shape as they were selected: the flags in front of each.
+        self.flags_of_all: Row | None = None if self.statics or self.lists or self.timed else (TRUE, None)
 
     def straight_layout(self, asked_for: bool) -> LogLayout:
         """Of rows that are a head, which all have in common, and what was selected: `straight_rows`. One flag tells of
@@ -102,9 +107,9 @@ class WholeRows:
     def straight_rows(self, rows: Sequence[Row], statics: bool, at_s: int) -> Iterator[Sequence[bytes | None]]:
         """What follows the head in the rows of a partition: those of `of_partition`, their cells where they were."""
         width = len(self.columns)
-        if not (self.statics or self.lists or self.timed):
+        if (flags := self.flags_of_all) is not None:
             for row in rows:
-                yield (TRUE, None, *row[:width])
+                yield (*flags, *row)
             return
         if statics and self._has_statics(rows):
             nothing: list[bytes | None] = [None] * width
@@ -135,10 +140,10 @@ class WholeRows:
         the rest of one; ``asked_for``: by somebody; ``at_s``: the second from which on TTLs count."""
         operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
         if statics and self._has_statics(rows):
-            yield self._row(operation, rows[0], range(self.width), self.statics, at_s)
+            yield self._row(operation, rows[0], self._static_steps, at_s)
         for row in rows:
             if not self._only_statics(row):
-                yield self._row(operation, row, range(self.keys), self.regulars, at_s)
+                yield self._row(operation, row, self._regular_steps, at_s)
 
     def end_of(self, row: Row, at: int) -> int | None:
         """The second in which a cell of a selected row ends."""
@@ -180,32 +185,29 @@ class WholeRows:
     def _only_statics(self, row: Row) -> bool:
         return self.keys > self.width and row[self.width] is None
 
-    def _row(self, operation: bytes, cells: Row, keys: Iterable[int], others: Iterable[int], at_s: int) -> Row:
+    def _row(self, operation: bytes, cells: Row, steps: _Steps, at_s: int) -> Row:
         row: list[bytes | None] = [None] * len(self.layout.columns)
         row[self.layout.operation] = operation
         row[self.layout.batch_seq_no] = b"\x00\x00\x00\x00"
         row[self.layout.end_of_batch] = TRUE
-        for at in keys:
-            place = self._places[at]
-            assert place.value is not None
-            row[place.value] = cells[at]
-        for at in others:
-            place = self._places[at]
-            assert place.value is not None and place.deleted is not None
-            row[place.value] = logged(place, cells[at])
-            # A null has to be told from what is untouched; a collection is there as a whole.
-            if row[place.value] is None or is_multi_cell(place.column.type):
-                row[place.deleted] = TRUE
+        for at, value in steps.keys:
+            row[value] = cells[at]
+        for at, value, deleted, is_whole, is_list in steps.others:
+            cell = cells[at]
+            if cell is None or is_whole:
+                # A null has to be told from what is untouched; a collection is there as a whole.
+                row[deleted] = TRUE
+            row[value] = with_keys(cell) if is_list and cell is not None else cell
         if self.timed:
-            row[-1] = self._left(cells, others, at_s)
+            row[-1] = self._left(cells, steps.columns, at_s)
         return tuple(row)
 
     def _left(self, row: Row, others: Iterable[int], at_s: int) -> bytes | None:
         """What is left of its cells, as a header shows it."""
         if not self.has_end(row):
             return None
-        left = {self.columns[at].name: end - at_s for at in others if (end := self.end_of(row, at)) is not None}
-        return json.dumps(left, ensure_ascii=False, separators=(",", ":")).encode() if left else None
+        left = [f"{self._in_json[at]}:{end - at_s}" for at in others if (end := self.end_of(row, at)) is not None]
+        return f"{{{','.join(left)}}}".encode() if left else None
 
 
 def _has_hidden_keys(column: Column) -> bool:
@@ -223,9 +225,25 @@ def whole_rows(description: TableDescription, ending: bool = False) -> WholeRows
     return WholeRows(description, ending)
 
 
-def logged(place: ColumnPlace, cell: bytes | None) -> bytes | None:
-    """A cell as the log has it."""
-    return cell if cell is None or not _has_hidden_keys(place.column) else with_keys(cell)
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What becomes of selected cells in a row of the log. Of each of the ``columns``, which are no keys: where it is,
+    where it goes, where its flag is, whether it is a collection, and one whose elements have hidden keys."""
+
+    keys: tuple[tuple[int, int], ...]
+    others: tuple[tuple[int, int, int, bool, bool], ...]
+    columns: tuple[int, ...]
+
+
+def _steps(places: Sequence[ColumnPlace], keys: int, others: Sequence[int]) -> _Steps:
+    written = []
+    for at in others:
+        place = places[at]
+        assert place.value is not None and place.deleted is not None
+        column = place.column
+        written.append((at, place.value, place.deleted, is_multi_cell(column.type), _has_hidden_keys(column)))
+    # The log has all keys of its table.
+    return _Steps(tuple((at, places[at].value or 0) for at in range(keys)), tuple(written), tuple(others))
 
 
 def with_keys(cell: bytes) -> bytes:

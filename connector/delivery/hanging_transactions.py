@@ -100,6 +100,21 @@ def end_hanging_transactions(
         raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
 
 
+def stands_somewhere(clients: KafkaClients, where: Field, deadline: float, cancelled: Callable[[], bool]) -> bool:
+    """Whether some transaction does not end, or there may be one where nobody can look."""
+    admin = clients.admin()
+    try:
+        away = _without_leaders(admin, where)
+        soon = min(deadline, time.monotonic() + PATIENCE_SECONDS)
+        if away or still_standing(admin, _places(admin, where, away), soon, cancelled):
+            return True
+        return _offsets_pending(clients, where)
+    except KafkaException as caught:
+        raise translated(caught.args[0], "looking for transactions left open") from None
+    except TimeoutError:
+        raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
+
+
 def _end_hanging(
     clients: KafkaClients,
     where: Field,
@@ -242,17 +257,20 @@ def _end_pending_offsets(
 ) -> None:
     """The group may miss the marker as well, and alone: its offsets stay pending then, and no slot is restored while
     some are. What they say is worth nothing any more, now that all slots have an end."""
+    if _offsets_pending(clients, where):
+        for producer in producers:
+            _abort_again(clients, producer, where, (), deadline)
+        log.warning("aborted offsets of group %s that were possibly left pending", where.group)
+
+
+def _offsets_pending(clients: KafkaClients, where: Field) -> bool:
     slots = topic_partitions(clients.admin()).get(where.offsets_topic, 0)
     asking = clients.consumer(where.group, READ_COMMITTED)
     try:
         places = [TopicPartition(where.offsets_topic, slot) for slot in range(slots)]
-        pending = bool(places) and are_pending(asking, places, PATIENCE_SECONDS)
+        return bool(places) and are_pending(asking, places, PATIENCE_SECONDS)
     finally:
         asking.close()
-    if pending:
-        for producer in producers:
-            _abort_again(clients, producer, where, (), deadline)
-        log.warning("aborted offsets of group %s that were possibly left pending", where.group)
 
 
 def are_pending(asking: Consumer, places: list[TopicPartition], seconds: float) -> bool:

@@ -23,7 +23,13 @@ from connector.delivery.clients import (
     high_watermarks,
 )
 from connector.delivery.failures import translated
-from connector.delivery.hanging_transactions import Field, Unseen, are_pending, end_hanging_transactions
+from connector.delivery.hanging_transactions import (
+    Field,
+    Unseen,
+    are_pending,
+    end_hanging_transactions,
+    stands_somewhere,
+)
 from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
 from connector.delivery.standing import Standing
@@ -54,7 +60,9 @@ def restore(
        fence every owner named there that is no present member: what they left open is aborted at once, and a zombie
        that comes back finds its id taken. The owners of older marks were dealt with by whoever came after them; in the
        uncommitted part *every* owner counts, for that is where a claim stands that never committed. Where the broker
-       has forgotten to end a transaction in the slots or in ``topics``, it is ended once more (`hanging_transactions`);
+       has forgotten to end a transaction in the slots or in ``topics``, it is ended once more (`hanging_transactions`).
+       If some still has no end, or may have none where nobody can look, those count as well whose claims were aborted
+       in the slots: the same transaction may be open elsewhere, and nothing else names them;
     b. wait until no commit of the group is pending for the slot: a dead owner's transaction that was already sent
        to the coordinator may still become committed, and must be seen by (c);
     c. only now take the high watermark and read read_committed until the end-of-partition event reaches it. That
@@ -70,13 +78,20 @@ def restore(
     try:
         read_to_end(reader, result, set(wanted), {}, waited, cancelled)
         owners = {owner for records in result.values() for owner in records.newest_owners()}
-        owners |= _uncommitted_owners(clients, connector, topic, group, result, waited, cancelled)
+        committed = {slot: records.end for slot, records in result.items()}
+        owners |= _uncommitted_owners(clients, connector, topic, group, committed, waited, cancelled)
         waited.renew()
         present = present_members(clients, group, waited.deadline)
         where = Field(connector, topic, group, topics, unseen, stood or Standing())
         owners |= _left_behind(result.values(), where, present)
         _end_all(clients, where, owners - present, waited.deadline, cancelled)
         waited.renew()
+        if stands_somewhere(clients, where, waited.deadline, cancelled):
+            whole = dict.fromkeys(wanted, 0)
+            aborted = _uncommitted_owners(clients, connector, topic, group, whole, waited, cancelled)
+            waited.renew()
+            _end_all(clients, where, aborted - owners - present, waited.deadline, cancelled)
+            waited.renew()
         _wait_for_pending_commits(clients, topic, group, wanted, waited.deadline, cancelled)
         ends = high_watermarks(clients, topic, wanted)
         behind = {slot for slot in wanted if result[slot].end < ends[slot]}
@@ -117,12 +132,13 @@ def _uncommitted_owners(
     connector: str,
     topic: str,
     group: str,
-    committed: Mapping[int, SlotRecords],
+    starts: Mapping[int, int],
     patience: Patience,
     cancelled: Callable[[], bool],
 ) -> set[str]:
-    ends = high_watermarks(clients, topic, committed)
-    starts = {slot: records.end for slot, records in committed.items() if records.end < ends[slot]}
+    """All that any record from there on names, whatever became of it."""
+    ends = high_watermarks(clients, topic, starts)
+    starts = {slot: start for slot, start in starts.items() if start < ends[slot]}
     if not starts:
         return set()
     tail = {slot: SlotRecords(connector, slot, start, owners=True) for slot, start in starts.items()}

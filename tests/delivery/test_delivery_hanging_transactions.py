@@ -118,6 +118,22 @@ def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, Embedd
     assert set(world.read(world.data, READ_UNCOMMITTED)) == {(b"a", b"data"), (b"b", b"data")}
 
 
+def test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_up_for(
+    crashed: tuple[World, EmbeddedKafka],
+) -> None:
+    """No committed word names its worker, who was lost in his first transaction."""
+    world, broker = crashed
+    dead = transaction(world, "dead", b"a", mark(0, "dead"))
+    dead.abort()
+    dead.close()
+    forget_markers(world, broker, world.data)
+    transaction(world, "alive", b"b", mark(1, "alive")).commit()
+    assert world.read(world.data) == []
+    slots = restored(world)
+    assert [entry.owner for entry in slots[0].entries] == []
+    until(lambda: world.read(world.data) == [(b"b", b"data")], what=lambda: str(world.read(world.data)))
+
+
 def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its next commit would otherwise make the aborted records visible."""
     world, broker = crashed

@@ -18,8 +18,16 @@ from tests.servers.patience import until
 pytestmark = pytest.mark.kafka
 
 
-def restored(world: World) -> dict[int, list[int]]:
-    slots = restore(world.clients, connector="c", topic=world.offsets, group=world.group, slots=range(SLOTS))
+def restored(world: World, *topics: str) -> dict[int, list[int]]:
+    """``topics``: those of records, where what former owners left is looked for as well."""
+    slots = restore(
+        world.clients,
+        connector="c",
+        topic=world.offsets,
+        group=world.group,
+        slots=range(SLOTS),
+        topics=lambda: topics,
+    )
     return {slot: [entry.value["read_to"] for entry in found.entries if entry.value] for slot, found in slots.items()}
 
 
@@ -71,6 +79,24 @@ def test_a_present_member_is_not_fenced(world: World) -> None:
     assert restored(world)[0] == [1]
     delivery.commit([mark(0, "w", 2)])
     assert restored(world)[0] == [2]
+
+
+def test_nor_while_what_stands_somewhere_makes_every_claim_a_suspect(world: World) -> None:
+    membership, _ = world.member("w")
+    delivery = world.delivery(membership, "w")
+    delivery.commit([mark(0, "w", 1)])
+    heir = dead_owner(world, "heir", 2)
+    heir.commit()
+    heir.close()
+    stranger = TransactionalProducer(world.clients, "stranger", transaction_timeout_ms=60_000)
+    stranger.start(time.monotonic() + 90)
+    stranger.begin()
+    stranger.produce_to(world.data, 0, b"k", b"v")
+    stranger.flush(time.monotonic() + 90)
+    assert restored(world, world.data)[0] == [2]
+    delivery.commit([mark(0, "w", 3)])
+    stranger.abort()
+    stranger.close()
 
 
 def test_the_high_watermark_counts_what_is_not_committed(world: World) -> None:

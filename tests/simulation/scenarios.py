@@ -19,6 +19,7 @@ from connector.delivery.follow import Follower
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
+from connector.delivery.standing import PATIENCE_SECONDS
 from connector.errors import CdcError, DeliveryError
 from connector.offsets_entry import OffsetsEntry
 from tests.delivery import conftest, test_delivery_hanging_transactions
@@ -222,12 +223,13 @@ def restoring_takes_nothing_that_is_not_committed() -> None:
 
 
 def an_owner_whose_claim_was_never_committed_is_fenced() -> None:
+    """At once: nobody waits to see whether it stays open."""
     with stage() as on:
         first = on.producer("first", mark(0, "first", 5))
         first.commit()
         zombie = on.producer("second", mark(0, "second", 5))
         done = on.restoring()
-        on.scheduler.pass_time(20)
+        on.scheduler.pass_time(PATIENCE_SECONDS - 1)
         assert done and [entry.owner for entry in done[0][0]] == ["first"]
         refused = False
         try:

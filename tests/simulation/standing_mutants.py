@@ -35,6 +35,13 @@ LEFT_OPEN = [
         leaderless.what_the_first_one_left_is_known_to_the_third,
     ),
     Mutant(
+        "while something has no end, those count as well whose claims were aborted",
+        RESTORE,
+        "        if stands_somewhere(clients, where, waited.deadline, cancelled):\n",
+        "        if not where:\n",
+        again(hanging.test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_up_for),
+    ),
+    Mutant(
         "what may stand behind others is looked for when they have ended",
         HANGING,
         "if where.unseen is not None and _may_end(",
