@@ -188,8 +188,7 @@ def test_a_server_is_asked_for_its_time_behind_each_read(monkeypatch: pytest.Mon
     assert happened == ["read", "clock"]
 
 
-def test_changes_have_their_turn_between_what_is_ripe_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "ROWS_A_ROUND", 2)
+def test_changes_have_their_turn_between_what_is_ripe_at_once() -> None:
     stage = Stage()
     chunks = 5
     for number_of_chunk in range(chunks):
@@ -197,9 +196,11 @@ def test_changes_have_their_turn_between_what_is_ripe_at_once(monkeypatch: pytes
         stage.read(selected(ck=number_of_chunk, v=1), upto=None if last else number_of_chunk * 1_000)
         stage.pump()
     stage.deliver(10_050)
-    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 2
-    assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 4
-    assert not stage.snapshots.pump(stage.one.now) and len(stage.rows) == chunks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "ROWS_A_ROUND", 2)
+        assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 2
+        assert stage.snapshots.pump(stage.one.now) and len(stage.rows) == 4
+        assert not stage.snapshots.pump(stage.one.now) and len(stage.rows) == chunks
     assert not stage.snapshots.held_bytes
 
 
