@@ -31,6 +31,7 @@ from spark_jobs.model.landed_types import (
     stored_type,
     text_value,
     tie_is_stored,
+    user_types_in,
 )
 from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored
 from spark_jobs.model.moved_keys import TEXTS, WHOLE_NUMBERS, immovable, moved, same_order
@@ -121,4 +122,5 @@ __all__ = [
     "text_value",
     "tie_is_stored",
     "ttl_of",
+    "user_types_in",
 ]

@@ -7,7 +7,7 @@ Stored values hold no maps, since Spark cannot compare maps: a map is stored as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, assert_never
 
 from connector.values import ByNative, CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
@@ -119,6 +119,22 @@ def has_fields(type_: CqlType) -> bool:
     if isinstance(type_, TupleType | UserType):
         return True
     assert_never(type_)
+
+
+def user_types_in(type_: CqlType) -> Iterator[UserType]:
+    """The user types in it, also those in others."""
+    if isinstance(type_, ListType | SetType | VectorType):
+        yield from user_types_in(type_.element)
+    elif isinstance(type_, MapType):
+        yield from user_types_in(type_.key)
+        yield from user_types_in(type_.value)
+    elif isinstance(type_, TupleType | UserType):
+        if isinstance(type_, UserType):
+            yield type_
+        for _, field in fields_of(type_):
+            yield from user_types_in(field)
+    else:
+        assert isinstance(type_, NativeType)
 
 
 def present(type_: CqlType, sql: str, as_type: str | None = None, depth: int = 0) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +32,7 @@ from spark_jobs.model import (
     partition_keys,
     present,
     quoted,
+    user_types_in,
 )
 from spark_jobs.sinks import Publisher
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
@@ -322,11 +323,25 @@ def _new_columns(there: StructType, wanted: StructType) -> StructType | None:
 
 def unpublishable(definition: TableDefinition) -> str | None:
     """Why others cannot have the table; None if they can."""
-    lower: dict[str, str] = {}
-    for name in sorted(definition.names):
-        if (other := lower.setdefault(name.lower(), name)) != name:
-            return f"its columns {other} and {name} differ by case only, which the table format does not tell apart"
+    if found := _alike(definition.names):
+        return f"its columns {found} differ by case only, which the table format does not tell apart"
+    for column in definition.columns:
+        for user_type in user_types_in(column.type):
+            if found := _alike(name for name, _ in user_type.fields):
+                return (
+                    f"the fields {found} of its column {column.name} differ by case only, which the table format does "
+                    "not tell apart"
+                )
     return None
+
+
+def _alike(names: Iterable[str]) -> str:
+    """The first two names that are the same to who does not tell upper from lower case."""
+    lower: dict[str, str] = {}
+    for name in sorted(names):
+        if (other := lower.setdefault(name.lower(), name)) != name:
+            return f"{other} and {name}"
+    return ""
 
 
 def _by_topic(positions: Offsets) -> dict[str, dict[str, int]]:

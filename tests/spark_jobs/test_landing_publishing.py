@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from spark_jobs.stream import publishing
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
-from spark_jobs.tables.published_table import Stand
+from spark_jobs.tables.published_table import Stand, unpublishable
 from tests.spark_jobs.landing_feed import schema_record
 
 PLACE = ("p.ks.t", 0)
@@ -134,3 +135,15 @@ def test_the_first_version_has_rows_and_columns_that_nobody_can_tell_apart_have_
     assert said == [
         "ks.t is not published: its columns V and v differ by case only, which the table format does not tell apart"
     ]
+
+
+@pytest.mark.parametrize(
+    "type_", ["u", "frozen<u>", "map<int, frozen<u>>", "list<frozen<tuple<int, u>>>", "frozen<outer>"]
+)
+def test_fields_that_nobody_can_tell_apart_are_not_published(type_: str) -> None:
+    types = {"u": [("a", "int"), ("A", "int")], "outer": [("a", "frozen<u>")]}
+    for same, fields in ((True, types["u"]), (False, [("a", "int"), ("b", "int")])):
+        record = json.loads(schema_record("ks", "t", f"pk partition_key int; c regular {type_}"))
+        record["types"] = {**types, "u": fields}
+        why = unpublishable(parse_definition(json.dumps(record)))
+        assert (why or "").startswith("the fields A and a of its column c differ by case only") == same
