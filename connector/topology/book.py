@@ -23,13 +23,17 @@ class SlotBook:
         self._followed = [SlotLedger(slots) for _ in range(slots)]
         self._pending: dict[int, list[OffsetsEntry]] = {}
         self._caught_up: set[int] = set()
+        #: Counts whatever may give any table something to do that it had not to do before.
+        self.stirs = 0
 
     def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
+        self.stirs += 1
         ledger = self.own[slot] = SlotLedger(self.slots)
         for record in records:
             ledger.take(record)
 
     def release(self, slot: int) -> None:
+        self.stirs += 1
         self.own.pop(slot, None)
 
     def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> set[int]:
@@ -40,6 +44,7 @@ class SlotBook:
         more than was ever true. Its end is the end at the moment of reading: up to a high watermark that was noted
         earlier, compaction may meanwhile have taken positions away in favour of copies behind it.
         """
+        self.stirs += 1
         for record in records:
             if record.slot < self.slots:
                 self._pending.setdefault(record.slot, []).append(record)
@@ -54,6 +59,7 @@ class SlotBook:
 
     def follow_anew(self) -> None:
         """What was followed may have holes: it counts for nothing until each slot is read to its end again."""
+        self.stirs += 1
         self._followed = [SlotLedger(self.slots) for _ in range(self.slots)]
         self._pending.clear()
         self._caught_up.clear()

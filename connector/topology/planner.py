@@ -32,7 +32,7 @@ PORTION = 8
 NEXT_SWEEP_MS = 1_000
 
 # Sweeps of this part of the time between two of a table are begun at once.
-TOGETHER = 20
+TOGETHER = 10
 
 
 class Planner:
@@ -59,6 +59,8 @@ class Planner:
         self._turn = 0
         self._hears_from: int | None = None
         self._events: list[Event] = []
+        # What was in vain with all tables is so until one of them stirs: these are asked for in every round.
+        self._no_read = self._no_look = self._no_commit = -1
 
         def plan_of(table: TableName) -> TableReader:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
@@ -81,6 +83,7 @@ class Planner:
     def take_table(self, table: TableName) -> None:
         """One more: it is claimed in the slots that are ours, and goes on where it stood when it was read before."""
         self._plans[table] = self._plan_of(table)
+        self.book.stirs += 1
 
     def drop_table(self, table: TableName) -> None:
         """One less, after the open transaction was committed or aborted: its reads are taken back, and what is
@@ -163,6 +166,8 @@ class Planner:
     def plan(self, now: int, count: int, narrowest: int = 1) -> list[Read]:
         """Up to ``count`` reads, the most behind of all tables first. Each stands until `finish`, `interrupt`
         or `fail`."""
+        if self._no_read == self.book.stirs:
+            return []
         waiting: list[tuple[int, int, TableReader]] = []
         plans = list(self._plans.values())
         self._turn += 1
@@ -170,6 +175,8 @@ class Planner:
             oldest = plan.oldest()
             if oldest is not None:
                 waiting.append((oldest, (number + self._turn) % len(plans), plan))
+        if not waiting:
+            self._no_read = self.book.stirs
         heapq.heapify(waiting)
         reads: list[Read] = []
         while waiting and len(reads) < count:
@@ -222,10 +229,14 @@ class Planner:
     def looks(self, now: int, count: int) -> list[Read]:
         """Up to ``count`` reads beyond the ends of closed streams; each stands until `finish_look`, `interrupt` or
         `fail`."""
+        if self._no_look == self.book.stirs:
+            return []
         reads: list[Read] = []
-        for plan in self._plans.values():
-            if plan.lineage.any_closed:
-                reads += looks.begin(plan, now, count - len(reads))
+        ended = [plan for plan in self._plans.values() if plan.lineage.any_closed]
+        if not ended:
+            self._no_look = self.book.stirs
+        for plan in ended:
+            reads += looks.begin(plan, now, count - len(reads))
         return reads
 
     def hold(self, read: Read, now: int) -> Held | None:
@@ -309,11 +320,13 @@ class Planner:
     def commit_due(self, now: int) -> bool:
         """A transaction is worth opening without data: a claim can be made, or others wait for what was
         delivered."""
+        if self._no_commit == self.book.stirs:
+            return False
         owned = len(self.book.own)
         for plan in self._plans.values():
-            # In nearly all rounds nearly all tables are claimed: no more than a glance at each.
             if plan.announced or (len(plan.active) < owned and self._may_claim(plan, now)):
                 return True
+        self._no_commit = self.book.stirs
         return False
 
     @staticmethod

@@ -10,6 +10,8 @@ from connector.topology.table_state import TableState
 
 def visible_to(plan: TableState) -> int | None:
     """Everything before this ms in the claimed slots can be read in Kafka; None: nothing is being read."""
+    if plan.asleep and not plan.fresh and plan.silent_to is not None:
+        return plan.silent_to
     states = [*_undrained(plan), *(state for state in plan.fresh if state.drained)]
     levels = (silence.level for silence in plan.silences.values() if silence.groups)
     return min([*map(plan.visible_to, states), *levels], default=None)

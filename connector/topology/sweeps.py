@@ -77,6 +77,8 @@ def finish(plan: TableState, sweep: Sweep, found: Mapping[bytes, int], narrowest
                     plan.hush(state, silence)
                 else:
                     plan.settle(state)
+    if plan.asleep:
+        plan.silent_to = min((silence.level for silence in plan.silences.values() if silence.groups), default=None)
     return True
 
 

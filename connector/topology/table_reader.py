@@ -163,7 +163,8 @@ class TableReader(TableState):
         self.announced.clear()
         # A sweep was begun for other groups, or other slots.
         self.sweep, self.sweep_due, self._arcs = None, 0, None
-        self._enough = self._groups = self.oldest_mark = None
+        self._enough = self._groups = self.oldest_mark = self.silent_to = None
+        self.book.stirs += 1
         by_slot = {
             slot: {state: None for state in self.lineage.groups(slot) if state.silence is None} for slot in self.active
         }
@@ -263,6 +264,7 @@ class TableReader(TableState):
             state.watched = [at for at in state.watched if at > passed]
         else:
             self.announced.add(state)
+            self.book.stirs += 1
 
     # -- transactions ----------------------------------------------------------------------------------------
 

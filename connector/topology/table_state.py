@@ -46,6 +46,7 @@ class TableState:
     ``search_ms`` somebody asks whether that is due.
 
     ``oldest_mark``: of all slots, seen when nothing but the time was there to move one; None: look at each.
+    ``silent_to``: where the least of the silent groups stands, as long as all are.
     """
 
     laggard_ms = 10_000
@@ -94,6 +95,7 @@ class TableState:
         self._awake: dict[int, dict[GroupState, None]] = {}
         self._enough: frozenset[int] | None = None
         self._groups: int | None = None
+        self.silent_to: int | None = None
         self.oldest_mark: int | None = None
         self._arcs: tuple[tuple[int, int], ...] | None = None
 
@@ -222,6 +224,7 @@ class TableState:
         state.swept = None
         if state.silence is not None:
             state.stir()
+            self.silent_to = None
             self._awake.setdefault(state.slot, {})[state] = None
         return True
 
@@ -270,6 +273,7 @@ class TableState:
                 self._parked.setdefault(witness.slot, set()).add(witness)
             return
         state.queued = True
+        self.book.stirs += 1
         heapq.heappush(self._heap, (state.turn, next(self._numbers), state))
 
     def passed(self, state: GroupState) -> int | None:
