@@ -8,6 +8,7 @@ from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_E
 from connector.delivery.follow import Follower
 from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.hanging_transactions import Field, Unseen
+from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
 from connector.delivery.patient_registry import PatientRegistry
 from connector.delivery.producer import ReportingProducer, TransactionalProducer, fence
@@ -26,7 +27,6 @@ from connector.delivery.restore import end_left_open, present_members, read_comm
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
-from connector.delivery.stranded import Lookout
 from connector.delivery.topic_reader import StoredRecord, read_tail, read_topic, scan_partition
 from connector.delivery.topics import (
     TopicFacts,

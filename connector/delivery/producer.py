@@ -142,6 +142,10 @@ class ReportingProducer:
     def pending(self) -> int:
         return len(self._producer)
 
+    @property
+    def client(self) -> Any:
+        return self._producer
+
     def is_stuck(self) -> bool:
         """Whether something has been pending for so long that a new client may do better. To be asked now and then."""
         if self.pending():

@@ -17,9 +17,6 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from connector.delivery.clients import KafkaClients
-from connector.delivery.follow import Follower
-from connector.delivery.membership import Membership
-from connector.errors import Stranded
 
 # Brokers that are away are seldom away for so long, and a new client costs little.
 STRANDED_SECONDS = 20.0
@@ -46,40 +43,6 @@ class Silence:
             return False
         self._since = now
         return True
-
-
-class Lookout:
-    """Of one worker, over the two clients that it cannot do without. That its producers reach nobody is seen when they
-    fail, and they are replaced."""
-
-    def __init__(
-        self,
-        clients: KafkaClients,
-        topic: str,
-        membership: Membership,
-        follower: Follower,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._clients, self._topic = clients, topic
-        self._membership, self._follower = membership, follower
-        self._outside, self._deaf = Silence(clock=clock), Silence(clock=clock)
-        self._heard = self._commits = 0
-
-    def tick(self, commits: int) -> None:
-        """Raise Stranded. ``commits``: how many this worker has made; it follows its own as well."""
-        if self._membership.settled:
-            self._outside.broken()
-        elif self._outside.lasts():
-            self._check(self._membership.client, "of its consumer group")
-        if self._follower.heard != self._heard or commits == self._commits:
-            self._heard, self._commits = self._follower.heard, commits
-            self._deaf.broken()
-        elif self._deaf.lasts():
-            self._check(self._follower.client, "that follows commits")
-
-    def _check(self, client: Any, which: str) -> None:
-        if is_stranded(self._clients, client, self._topic):
-            raise Stranded(f"the client {which} has lost its brokers for good; a new worker goes on")
 
 
 def is_stranded(clients: KafkaClients, client: Any, topic: str) -> bool:

@@ -154,6 +154,11 @@ class Delivery:
         return self._producer is not None
 
     @property
+    def producers(self) -> list[Any]:
+        """The clients that write, while there are any."""
+        return [each.client for each in (self._producer, self._plain) if each is not None]
+
+    @property
     def address(self) -> str:
         return self._clients.address
 

@@ -103,6 +103,8 @@ class Task:
         self.error: str | None = None
         # By the monotonic clock; only `_since_wall`, which is shown, is by the other.
         self._asked: float | None = None
+        #: When an attempt failed last.
+        self.tried = float("-inf")
         self._whom = ""
         self._worked: float | None = None
         self._began = self._since = self._since_wall = 0.0
@@ -122,6 +124,7 @@ class Task:
     def failed(self, error: BaseException | str) -> None:
         """An attempt failed."""
         self.attempts += 1
+        self.tried = self._owner.monotonic()
         self._fail(explained(error))
         if isinstance(error, BaseException) and not isinstance(error, CdcError) and self.attempts == 1:
             log.warning("%s: unexpected error", self.name, exc_info=error)
@@ -244,10 +247,11 @@ class Background:
     def tick(self) -> None:
         """Tell what is to be told now; cheap while everything works."""
         now = self.monotonic()
-        away, self._ticked = now - self._ticked, now
+        before, self._ticked = self._ticked, now
         for task in {*self.broken, *self.asking}:
-            if away > ABSENT_SECONDS:
-                task.shift(away)
+            # Not those that it was busy with, or came to meanwhile: they fail for as long as they do.
+            if now - before > ABSENT_SECONDS and task.tried < before:
+                task.shift(now - before)
             task.look(now)
 
     def failing(self, lasting: bool = False) -> list[Failing]:

@@ -122,6 +122,11 @@ class Transactions:
         return self.delivery.ready and not self._renewing and time.monotonic() >= self._quiet_until
 
     @property
+    def fails(self) -> bool:
+        """Nothing has been committed since a transaction failed."""
+        return self._task.error is not None
+
+    @property
     def seconds_left(self) -> float | None:
         """Until the open transaction has to be cut; None if none is open."""
         if not self.delivery.is_open:

@@ -97,7 +97,7 @@ class Worker:
         self._member_at = self.monotonic()
         self._member_due = 0.0
         topic = self.configuration.worker.offsets.name
-        self._lookout = Lookout(self.clients, topic, self.membership, self.follower, self.monotonic)
+        self._lookout = Lookout(self.clients, topic, self.membership, self.follower, self.delivery, self.monotonic)
         self._pump_due = 0.0
         self._beginnings = 0
         self._followed: frozenset[int] = frozenset()
@@ -121,7 +121,7 @@ class Worker:
         self.membership.poll()
         self._look_at_the_group(now)
         self._follow()
-        self._lookout.tick(self.delivery.commits)
+        self._lookout.tick(self.delivery.commits, self.transactions.fails)
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()

@@ -43,6 +43,11 @@ class Half:
     heard: int = 1
 
 
+@dataclass
+class Delivering:
+    producers: list[Client] = field(default_factory=lambda: [Client()])
+
+
 class Clients:
     def __init__(self) -> None:
         self.new = Client()
@@ -63,15 +68,23 @@ def worker() -> Any:
     class Watched:
         def __init__(self) -> None:
             self.clients, self.membership, self.follower, self.clock = Clients(), Half(), Half(), Clock()
-            self.lookout = Lookout(self.clients, "offsets", self.membership, self.follower, self.clock)  # type: ignore[arg-type]
+            self.delivery = Delivering()
+            self.lookout = Lookout(
+                self.clients,  # type: ignore[arg-type]
+                "offsets",
+                self.membership,  # type: ignore[arg-type]
+                self.follower,  # type: ignore[arg-type]
+                self.delivery,  # type: ignore[arg-type]
+                self.clock,
+            )
             self.commits = 0
 
-        def lives(self, seconds: float, commits: bool = False) -> None:
+        def lives(self, seconds: float, commits: bool = False, fails: bool = False) -> None:
             end = self.clock.now + seconds
             while self.clock.now < end:
                 self.clock.now += 1.0
                 self.commits += commits
-                self.lookout.tick(self.commits)
+                self.lookout.tick(self.commits, fails)
 
     return Watched()
 
@@ -172,6 +185,14 @@ def test_a_worker_that_hears_nothing_of_its_own_commits_ends_if_its_client_is_st
     worker.lives(2 * STRANDED_SECONDS)  # nothing is committed, so there is nothing to hear
     with pytest.raises(Stranded, match="follows commits"):
         worker.lives(STRANDED_SECONDS + 2, commits=True)
+
+
+def test_a_worker_whose_transactions_fail_ends_if_its_producer_is_stranded(worker: Any) -> None:
+    worker.lives(2 * STRANDED_SECONDS, fails=True)  # somebody refuses them
+    worker.delivery.producers[0].reaches = False
+    worker.lives(2 * STRANDED_SECONDS)  # nothing is to be delivered
+    with pytest.raises(Stranded, match="that delivers"):
+        worker.lives(STRANDED_SECONDS + 2, fails=True)
 
 
 def test_a_worker_waits_while_kafka_is_away(worker: Any) -> None:

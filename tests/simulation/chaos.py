@@ -69,6 +69,7 @@ class Chaos:
             "registry slow": self._registry_slow,
             "snapshot asked": self._snapshot_asked,
             "snapshot pauses": self._snapshot_pauses,
+            "stranded client": self._stranded_client,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -258,6 +259,11 @@ class Chaos:
     def _snapshot_pauses(self) -> None:
         self._service.signal("pause")
         self._scheduler.later(self._random.uniform(0.1, 4.0), lambda: self._service.signal("resume"))
+
+    def _stranded_client(self) -> None:
+        worker = self._worker()
+        if worker is not None:
+            self._service.broker.strand(worker.process)
 
     def _try_again(self) -> None:
         """Somebody asks for what is FAILED, and mostly nothing is."""

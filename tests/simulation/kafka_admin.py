@@ -34,7 +34,7 @@ class AdminClient(Handle):
             return SimpleNamespace(offset=partition.stable if committed else partition.end)
 
         try:
-            return self.broker.ask(lambda: {place: self._settled(partial(end, place)) for place in wanted}, 10.0)
+            return self.ask(lambda: {place: self._settled(partial(end, place)) for place in wanted}, 10.0)
         except KafkaException as error:
             return {place: self._failed(error) for place in wanted}
 
@@ -54,7 +54,7 @@ class AdminClient(Handle):
         return 0
 
     def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
-        return self.broker.ask(self.broker.metadata, timeout)
+        return self.ask(self.broker.metadata, timeout)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class AdminClient(Handle):
     def _answer(self, action: Callable[[], Any], coordinator: bool = False) -> Future:
         """Asked at once and answered before the caller looks: nobody keeps two such questions open."""
         try:
-            return self.broker.ask(lambda: self._settled(action), 10.0, coordinator)
+            return self.ask(lambda: self._settled(action), 10.0, coordinator)
         except KafkaException as error:
             return self._failed(error)
 

@@ -57,6 +57,8 @@ class Broker:
         self.mishaps = 0
         #: How far its clock is off, in seconds.
         self.skew = 0.0
+        #: All that were ever made, in order.
+        self.clients: list[Handle] = []
 
     # -- topics ------------------------------------------------------------------------------------------------
 
@@ -122,6 +124,15 @@ class Broker:
         self.coordinator_until = max(self.coordinator_until, self.scheduler.now + seconds)
         self.groups.away(self.coordinator_until)
 
+    def strand(self, process: Process) -> None:
+        """One of the process's clients loses its brokers for good: nobody answers it any more, whoever is there."""
+        used = [each for each in self.clients if each.process is process and not each.closed]
+        if used:
+            kind = self.scheduler.random.choice(sorted({type(each).__name__ for each in used}))
+            # Admin clients are many, and forgotten instead of closed.
+            newest = [each for each in used if type(each).__name__ == kind][-6:]
+            self.scheduler.random.choice(newest).stranded = True
+
     # -- requests ----------------------------------------------------------------------------------------------
 
     def reachable(self, coordinator: bool = False) -> bool:
@@ -163,6 +174,19 @@ class Handle:
         self._error_cb: Callable[[KafkaError], None] = properties.get("error_cb", lambda error: None)
         self._log = properties.get("logger")
         self._outages, self._losses = broker.outages, broker.losses
+        #: It has lost its brokers for good.
+        self.stranded = False
+        self.closed = False
+        broker.clients.append(self)
+
+    def reaches(self, coordinator: bool = False) -> bool:
+        return not self.stranded and self.broker.reachable(coordinator)
+
+    def ask(self, action: Callable[[], T], timeout: float, coordinator: bool = False) -> T:
+        if self.stranded:
+            self.scheduler.pass_time(max(0.0, timeout))
+            raise failure(KafkaError._TRANSPORT, "no brokers", retriable=True)
+        return self.broker.ask(action, timeout, coordinator)
 
     @property
     def runs(self) -> bool:
@@ -181,4 +205,4 @@ class Handle:
             self._error_cb(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers down"))
 
     def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
-        return self.broker.ask(self.broker.metadata, timeout)
+        return self.ask(self.broker.metadata, timeout)

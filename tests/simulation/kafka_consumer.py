@@ -97,7 +97,6 @@ class Consumer(Handle):
         self._reading: dict[tuple[str, int], _Reading] = {}
         self._fetched: deque[Message] = deque()
         self._answer_at = 0.0
-        self._closed = False
         # As a member of the group.
         self._topic: str | None = None
         self._member: Member | None = None
@@ -107,6 +106,7 @@ class Consumer(Handle):
         self._lost: frozenset[int] | None = None
         self._join_wanted = False
         self._left = False
+        self._contacted = self.scheduler.now
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -125,12 +125,7 @@ class Consumer(Handle):
         self.serve()
         self._serve_group()
         while True:
-            if (
-                not self._fetched
-                and self._reading
-                and self.broker.reachable()
-                and self.scheduler.now >= self._answer_at
-            ):
+            if not self._fetched and self._reading and self.reaches() and self.scheduler.now >= self._answer_at:
                 self._fetch()
                 self._ask_leaders()
             if self._fetched or self.scheduler.now >= deadline:
@@ -143,7 +138,7 @@ class Consumer(Handle):
 
     def get_watermark_offsets(self, asked: TopicPartition, timeout: float = 10.0) -> tuple[int, int]:
         partition = self.broker.partition(asked.topic, asked.partition)
-        return self.broker.ask(lambda: (0, partition.end), timeout)
+        return self.ask(lambda: (0, partition.end), timeout)
 
     def _ask_leaders(self) -> None:
         self._answer_at = self.scheduler.now + self.scheduler.random.random() * self.broker.network.seconds
@@ -173,7 +168,7 @@ class Consumer(Handle):
         slots = {each.partition for each in partitions}
         while True:
             left = max(0.0, deadline - self.scheduler.now)
-            unstable = self.broker.ask(lambda: self.broker.groups.unstable(self._group, slots), left, coordinator=True)
+            unstable = self.ask(lambda: self.broker.groups.unstable(self._group, slots), left, coordinator=True)
             if not unstable or not self._committed:
                 stored = self.broker.groups.group(self._group).committed
                 return [
@@ -219,15 +214,15 @@ class Consumer(Handle):
         """Of a group's member nothing is ever fetched here."""
 
     def close(self) -> None:
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         if self._topic is None or (self.process is not None and not self.process.alive):
             return
         if self._owned:
             self._on_revoke(self, self._places(self._owned))
         static = self.properties.get("group.instance.id")
-        if self._member is not None and not static and self.broker.reachable(coordinator=True):
+        if self._member is not None and not static and self.reaches(coordinator=True):
             self.broker.groups.leave(self._group, self._member.id)
         self._member = None
 
@@ -241,10 +236,14 @@ class Consumer(Handle):
 
     def _beat(self) -> None:
         """The client's own thread: join, stay, notice what became of the group."""
-        if self._closed or (self.process is not None and not self.process.alive):
+        if self.closed or (self.process is not None and not self.process.alive):
             return
-        if self.runs and self.broker.reachable(coordinator=True):
+        if self.runs and self.reaches(coordinator=True):
             self._contact()
+            self._contacted = self.scheduler.now
+        elif self.stranded and self._member is not None and self.scheduler.now >= self._contacted + self._session:
+            # librdkafka's own clock of the session.
+            self._forget_membership()
         self.scheduler.later(self._heartbeat * (0.5 + self.scheduler.random.random() / 2), self._beat)
 
     def _contact(self) -> None:
@@ -293,7 +292,7 @@ class Consumer(Handle):
         member = self._member
 
         def hear() -> None:
-            if self._member is member and member is not None and self.runs and not self._closed:
+            if self._member is member and member is not None and self.runs and not self.closed:
                 if self._target is None:
                     self._rejoin()
                 else:
@@ -308,7 +307,7 @@ class Consumer(Handle):
             return
 
         def hear() -> None:
-            if self._closed or self._member is not member:
+            if self.closed or self._member is not member:
                 return
             if not self.runs:
                 self.scheduler.later(0.1, hear)
@@ -320,7 +319,7 @@ class Consumer(Handle):
 
     def _serve_group(self) -> None:
         """The callbacks, in the thread that polls."""
-        if self._topic is None or self._closed:
+        if self._topic is None or self.closed:
             return
         if self._left:
             self._left = False

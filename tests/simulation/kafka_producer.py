@@ -58,7 +58,6 @@ class Producer(Handle):
         self._abortable: KafkaError | None = None
         self._fatal: KafkaError | None = None
         self._sending = False
-        self._closed = False
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._reports)
@@ -107,7 +106,7 @@ class Producer(Handle):
         self._drop(KafkaError._PURGE_QUEUE)
 
     def close(self, timeout: float = 0) -> None:
-        self._closed = True
+        self.closed = True
         self._queue.clear()
 
     # -- transactions ------------------------------------------------------------------------------------------
@@ -119,7 +118,7 @@ class Producer(Handle):
         deadline = self.scheduler.now + timeout
         while True:
             left = deadline - self.scheduler.now
-            answer = self.broker.ask(lambda: transactions.register(name, self._timeout), left, coordinator=True)
+            answer = self.ask(lambda: transactions.register(name, self._timeout), left, coordinator=True)
             if not isinstance(answer, int):
                 self._producer, self._epoch = answer.producer, answer.epoch
                 return
@@ -199,7 +198,7 @@ class Producer(Handle):
     def _ask(self, action: Callable[[], int | None], deadline: float) -> None:
         """One question to a coordinator, until its answer is final."""
         while True:
-            refused = self.broker.ask(action, max(0.0, deadline - self.scheduler.now), coordinator=True)
+            refused = self.ask(action, max(0.0, deadline - self.scheduler.now), coordinator=True)
             if refused is None:
                 return
             if refused == KafkaError.CONCURRENT_TRANSACTIONS:
@@ -232,7 +231,7 @@ class Producer(Handle):
     def _send_some(self) -> None:
         """The client's own thread."""
         self._sending = False
-        if not self._queue or self._closed:
+        if not self._queue or self.closed:
             return
         dead = self.process is not None and not self.process.alive
         if self.runs or dead:
@@ -244,7 +243,7 @@ class Producer(Handle):
             self.scheduler.later(self._linger, self._send_some)
 
     def _send(self, most: int) -> None:
-        if not self.broker.reachable():
+        if not self.reaches():
             return
         blocked: set[tuple[str, int]] = set()
         kept: list[_Queued] = []
@@ -289,7 +288,7 @@ class Producer(Handle):
             return True
         transactions = self.broker.transactions
         if place not in self._added:
-            if not self.broker.reachable(coordinator=True):
+            if not self.reaches(coordinator=True):
                 return False
             refused = transactions.add(self._id, self._epoch, partition)
             if refused is not None:

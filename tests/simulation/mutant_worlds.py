@@ -163,6 +163,15 @@ DOUBT = replace(
 )
 
 
+# Clients lose their brokers for good, and do not know it.
+STRANDED = Plan(
+    roughness=Roughness(
+        2.5,
+        only=("stranded client", "broker away", "kill", "pause", "leader moves", "coordinator moves", "slow markers"),
+    ),
+)
+
+
 NAMED = {
     "doubt": DOUBT,
     "registry": REGISTRY,
@@ -178,6 +187,7 @@ NAMED = {
     "pauses": PAUSES,
     "expires": EXPIRES,
     "hot": HOT,
+    "stranded": STRANDED,
 }
 
 

@@ -6,13 +6,14 @@ In: nothing. Out: `PROCESS`.
 from __future__ import annotations
 
 from tests.simulation import test_simulation_refusals as refusing
-from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH, STOPS, TWO_GROUPS, world
+from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH, STOPS, STRANDED, TWO_GROUPS, world
 from tests.simulation.mutation import Mutant
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
 
 CLAIMS = "connector/topology/claims.py"
 LEDGER = "connector/topology/ledger.py"
+LOOKOUT = "connector/delivery/lookout.py"
 MEMBERSHIP = "connector/delivery/membership.py"
 WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
@@ -21,6 +22,20 @@ SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
 
 PROCESS = [
+    Mutant(
+        "a worker whose membership has lost its brokers ends",
+        LOOKOUT,
+        "elif self._outside.lasts():",
+        "elif self._outside.lasts() and not self:",
+        world(STRANDED, 9),
+    ),
+    Mutant(
+        "a worker whose producer has lost its brokers ends",
+        LOOKOUT,
+        "elif self._mute.lasts():",
+        "elif self._mute.lasts() and not self:",
+        world(STRANDED, 25),
+    ),
     Mutant(
         "of two groups one delivers",
         RESTORING,

@@ -23,7 +23,7 @@ from connector.table_name import TableName
 from connector.topology import Action
 from connector.worker import process as worker_process
 from connector.worker.instructions import Asked, ReadTables
-from connector.worker.messages import Message, StatusMessage, WaitingMessage
+from connector.worker.messages import BlockedMessage, Message, StatusMessage, WaitingMessage
 from connector.worker.signals import Signal
 from connector.worker.state import State
 from connector.worker.status_document import WorkerStatus
@@ -89,6 +89,7 @@ class Worker:
     said_at: float = 0.0
     ended: int | None = None
     waiting: WaitingMessage | None = None
+    blocked: BlockedMessage | None = None
     instructions: queue.SimpleQueue[Asked] = field(default_factory=queue.SimpleQueue)
 
 
@@ -151,10 +152,12 @@ class Service:
         def report(said: Message) -> None:
             worker.said_at = self.scheduler.now
             if isinstance(said, StatusMessage):
-                worker.status, worker.waiting = said.status, None
+                worker.status, worker.waiting, worker.blocked = said.status, None, None
                 self.expired |= {name for name, table in said.status.tables.items() if table.expired}
             elif isinstance(said, WaitingMessage):
                 worker.waiting = said
+            elif isinstance(said, BlockedMessage):
+                worker.blocked = said
 
         def run() -> None:
             worker.ended = worker_process.run_worker(configuration, index, worker.stop, report, worker.instructions)
@@ -208,6 +211,8 @@ class Service:
                 found.append(f"worker {index} is not ready: {worker.waiting}")
             elif self.scheduler.now - worker.said_at > FRESH_SECONDS:
                 found.append(f"worker {index} has been silent since {worker.said_at:.1f}")
+            elif worker.blocked is not None:
+                found.append(f"worker {index} is blocked: {worker.blocked.cause}")
             elif status.state is not State.RUNNING:
                 tables = ", ".join(f"{name} {table.state}" for name, table in status.tables.items())
                 found.append(f"worker {index} is {status.state}: {status.waiting_for}; {tables}")

@@ -24,6 +24,7 @@ from tests.simulation.mutant_worlds import (
     REGISTRY,
     SIGNALLED,
     SNAPSHOTS,
+    STRANDED,
     TWO_GROUPS,
 )
 from tests.simulation.simulate import Plan, simulate
@@ -95,6 +96,13 @@ def test_whoever_was_lost_in_his_first_transaction_is_found_by_his_aborted_claim
 
 def test_a_commit_that_is_made_up_for_brings_nothing_with_it_that_was_aborted() -> None:
     assert not simulate(5462, OFTEN).faults
+
+
+@pytest.mark.parametrize("seed", [9, 25, 71])
+def test_clients_that_lose_their_brokers_for_good_stop_nothing(seed: int) -> None:
+    outcome = simulate(seed, STRANDED)
+    assert not outcome.faults
+    assert outcome.kinds["stranded client"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -110,6 +110,18 @@ def test_an_owner_that_was_away_blames_nobody_for_it(clock: Clock) -> None:
     assert (failing.kind, failing.lasting) == ("claims", 1)
 
 
+def test_what_an_owner_tries_itself_fails_for_as_long_as_it_does(clock: Clock) -> None:
+    """Each of its attempts takes longer than it may be away: a commit to brokers that do not answer."""
+    task = clock.background.task(ONCE)
+    for _ in range(4):
+        clock.now += 10
+        task.failed("no reports")
+        clock.background.tick()
+        clock.run(1)
+    [failing] = clock.background.failing(lasting=True)
+    assert failing.lasting == 34
+
+
 def test_pauses_double_and_are_bounded(clock: Clock) -> None:
     task = clock.background.task(ONCE)
     pauses = []

@@ -1,0 +1,59 @@
+"""Whether one of the clients that a worker cannot do without has lost its brokers for good (`stranded`).
+
+In: how its group, its follower and its transactions are, again and again. Out: Stranded, which ends the worker; another
+one, with new clients, goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from connector.delivery.clients import KafkaClients
+from connector.delivery.follow import Follower
+from connector.delivery.membership import Membership
+from connector.delivery.stranded import Silence, is_stranded
+from connector.delivery.transaction import Delivery
+from connector.errors import Stranded
+
+
+class Lookout:
+    """Of one worker, over the clients that it cannot do without."""
+
+    def __init__(
+        self,
+        clients: KafkaClients,
+        topic: str,
+        membership: Membership,
+        follower: Follower,
+        delivery: Delivery,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clients, self._topic = clients, topic
+        self._membership, self._follower, self._delivery = membership, follower, delivery
+        self._outside, self._deaf, self._mute = Silence(clock=clock), Silence(clock=clock), Silence(clock=clock)
+        self._heard = self._commits = 0
+
+    def tick(self, commits: int, fails: bool) -> None:
+        """Raise Stranded. ``commits``: how many this worker has made; it follows its own as well. ``fails``: no
+        transaction has got through since one did not."""
+        if self._membership.settled:
+            self._outside.broken()
+        elif self._outside.lasts():
+            self._check(self._membership.client, "of its consumer group")
+        if self._follower.heard != self._heard or commits == self._commits:
+            self._heard, self._commits = self._follower.heard, commits
+            self._deaf.broken()
+        elif self._deaf.lasts():
+            self._check(self._follower.client, "that follows commits")
+        if not fails:
+            self._mute.broken()
+        elif self._mute.lasts():
+            # An empty transaction is aborted without a broker: to begin again and again is no sign of one.
+            for client in self._delivery.producers:
+                self._check(client, "that delivers")
+
+    def _check(self, client: Any, which: str) -> None:
+        if is_stranded(self._clients, client, self._topic):
+            raise Stranded(f"the client {which} has lost its brokers for good; a new worker goes on")
