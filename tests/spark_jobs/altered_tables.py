@@ -1,39 +1,59 @@
 """Tables that are altered while they are written to, with everything that the connector has written of them.
 
 In: a running server and a warehouse. Out: ``Altered``: it executes statements, lets the connector read between them and
-lands what there is whenever it is asked, each record by the version that it was made by.
+lands what there is whenever it is asked, each record by the version that it was made by. With ``rnd`` records come
+late, twice and in no order.
 """
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from cassandra import InvalidRequest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
+from connector.changes import changes_of
 from connector.formats.record import Record
 from connector.table_name import TableName
-from spark_jobs.decode.record_versions import MADE_BY
+from spark_jobs.decode.record_versions import CELL_TTLS, MADE_BY
 from spark_jobs.decode.records import decoded_json
 from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import TableDefinition, parse_definition
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.landing_plan import check_landed, plan_table
+from spark_jobs.tables.published_table import PublishedTable
+from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
+from tests.spark_jobs.snapshot_records import snapshotted
 from tests.spark_jobs.source_tables import RECORD, SourceTables
+
+LATE, TWICE = 0.2, 0.2
+_METADATA = {"cdc.include.metadata": "true"}
 
 
 class Altered(SourceTables):
     """Tables with everything that the connector has written of them: ``step`` alters, ``catch_up`` lands."""
 
     def __init__(
-        self, spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, names: Iterable[str]
+        self,
+        spark: SparkSession,
+        scylla: Scylla,
+        cql: Session,
+        keyspace: str,
+        warehouse: str,
+        names: Iterable[str],
+        rnd: random.Random | None = None,
+        sink: str = "delta",
     ) -> None:
         super().__init__(spark, scylla, warehouse, [f"{keyspace}.{name}" for name in names])
+        self.settings = self.configured(warehouse, sink=sink)
+        self.rnd = rnd
         self.cql = cql
         self.keyspace = keyspace
         self.versions: dict[str, list[TableDefinition]] = defaultdict(list)
@@ -48,7 +68,7 @@ class Altered(SourceTables):
         asked = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
         there = {f"{self.keyspace}.{row.table_name}" for row in self.cql.execute(asked, [self.keyspace])}
         names = [name for name in self.names if name in there]
-        definitions, written = self.read(names, **{"cdc.include.metadata": "true"})
+        definitions, written = self.read(names, **_METADATA)
         for name in names:
             version = parse_definition(definitions[name])
             if version not in self.versions[name]:
@@ -61,6 +81,17 @@ class Altered(SourceTables):
                 self.all[change.table.full_name].append(record)
         self._seen.update((c.table.full_name, c.stream_id, c.time, c.batch_seq_no) for c, _ in written)
 
+    def snapshot(self, name: str) -> None:
+        """The rows of a table, among what the connector writes of it."""
+        self.step(())
+        at_us = self.scylla.now_us()
+        until(lambda: self.scylla.now_us() > at_us, 5, "a moment behind all writes")
+        encoder = self.encoder([name], **_METADATA)
+        rows = snapshotted(self.scylla.settings(request_timeout=60), TableName(*name.split(".")), at_us)
+        made = [record for batch in rows for change in changes_of(batch) for record in encoder.encode(change)]
+        self.written[name] += made
+        self.all[name] += made
+
     def _taken(self, statement: str) -> bool:
         try:
             self.cql.execute(statement)
@@ -71,19 +102,39 @@ class Altered(SourceTables):
             return False
         return True
 
-    def catch_up(self, names: Iterable[str] = (), merge: bool = True) -> None:
-        """Lands what was written since the last time."""
+    def catch_up(self, names: Iterable[str] = (), merge: bool = True, all_of_it: bool = True) -> None:
+        """Lands what was written since the last time, and was late then."""
         for name in names or self.names:
+            if versions := self.versions[name]:
+                records, self.written[name] = self._arriving(self.written[name], all_of_it)
+                self._land(self.landed(name), versions, records, merge)
+
+    def _arriving(self, records: list[Record], all_of_it: bool) -> tuple[list[Record], list[Record]]:
+        """What lands now, and what is late."""
+        if self.rnd is None:
+            return records, []
+        arriving = records + self.rnd.sample(records, int(TWICE * len(records)))
+        self.rnd.shuffle(arriving)
+        late = 0 if all_of_it else int(LATE * len(arriving))
+        return arriving[late:], arriving[:late]
+
+    def publish(self) -> None:
+        """Brings the tables that others read to what has landed."""
+        publisher = open_publisher(self.spark, self.settings.session_config())
+        assert publisher is not None
+        for name in self.names:
             landed = self.landed(name)
-            versions = self.versions[name]
-            if versions:
-                self._land(landed, versions, self.written[name], merge)
-                self.written[name] = []
+            published, restored = PublishedTable(publisher, landed), landed.restore()
+            if restored.known is not None:
+                published.publish(restored.known, published.stand(), restored.segment - 1, {})
 
     def again(self) -> None:
         """Lands all of it once more, as a rebuild does."""
         for name in self.names:
-            self.landed(name).forget()
+            landed = self.landed(name)
+            if (known := landed.known()) is not None:
+                landed.prepare(replace(known, sequence=known.sequence + 1, lineage=known.lineage + 1))
+                landed.forget()
             self.written[name] = list(self.all[name])
         self.catch_up()
 
@@ -110,7 +161,9 @@ class Altered(SourceTables):
             for at, each in enumerate(records)
         ]
         batch = self.spark.createDataFrame(rows, f"{RECORD}, headers array<struct<key:string,value:binary>>")
-        batch = batch.selectExpr("*", "current_timestamp() AS timestamp", MADE_BY)
+        batch = batch.selectExpr("*", "current_timestamp() AS timestamp", MADE_BY, CELL_TTLS)
         landed.append(decoded_json(batch, layout, segment, f"p.{landed.name}.range-deletes"))
+        if not plan.known.expiring and landed.restore().ending:
+            layout = landed.expect_ends(layout)
         if merge:
             landed.merge(layout, segment)

@@ -182,6 +182,10 @@ class RandomTable:
     images: bool = False
     plain: bool = False
     timed: bool = True
+    ttls: tuple[int, ...] = ()
+    """Those of every other write that can have one; 0 removes it."""
+    snapshotted: bool = False
+    """Nothing that a SELECT does not tell: lists have no elements, and whatever is updated is inserted as well."""
     names: list[str] = field(default_factory=lambda: ODD_NAMES)
     keys: dict[str, list[str]] = field(default_factory=dict)
 
@@ -246,7 +250,10 @@ class RandomTable:
         return made
 
     def _any_type(self, kinds: dict[str, UserType]) -> str:
-        return random_type(self.rnd, kinds, 0) if self.plain else top_type(self.rnd, kinds)
+        while True:
+            text = random_type(self.rnd, kinds, 0) if self.plain else top_type(self.rnd, kinds)
+            if not (self.snapshotted and text.startswith("list<")):
+                return text
 
     def alteration(self, what: str = "") -> list[str]:
         """Another shape for the table or one of its types."""
@@ -255,7 +262,7 @@ class RandomTable:
         if what == "add":
             name = rnd.choice([n for n in self.names if n not in self.columns() and n not in dict(self.dropped)])
             static = bool(self.clustering) and rnd.random() < 0.3
-            text = top_type(rnd, self.user_types())
+            text = self._any_type(self.user_types())
             (self.statics if static else self.regulars).append((name, text))
             return [f"ALTER TABLE {self.full} ADD {quote_identifier(name)} {text}{' static' if static else ''}"]
         if what == "drop" and self.regulars:
@@ -285,7 +292,7 @@ class RandomTable:
             return [f"ALTER TABLE {self.full} RENAME {was} TO {becomes}" for was, becomes in spelled]
         if what in ("again", "again as another") and self.dropped:
             name, text = self.dropped.pop()
-            text = text if what == "again" else top_type(rnd, self.user_types())
+            text = text if what == "again" else self._any_type(self.user_types())
             self.regulars.append((name, text))
             return [f"ALTER TABLE {self.full} ADD {quote_identifier(name)} {text}"]
         if what == "field":
@@ -311,15 +318,16 @@ class RandomTable:
         draw = rnd.random()
         if draw < 0.08:
             kind = rnd.choice(["", "UNLOGGED "])
-            inner = "; ".join(self._write(now_us, using=False) for _ in range(rnd.randint(2, 4)))
-            return f"BEGIN {kind}BATCH{self._using(now_us)} {inner}; APPLY BATCH"
+            inner = [text for _ in range(rnd.randint(2, 4)) for text in self._write(now_us, using=False)]
+            return f"BEGIN {kind}BATCH{self._using(now_us)} {'; '.join(inner)}; APPLY BATCH"
         if draw < 0.13:
             where = self._where(self.clustering)
             condition = rnd.choice(["IF EXISTS", "IF NOT EXISTS"])
             if condition == "IF NOT EXISTS":
-                return self._insert(now_us, using=False) + " IF NOT EXISTS"
+                return self._insert(f" IF NOT EXISTS{self._ending('')}")
             return f"DELETE FROM {self.full} WHERE {where} IF EXISTS"
-        return self._write(now_us, using=True)
+        written = self._write(now_us, using=True)
+        return written[0] if len(written) == 1 else f"BEGIN BATCH {'; '.join(written)}; APPLY BATCH"
 
     def _using(self, now_us: int) -> str:
         """Few times, so that many are equal."""
@@ -327,24 +335,33 @@ class RandomTable:
             return ""
         return f" USING TIMESTAMP {now_us // STEP_US * STEP_US + self.rnd.randrange(-3, 4)}"
 
-    def _write(self, now_us: int, using: bool) -> str:
+    def _ending(self, times: str) -> str:
+        """With a TTL, or not."""
+        if not self.ttls or self.rnd.random() < 0.5:
+            return times
+        return f"{times} AND TTL {self._ttl()}" if times else f" USING TTL {self._ttl()}"
+
+    def _ttl(self) -> int:
+        return self.rnd.choice(self.ttls)
+
+    def _write(self, now_us: int, using: bool) -> list[str]:
         rnd = self.rnd
         times = self._using(now_us) if using else ""
         draw = rnd.random()
         settable = [*self.regulars, *self.statics]
         if draw < 0.3 or (not settable and draw < 0.6):
-            return self._insert(now_us, using)
+            return [self._insert(self._ending(times))]
         if draw < 0.7 and settable:
             return self._update(times)
         if draw < 0.78 and settable:
-            return self._delete_cells(times)
+            return [self._delete_cells(times)]
         if draw < 0.88 or not self.clustering:
-            return f"DELETE FROM {self.full}{times} WHERE {self._where(self.clustering)}"
+            return [f"DELETE FROM {self.full}{times} WHERE {self._where(self.clustering)}"]
         if draw < 0.92:
-            return f"DELETE FROM {self.full}{times} WHERE {self._where([])}"
-        return f"DELETE FROM {self.full}{times} WHERE {self._range()}"
+            return [f"DELETE FROM {self.full}{times} WHERE {self._where([])}"]
+        return [f"DELETE FROM {self.full}{times} WHERE {self._range()}"]
 
-    def _insert(self, now_us: int, using: bool) -> str:
+    def _insert(self, times: str) -> str:
         rnd = self.rnd
         columns = [(name, rnd.choice(self.keys[name])) for name, _ in self.partition]
         if self.statics and rnd.random() < 0.15:
@@ -353,18 +370,22 @@ class RandomTable:
             columns += [(name, rnd.choice(self.keys[name])) for name, _, _ in self.clustering]
             chosen = [each for each in [*self.regulars, *self.statics] if rnd.random() < 0.5]
         columns += [(name, _maybe_null(rnd, self.type_of(text))) for name, text in chosen]
-        names, values = (", ".join(part) for part in zip(*((quote_identifier(n), v) for n, v in columns)))
-        times = self._using(now_us) if using else ""
-        return f"INSERT INTO {self.full} ({names}) VALUES ({values}){times}"
+        return self._inserted(columns) + times
 
-    def _update(self, times: str) -> str:
+    def _inserted(self, columns: list[tuple[str, str]]) -> str:
+        names, values = (", ".join(part) for part in zip(*((quote_identifier(n), v) for n, v in columns)))
+        return f"INSERT INTO {self.full} ({names}) VALUES ({values})"
+
+    def _update(self, times: str) -> list[str]:
         rnd = self.rnd
         static = bool(self.statics) and rnd.random() < 0.25
         pool = self.statics if static else self.regulars or self.statics
         static = pool is self.statics
         chosen = rnd.sample(pool, min(len(pool), rnd.randint(1, 3)))
         made = ", ".join(self._assignment(quote_identifier(name), self.type_of(text)) for name, text in chosen)
-        return f"UPDATE {self.full}{times} SET {made} WHERE {self._where([] if static else self.clustering)}"
+        row = self._row([] if static else self.clustering)
+        text = f"UPDATE {self.full}{self._ending(times)} SET {made} WHERE {_conditions(row)}"
+        return [self._inserted(row) + times, text] if self.snapshotted and not static else [text]
 
     def _assignment(self, name: str, type_: CqlType) -> str:
         rnd = self.rnd
@@ -411,9 +432,12 @@ class RandomTable:
                 target += f".{quote_identifier(rnd.choice(type_.fields)[0])}"
         return f"DELETE {target} FROM {self.full}{times} WHERE {self._where([] if static else self.clustering)}"
 
-    def _where(self, clustering: list[tuple[str, str, bool]]) -> str:
+    def _row(self, clustering: list[tuple[str, str, bool]]) -> list[tuple[str, str]]:
         names = [*(name for name, _ in self.partition), *(name for name, _, _ in clustering)]
-        return " AND ".join(f"{quote_identifier(name)} = {self.rnd.choice(self.keys[name])}" for name in names)
+        return [(name, self.rnd.choice(self.keys[name])) for name in names]
+
+    def _where(self, clustering: list[tuple[str, str, bool]]) -> str:
+        return _conditions(self._row(clustering))
 
     def _range(self) -> str:
         rnd = self.rnd
@@ -431,3 +455,7 @@ class RandomTable:
         if len(conditions) == 1 or rnd.random() < 0.5:
             conditions.append(f"{quote_identifier(name)} {rnd.choice(['<', '<='])} {rnd.choice(self.keys[name])}")
         return " AND ".join(conditions)
+
+
+def _conditions(row: list[tuple[str, str]]) -> str:
+    return " AND ".join(f"{quote_identifier(name)} = {value}" for name, value in row)

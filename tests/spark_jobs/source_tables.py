@@ -131,6 +131,19 @@ class SourceTables:
 
     def read(self, names: Sequence[str], **more: str) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
         """The tables' definitions, and everything that the log holds as the connector writes it."""
+        encoder = self.encoder(names, **more)
+        records: list[tuple[Change, Record]] = []
+        reading = ReadingSettings(confidence_ms=self.scylla.confidence_ms(300), window_ms=1000)
+        with ChangeReader(self.scylla.settings(request_timeout=60), names, reading=reading) as reader:
+            described = {str(name): found.description for name, found in reader.tables.items()}
+            for batch in reader:
+                for change in changes_of(batch):
+                    records += [(change, record) for record in encoder.encode(change)]
+        definitions = {name: (encoder.schema_record(table).value or b"").decode() for name, table in described.items()}
+        return definitions, records
+
+    def encoder(self, names: Sequence[str], **more: str) -> Encoder:
+        """What makes the records that landing wants of changes."""
         converter = "org.apache.kafka.connect.json.JsonConverter"
         config = {
             "name": "c",
@@ -145,16 +158,7 @@ class SourceTables:
             "value.converter.schemas.enable": "false",
             **more,
         }
-        encoder = Encoder(load(config, {"bootstrap.servers": _KAFKA, "group.id": "g"}).connector.output)
-        records: list[tuple[Change, Record]] = []
-        reading = ReadingSettings(confidence_ms=self.scylla.confidence_ms(300), window_ms=1000)
-        with ChangeReader(self.scylla.settings(request_timeout=60), names, reading=reading) as reader:
-            described = {str(name): found.description for name, found in reader.tables.items()}
-            for batch in reader:
-                for change in changes_of(batch):
-                    records += [(change, record) for record in encoder.encode(change)]
-        definitions = {name: (encoder.schema_record(table).value or b"").decode() for name, table in described.items()}
-        return definitions, records
+        return Encoder(load(config, {"bootstrap.servers": _KAFKA, "group.id": "g"}).connector.output)
 
     def verify(
         self, *names: str, limits: Limits = AT_ONCE, settings: Settings | None = None, **more: Any

@@ -1,0 +1,91 @@
+"""Seeds of random tables that are written to, altered and snapshotted, landed late, twice and in no order, and read.
+
+    .venv/bin/python -m tests.soak.definitions --seeds 1,2 --rounds 6 --sink iceberg
+
+Each seed is landed in pieces and once more from the beginning, and compared with its source each time: the live view,
+the published table as Spark reads it, and as delta-rs or PyIceberg do. Ends with 1 if a seed differs, and keeps its
+folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+from pyspark.sql import SparkSession
+
+from spark_jobs.jvm.jars import resolve
+from spark_jobs.session import start_session
+from spark_jobs.verify import job
+from tests.servers.double import Double
+from tests.spark_jobs.altered_tables import Altered
+from tests.spark_jobs.source_tables import Ends, connected
+from tests.spark_jobs.table_histories import NAMES, Histories, random_tables
+
+_SESSION = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "1500m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def lived(spark: SparkSession, seed: int, sink: str, rounds: int, folder: str) -> list[str]:
+    """What happened; an AssertionError says what differs."""
+    rnd = random.Random(seed)
+    keyspace = f"ks{seed}{sink}"
+    with Double(ring_delay=0) as scylla, connected(scylla) as cql:
+        cql.execute(scylla.keyspace_ddl(keyspace))
+        cql.set_keyspace(keyspace)
+        altered = Altered(spark, scylla, cql, keyspace, folder, NAMES, rnd, sink)
+        histories = Histories(altered, random_tables(rnd, keyspace), rnd)
+        happened = histories.live(rounds)
+        histories.ended()
+        histories.same()
+        altered.again()
+        histories.same()
+    return happened
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.definitions", description=__doc__)
+    parser.add_argument("--seeds", default="1", help="1,2,3")
+    parser.add_argument("--rounds", type=int, default=6, help="of writes and alterations (6)")
+    parser.add_argument("--sink", choices=("delta", "iceberg"), default="delta")
+    given = parser.parse_args()
+    # No broker has a part in it: everything that there is has landed.
+    job.Topics = lambda *_: Ends({})  # type: ignore[assignment,misc]
+    folder = tempfile.mkdtemp(prefix="scylla-cdc-definitions-soak-")
+    jars = ",".join(map(str, [*resolve("spark"), *resolve("iceberg")]))
+    spark = start_session({**_SESSION, "spark.jars": jars, "warehouse": f"{folder}/session"})
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    wrong = 0
+    for seed in map(int, given.seeds.split(",")):
+        began, kept = time.monotonic(), f"{folder}/{seed}"
+        try:
+            happened = lived(spark, seed, given.sink, given.rounds, kept)
+        except Exception:
+            wrong += 1
+            print(f"seed {seed}, {given.sink}: kept in {kept}\n{traceback.format_exc()}", flush=True)
+        else:
+            shutil.rmtree(kept)
+            print(f"seed {seed}, {given.sink}: {time.monotonic() - began:.0f} s, {', '.join(happened)}", flush=True)
+    spark.stop()
+    if not wrong:
+        shutil.rmtree(folder)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

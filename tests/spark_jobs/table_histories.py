@@ -1,0 +1,162 @@
+"""Random tables that are written to, altered and snapshotted, and what becomes of them.
+
+In: tables and a source of randomness. Out: ``Histories``, a step at a time. What is altered: columns that come, go and
+come back, also as another type, keys that are renamed and exchanged, fields that are renamed and added, types of
+columns, tables that are dropped and created again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from cassandra import InvalidRequest
+from cassandra.protocol import ConfigurationException
+from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
+
+from spark_jobs.tables.registration import open_publisher
+from tests.servers.patience import until
+from tests.spark_jobs.altered_tables import Altered
+from tests.spark_jobs.random_tables import PLAIN_NAMES, RandomTable
+from tests.spark_jobs.source_tables import equal
+
+ALTERATIONS = [
+    "add",
+    "drop",
+    "again",
+    "again as another",
+    "retype",
+    "rename field",
+    "field",
+    "swap",
+    "rename",
+    "recreate",
+]
+WRITES = 12
+_SECONDS = 1
+"""The TTL of what has ended in the end."""
+_LONG = 100_000
+NAMES = ("t0", "t1", "t2")
+
+
+def random_tables(rnd: random.Random, keyspace: str) -> list[RandomTable]:
+    """One with TTLs that end, one that is snapshotted, and one of neither."""
+    more: list[dict[str, Any]] = [{"ttls": (_SECONDS, _LONG, 0)}, {"ttls": (_LONG, 0), "snapshotted": True}, {}]
+    return [RandomTable(rnd, keyspace, name, names=PLAIN_NAMES, timed=False, **each) for name, each in zip(NAMES, more)]
+
+
+class Histories:
+    """Tables that are written to and altered."""
+
+    def __init__(self, altered: Altered, tables: list[RandomTable], rnd: random.Random) -> None:
+        self.altered = altered
+        self.tables = tables
+        self.rnd = rnd
+
+    def begin(self) -> None:
+        self.altered.step(statement for table in self.tables for statement in table.invent())
+
+    def write(self) -> None:
+        now_us = self.altered.scylla.now_us()
+        for table in self.tables:
+            for _ in range(WRITES):
+                # Nothing is set in a list that is null.
+                with contextlib.suppress(InvalidRequest):
+                    self.altered.cql.execute(table.statement(now_us))
+        self.altered.step(())
+
+    def alter(self) -> Iterator[str]:
+        """Two alterations of each table; those that the server refuses have not happened."""
+        for table in self.tables:
+            for _ in range(2):
+                before = copy.deepcopy({name: value for name, value in vars(table).items() if name != "rnd"})
+                what = self.rnd.choice(ALTERATIONS)
+                statements = table.alteration(what)
+                try:
+                    self.altered.step(statements)
+                    yield what
+                except (InvalidRequest, ConfigurationException):
+                    assert len(statements) == 1, statements
+                    vars(table).update(before)
+
+    def snapshot(self) -> None:
+        for table in self.tables:
+            if table.snapshotted:
+                self.altered.snapshot(f"{table.keyspace}.{table.name}")
+
+    def live(self, rounds: int) -> list[str]:
+        """All that happens, in its order; what is late has landed in the end."""
+        happened: list[str] = []
+        self.begin()
+        for _ in range(rounds):
+            self.write()
+            if self.rnd.random() < 0.5:
+                self.snapshot()
+                happened.append("snapshot")
+            if self.rnd.random() < 0.5:
+                self.altered.catch_up(merge=self.rnd.random() < 0.6, all_of_it=False)
+                happened.append("landed")
+            if self.rnd.random() < 0.2:
+                self.altered.publish()
+                happened.append("published")
+            happened += self.alter()
+        self.write()
+        self.altered.catch_up()
+        return happened
+
+    def ended(self) -> None:
+        """Waits until nothing is left that ends soon, by anybody's clock."""
+        now_us = self.altered.scylla.now_us()
+        until(lambda: self.altered.scylla.now_us() > now_us + (_SECONDS + 1) * 1_000_000, 60, "the end of short TTLs")
+
+    def same(self) -> None:
+        """Everything equals the source: what landed, and what others read."""
+        self.altered.publish()
+        verdicts = self.altered.verify()
+        equal(verdicts)
+        wrong = [verdict.lines() for verdict in verdicts if verdict.dead_letters or verdict.notes]
+        assert not wrong, wrong
+        for name in self.altered.names:
+            self._same_elsewhere(name)
+
+    def _same_elsewhere(self, name: str) -> None:
+        """What is read without Spark is what Spark reads."""
+        altered, landed = self.altered, self.altered.landed(name)
+        publisher = open_publisher(altered.spark, altered.settings.session_config())
+        assert publisher is not None
+        read = pyarrow.table(publisher.session.table(publisher.relation(landed.folder)).toArrow()).to_pylist()
+        folder = f"{altered.settings.warehouse}/{landed.folder}"
+        elsewhere = read_elsewhere(folder, altered.settings.sink)
+        assert sorted(map(_plain, read)) == sorted(map(_plain, elsewhere)), name
+
+
+def _plain(row: dict[str, Any]) -> str:
+    """Text that is the same for the same row. PyIceberg shows a null map or list of structs as an empty one."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=None)
+        if isinstance(value, dict):
+            return {name: plain(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(part) for part in value] or None
+        return value
+
+    return repr(sorted((name, plain(value)) for name, value in row.items()))
+
+
+def read_elsewhere(folder: str, sink: str) -> list[dict[str, Any]]:
+    """The rows of a published table as delta-rs or PyIceberg read them."""
+    if sink == "delta":
+        rows: list[dict[str, Any]] = pyarrow.table(DeltaTable(folder).scan()).to_pylist()
+        return rows
+    files = Path(folder, "metadata").glob("v*.metadata.json")
+    newest = max(files, key=lambda file: int(file.name[1:].partition(".")[0]))
+    return list(StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist())
