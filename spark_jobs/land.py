@@ -24,12 +24,14 @@ from connector.stop_signals import stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.session import needing_spark, require_class, require_spark, start_session
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
-from spark_jobs.tables import Lease, job_lease, open_sink
+from spark_jobs.tables import Lease, backfills, job_lease, open_sink
 
 ATTEMPTS_ONCE = 3
 _FIRST_PAUSE_S = 0.5
 _POLL_S = 0.1
 _BESIDE_AT_ONCE = 2
+_BACKFILL_S = 5.0
+"""How often it is looked whether a backfill is under way."""
 
 
 class _Landing:
@@ -127,7 +129,10 @@ def _watch(
     lease: Lease,
     pool: ThreadPoolExecutor,
 ) -> None:
+    filling, looked = False, time.monotonic() - _BACKFILL_S
     while not stop.is_set():
+        if time.monotonic() >= looked + _BACKFILL_S:
+            filling, looked = _is_filled(landings[0].stream.session, settings), time.monotonic()
         if lease.lost:
             # Not a failure of a table: nothing that this process tried again could succeed.
             lease.check()
@@ -158,7 +163,9 @@ def _watch(
                 if why is not None:
                     _failed(landing, why, once, settings, progress)
                 else:
-                    landing.beside = pool.submit(landing.stream.publish, now=True)
+                    landing.beside = pool.submit(landing.stream.finish)
+            elif landing.stream.wants_parcels(filling):
+                landing.beside = pool.submit(landing.stream.take_up)
             elif landing.stream.wants_publishing:
                 landing.beside = pool.submit(landing.stream.publish)
             elif landing.stream.wants_housekeeping:
@@ -166,6 +173,15 @@ def _watch(
         if once and not any(item.waits for item in landings):
             return
         stop.wait(_POLL_S)
+
+
+def _is_filled(session: SparkSession, settings: Settings) -> bool:
+    try:
+        return backfills(session, settings)
+    except Exception:
+        # A folder that cannot be read for a moment ends no job. Where it lasts, the lease is lost, and says so.
+        require_spark(session)
+        return False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,9 @@
 In: settings, access to the source, tables. Out: what was appended. Cells have the write times that the source tells;
 markers and elements, of which it tells none, the lowest there is, since everything in the log is newer. So the same
 rows again, an interrupted run, and changes that land meanwhile come to the same table.
+
+Nobody but the holder of the lease writes a landed table. Where that is a job that lands, it is handed what is read in
+parcels, and takes them up.
 """
 
 from __future__ import annotations
@@ -36,9 +39,28 @@ from spark_jobs.source import (
     reading_tasks,
 )
 from spark_jobs.stream import SchemaTopic, Topics, told
-from spark_jobs.tables import LandedTable, Plan, Restored, check_landed, job_lease, open_sink, plan_table
+from spark_jobs.tables import (
+    BACKFILL,
+    LAND,
+    Known,
+    LandedTable,
+    Lease,
+    Parcel,
+    Parcels,
+    Plan,
+    Restored,
+    check_landed,
+    filling_lease,
+    holds,
+    job_lease,
+    leases,
+    open_sink,
+    plan_table,
+)
 
 _SPANS, _SPAN_S = 8, 60.0
+_LOOK_S, _AWAY_S = 1.0, 30.0
+"""How often it is looked whether parcels were taken up, and how long the job that lands may be away meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +98,11 @@ class Filling:
     def check(self, table: TableName, versions: Sequence[TableDefinition]) -> None:
         """Refuses what cannot be backfilled, before anything is changed."""
         source = described(self.access, table)
-        plan = self._plan(table, versions, source, self._landed(table).restore())
+        plan = self._plan(table, versions, source, self.landed(table).restore())
         self._left_out(table, plan.known.layout())
 
     def fill(self, table: TableName, versions: Sequence[TableDefinition]) -> Filled:
-        landed = self._landed(table)
+        landed = self.landed(table)
         source = described(self.access, table)
         restored = landed.restore()
         plan = self._plan(table, versions, source, restored)
@@ -109,8 +131,7 @@ class Filling:
         plan_of_reading = read_plan(layout, source, left_out, ending=not layout.images)
         made = dead = 0
         for span in self._spans(begun.filled_to):
-            tasks = reading_tasks(self.session, self.settings)
-            rows = read_source(self.session, self.access, plan_of_reading, span, tasks, counts)
+            rows = read_source(self.session, self.access, plan_of_reading, span, self._tasks(), counts)
             changes = change_rows(rows, layout, plan_of_reading, segment)
             begun = replace(begun, filled_to=span[-1][1], sequence=begun.sequence + 1)
             # Counted on their way: questions about a changelog cost more than the rows of a small table.
@@ -126,10 +147,73 @@ class Filling:
         landed.register(done.layout())
         return Filled(str(table), counts.rows.value, made, dead, tuple(left_out), counts.twice.value)
 
+    def read_beside(self, table: TableName, lease: Lease) -> tuple[Filled, int]:
+        """Reads the source into parcels, and returns the lineage of the table that they are for."""
+        landed, known, source, left_out = self._as_landed(table)
+        layout, parcels = known.layout(), Parcels(landed)
+        register_functions(self.session, layout)
+        counts = new_counts(self.session)
+        reading = read_plan(layout, source, left_out, ending=not layout.images)
+        waiting = parcels.waiting()
+        filled_to = known.filled_to if known.backfilled == left_out else None
+        if waiting and waiting[-1].continues(known, left_out):
+            filled_to = waiting[-1].filled_to
+        number = waiting[-1].number if waiting else 0
+        parcel = Parcel(number, filled_to, left_out, known.lineage, known.definitions[-1].version)
+        made = dead = 0
+        if not waiting or waiting[-1] != replace(parcel, filled_to=None):
+            for span in self._spans(filled_to):
+                rows = read_source(self.session, self.access, reading, span, self._tasks(), counts)
+                seen, column = Observation(), F.col("segment")
+                kinds = (F.count_if(column == of).alias(name) for name, of in (("made", 1), ("dead", DEAD)))
+                changes = change_rows(rows, layout, reading, 1).observe(seen, *kinds)
+                parcel = replace(parcel, number=parcel.number + 1, filled_to=span[-1][1])
+                lease.check()
+                parcels.add(parcel, changes, layout)
+                counted = told(self.session, seen)
+                made, dead = made + counted["made"], dead + counted["dead"]
+            parcels.add(replace(parcel, number=parcel.number + 1, filled_to=None), None, layout)
+        return Filled(str(table), counts.rows.value, made, dead, left_out, counts.twice.value), known.lineage
+
+    def check_beside(self, table: TableName) -> None:
+        """Refuses what cannot be backfilled while a job lands it."""
+        self._as_landed(table)
+
+    def _as_landed(self, table: TableName) -> tuple[LandedTable, Known, SourceTable, tuple[str, ...]]:
+        """The table as the job that lands has it now, and its source."""
+        landed, source = self.landed(table), described(self.access, table)
+        known = landed.known()
+        if known is None:
+            raise LandingError(f"{table}: the job that lands has not begun with it yet; try again")
+        _check_same(table, known, source)
+        return landed, known, source, tuple(sorted(self._left_out(table, known.layout())))
+
+    def take_up(self, table: TableName, lease: Lease) -> bool:
+        """Lands the parcels that nobody has taken up. Whether all of the source is read with them."""
+        landed = self.landed(table)
+        parcels = Parcels(landed)
+        if not (waiting := parcels.waiting()):
+            return False
+        restored, whole = landed.restore(), False
+        known = restored.known
+        for parcel in waiting:
+            if known is not None and parcel.is_for(known):
+                known, whole = parcel.taken_into(known), parcel.filled_to is None
+                rows = parcels.rows(parcel, restored.segment)
+                landed.append(rows.unionByName(landed.note_row(known), allowMissingColumns=True))
+        if known is not None:
+            landed.merge(known.layout(), restored.segment, restored.mark, restored.positions)
+        lease.check()
+        parcels.remove(waiting[-1].number)
+        return whole
+
+    def _tasks(self) -> int:
+        return reading_tasks(self.session, self.settings)
+
     def _spans(self, filled_to: int | None) -> Iterator[list[tuple[int, int]]]:
         """Token ranges to read in one commit each, which says how far it goes: the first is small, and the next ones
         are as large as fits into a minute."""
-        least = reading_tasks(self.session, self.settings)
+        least = self._tasks()
         ranges = sorted(ranges_of(self.access, least * _SPANS))
         if filled_to is not None:
             ranges = [(max(low, filled_to), high) for low, high in ranges if high > filled_to]
@@ -140,7 +224,7 @@ class Filling:
             ranges = ranges[size:]
             size = max(int(size * min(_SPAN_S / max(time.monotonic() - began, 0.1), _SPANS)), 1)
 
-    def _landed(self, table: TableName) -> LandedTable:
+    def landed(self, table: TableName) -> LandedTable:
         return LandedTable(self.session, self.sink, table.keyspace, table.name)
 
     def _plan(
@@ -150,16 +234,20 @@ class Filling:
         if not versions and restored.known is None:
             versions = [_own_definition(source)]
         plan = plan_table(self.settings, table, versions, restored.known)
-        noted = plan.known.definitions[-1].table_id
-        if noted is not None and noted != source.table_id:
-            raise LandingError(
-                f"{table}: the source's table is not the landed one (it was re-created); "
-                "run backfill when the connector has published the new one"
-            )
+        _check_same(table, plan.known, source)
         return plan
 
     def _left_out(self, table: TableName, layout: Layout) -> list[str]:
         return _lists(table, layout, skip=self.skip_lists)
+
+
+def _check_same(table: TableName, known: Known, source: SourceTable) -> None:
+    noted = known.definitions[-1].table_id
+    if noted is not None and noted != source.table_id:
+        raise LandingError(
+            f"{table}: the source's table is not the landed one (it was re-created); "
+            "run backfill when the connector has published the new one"
+        )
 
 
 def refuse_lists(settings: Settings, access: SourceAccess, tables: Sequence[TableName] = ()) -> None:
@@ -187,20 +275,68 @@ def backfill(
     skip_lists: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Filled]:
-    """Backfills the tables one after another; all are checked before the first is changed."""
+    """Backfills the tables one after another; all are checked before the first is changed. Beside a job that lands,
+    that is handed what is read."""
     chosen = list(tables) or list(settings.tables)
     sink = open_sink(session, settings.session_config())
-    versions = known_versions(session, settings, say)
     filling = Filling(session, sink, settings, access, skip_lists)
-    with job_lease(session, settings, "backfill") as lease:
+    if _holder(filling) == LAND:
+        return _beside(filling, chosen, say)
+    versions = known_versions(session, settings, say)
+    with job_lease(session, settings, BACKFILL) as lease:
         for table in chosen:
             filling.check(table, versions.get(str(table), ()))
         done: list[Filled] = []
         for table in chosen:
             lease.check()
+            if filling.take_up(table, lease):
+                say(f"{table}: what an earlier backfill has read is taken up")
+                done.append(Filled(str(table), 0, 0, 0, ()))
+                continue
             say(f"{table}: reading the source")
             done.append(filling.fill(table, versions.get(str(table), ())))
     return done
+
+
+def _holder(filling: Filling) -> str | None:
+    """What the holder of the job's lease does."""
+    return holds(leases(filling.session, filling.settings), filling.settings.name)
+
+
+def _beside(filling: Filling, tables: Sequence[TableName], say: Callable[[str], None]) -> list[Filled]:
+    """Hands what is read to the job that lands, and waits until all of it has landed."""
+    with filling_lease(filling.session, filling.settings) as lease:
+        for table in tables:
+            filling.check_beside(table)
+        read: dict[TableName, tuple[Filled, int]] = {}
+        for table in tables:
+            lease.check()
+            say(f"{table}: reading the source; land takes up what is read")
+            read[table] = filling.read_beside(table, lease)
+        for table, (_, lineage) in read.items():
+            _wait_until_taken(filling, lease, table, say)
+            known = filling.landed(table).known()
+            if known is None or known.lineage != lineage:
+                raise LandingError(f"{table}: it was made anew while the source was read; run backfill again")
+    return [filled for filled, _ in read.values()]
+
+
+def _wait_until_taken(filling: Filling, lease: Lease, table: TableName, say: Callable[[str], None]) -> None:
+    """Until the job that lands has the table's parcels. If it is away for long, they are landed here."""
+    parcels = Parcels(filling.landed(table))
+    away_since: float | None = None
+    say(f"{table}: waiting for land")
+    while parcels.waiting():
+        lease.check()
+        if _holder(filling) is not None:
+            away_since = None
+        elif away_since is None:
+            away_since = time.monotonic()
+        elif time.monotonic() - away_since >= _AWAY_S:
+            # Who has come back meanwhile has the lease, and the parcels.
+            with contextlib.suppress(LandingError), job_lease(filling.session, filling.settings, BACKFILL) as job:
+                filling.take_up(table, job)
+        time.sleep(_LOOK_S)
 
 
 def known_versions(

@@ -22,6 +22,7 @@ from spark_jobs.config import Settings
 from spark_jobs.stream import YOUNG_MS, Limit, Topics, purge, purge_limit, tombstones, unread
 from spark_jobs.tables import (
     LandedTable,
+    Parcels,
     PublishedTable,
     Restored,
     Stand,
@@ -99,6 +100,9 @@ def _limit(landed: LandedTable, settings: Settings, table: TableName, stand: Sta
     oldest = int(time.time() * 1000) - settings.tombstone_retention_ms
     ended_s = oldest // 1000 if stand is None else min(oldest // 1000, stand.at_s)
     names = settings.topics_of(table)
+    if Parcels(landed).waiting():
+        # What was read before a delete could land after that is forgotten.
+        return landed.restore(), Limit(None, "a backfill is under way")
     try:
         with contextlib.closing(Topics(landed.session, settings.kafka())) as topics:
             ends, begins = topics.offsets(names), topics.offsets(names, beginning=True)

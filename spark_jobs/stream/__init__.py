@@ -9,7 +9,8 @@ from spark_jobs.stream.housekeeping import YOUNG_MS
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
-from spark_jobs.stream.table_stream import TableStream, one_line, told
+from spark_jobs.stream.table_stream import TableStream
+from spark_jobs.stream.telling import one_line, told
 
 __all__ = [
     "YOUNG_MS",

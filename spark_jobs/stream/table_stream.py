@@ -13,14 +13,12 @@ The steps of a batch, and what a crash after each of them leaves:
 from __future__ import annotations
 
 import json
-import re
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
@@ -37,10 +35,13 @@ from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, startin
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
+from spark_jobs.stream.telling import one_line, told
 from spark_jobs.tables import (
     Known,
     LandedTable,
     Lease,
+    Parcel,
+    Parcels,
     check_landed,
     check_rebuilt,
     check_same_table,
@@ -56,7 +57,8 @@ _FETCH = {
 }
 
 
-_TOLD_S = 60
+_LOOKED_FOR_S = 5.0
+"""How often parcels of a backfill are looked for while one is under way."""
 _BATCHES = 200
 """So many are merged however few their changes are: each has left small files that every reader opens."""
 
@@ -100,6 +102,8 @@ class TableStream:
         self._lacking: str | None = None
         self._housekeeping = Housekeeping(settings)
         self._batches = 0
+        self._filling = False
+        self._looked_for = 0.0
         self._publishing = Publishing(session, settings, sink, table, lease, self._say)
 
     @property
@@ -132,6 +136,8 @@ class TableStream:
         if restored.ending:
             # The job may have ended between the two.
             self._expect_ends(landed)
+        # Somebody may have read it while nobody landed.
+        self._filling = Parcels(landed).exist()
         if self.data_topic not in partitions:
             raise LandingError(
                 f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
@@ -282,6 +288,49 @@ class TableStream:
             if self._publishing.is_due(now):
                 self._segment = self._publishing.publish(self._segment)
 
+    def finish(self) -> None:
+        """All that is left to be done when the topics are at their ends."""
+        if self._filling:
+            self.take_up()
+        self.publish(now=True)
+
+    def wants_parcels(self, filling: bool) -> bool:
+        """Whether to look for what a backfill has read; ``filling``: one is under way."""
+        return (filling or self._filling) and time.monotonic() >= self._looked_for + _LOOKED_FOR_S
+
+    def take_up(self) -> None:
+        """Lands what a backfill has read meanwhile, a parcel after the other: changes have their turn in between."""
+        landed = self._landed(self.session)
+        parcels = Parcels(landed)
+        waiting = parcels.waiting()
+        for parcel in waiting:
+            with self._publishing.lock:
+                self.lease.check()
+                self._take_up(landed, parcels, parcel)
+        self._filling, self._looked_for = bool(waiting), time.monotonic()
+
+    def _take_up(self, landed: LandedTable, parcels: Parcels, parcel: Parcel) -> None:
+        assert self._known is not None
+        if parcel.is_for(self._known):
+            known, seen = parcel.taken_into(self._known), Observation()
+            counts = F.count_if(F.col("segment") != DEAD).alias("landed"), F.count(TTL).alias(TTL)
+            frame = parcels.rows(parcel, self._segment).observe(seen, *counts)
+            landed.append(frame.unionByName(landed.note_row(known), allowMissingColumns=True))
+            counted = told(self.session, seen)
+            # Who was paused meanwhile has appended to what is merged: whoever has the lease now needs the parcel.
+            self.lease.check()
+            self._known, self._has_rows = known, True
+            if known.incomplete is None:
+                self._lacking = self.progress.of(self.name).incomplete = None
+            self._publishing.landed({})
+            self._publishing.adopt(known)
+            if counted[TTL]:
+                self._expect_ends(landed)
+            self._count(counted["landed"])
+            if self._merge_is_due():
+                self._merge(landed)
+        parcels.remove(parcel.number)
+
     @property
     def wants_publishing(self) -> bool:
         return self._publishing.is_due(False)
@@ -318,14 +367,17 @@ class TableStream:
             self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]
-        self._unmerged += landed_rows
-        self._batches += 1
-        if landed_rows and self._since_ms is None:
-            self._since_ms = int(time.time() * 1000)
+        self._count(landed_rows)
         self.progress.batch(self.name, landed_rows, dead, counted["newest"])
         if self._merge_is_due():
             self._merge(landed)
         self.progress.of(self.name).unmerged = self._unmerged
+
+    def _count(self, rows: int) -> None:
+        self._unmerged += rows
+        self._batches += 1
+        if rows and self._since_ms is None:
+            self._since_ms = int(time.time() * 1000)
 
     def _decoded(self, batch: DataFrame) -> DataFrame:
         assert self._layout is not None
@@ -370,29 +422,3 @@ class TableStream:
             stream.close()
         ends = json.loads(text.splitlines()[-1])
         return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}
-
-
-def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
-    """What was counted while a batch was written. Spark tells it by an event, and drops events when it is overrun:
-    whoever waited without end would never land this table again."""
-    jvm: Any = session._jvm
-    answer = cast(Any, seen)._jo.future()
-    try:
-        jvm.scala.concurrent.Await.ready(answer, jvm.scala.concurrent.duration.Duration.apply(_TOLD_S, "seconds"))
-    except Py4JJavaError as error:
-        raise LandingError(f"batch committed, but Spark reported no metrics within {_TOLD_S} s") from error
-    return dict(seen.get)
-
-
-def one_line(error: BaseException) -> str:
-    """The cause of a failed query without Spark's stack traces."""
-    text = str(error)
-    for pattern in (
-        r"LandingError: ([^\n]+)",
-        r"Caused by: [\w.$]+: ([^\n]+)",
-        r"(?:[\w.]+(?:Error|Exception)): ([^\n]+)",
-    ):
-        found = re.findall(pattern, text)
-        if found:
-            return str(found[-1]).strip()[:500]
-    return text.strip().split("\n")[0][:500]

@@ -15,25 +15,43 @@ from spark_jobs.tables.landing_plan import (
     notices,
     plan_table,
 )
-from spark_jobs.tables.lease import Lease, job_lease, leases, wait_free
+from spark_jobs.tables.lease import (
+    BACKFILL,
+    LAND,
+    Lease,
+    backfills,
+    filling_lease,
+    holds,
+    job_lease,
+    leases,
+    wait_free,
+)
 from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import FORM, Known
+from spark_jobs.tables.parcels import Parcel, Parcels
 from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 
 __all__ = [
+    "BACKFILL",
     "FORM",
+    "LAND",
     "MARK_PART",
     "Known",
     "LandedTable",
     "Lease",
+    "Parcel",
+    "Parcels",
     "Plan",
     "PublishedTable",
     "Restored",
     "Stand",
+    "backfills",
     "check_landed",
     "check_rebuilt",
     "check_same_table",
+    "filling_lease",
+    "holds",
     "job_lease",
     "lacking",
     "leases",

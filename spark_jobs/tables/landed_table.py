@@ -77,6 +77,7 @@ class LandedTable:
         self.table = table
         self.folder = folder = f"{physical(keyspace)}/{physical(table)}"
         self.changelog = f"{folder}/changelog"
+        self.parcels = f"{folder}/parcels"
         self.state = State(session, sink, f"{folder}/state")
         self.history = History(session, sink, f"{folder}/history", self.changelog, self._log, self.state.rows)
 
@@ -220,8 +221,8 @@ class LandedTable:
 
     def folders(self) -> list[str]:
         """The sink's names of what it consists of."""
-        history = [self.history.table] if self.history.exists() else []
-        return [self.changelog, self.state.table, *history]
+        others = [table for table in (self.history.table, self.parcels) if self.sink.exists(table)]
+        return [self.changelog, self.state.table, *others]
 
     def mark(self) -> int:
         """The greatest segment that is merged into the state."""

@@ -35,6 +35,10 @@ log = logging.getLogger(__name__)
 _MOST_DIGITS = 18
 # A file that cannot be read may be one that its holder is just writing: not every file system does that in one step.
 _LOOKS, _LOOK_S = 5, 0.2
+LAND, BACKFILL = "land", "backfill"
+"""What holders say they do."""
+_BESIDE = "~backfill"
+"""Behind the name of the job beside which a backfill reads: a lease of its own, that of no table."""
 
 
 class Folder(Protocol):
@@ -173,7 +177,7 @@ class Lease:
     """Held from ``acquire`` to ``release``; a thread says every third of the timeout that the holder lives."""
 
     def __init__(
-        self, folder: Folder, name: str, timeout_ms: int, what: str = "land", tables: Collection[str] = ()
+        self, folder: Folder, name: str, timeout_ms: int, what: str = LAND, tables: Collection[str] = ()
     ) -> None:
         self._folder = folder
         self._prefix = f"{name}."
@@ -302,10 +306,20 @@ class Lease:
         return {}
 
 
-def job_lease(session: SparkSession, settings: Settings, what: str = "land") -> Lease:
+def job_lease(session: SparkSession, settings: Settings, what: str = LAND) -> Lease:
     """The lease of a configured job, for its tables."""
     tables = [str(table) for table in settings.tables]
     return Lease(leases(session, settings), settings.name, settings.lease_timeout_ms, what, tables)
+
+
+def filling_lease(session: SparkSession, settings: Settings) -> Lease:
+    """The lease of a backfill beside the job: one at a time."""
+    return Lease(leases(session, settings), settings.name + _BESIDE, settings.lease_timeout_ms, BACKFILL)
+
+
+def backfills(session: SparkSession, settings: Settings) -> bool:
+    """Whether a backfill reads beside the job."""
+    return holds(leases(session, settings), settings.name + _BESIDE) is not None
 
 
 def leases(session: SparkSession, settings: Settings) -> Folder:
@@ -363,12 +377,12 @@ def _started(pid: int) -> str | None:
 
 def wait_free(folder: Folder, name: str) -> bool:
     """Whether nobody holds the lease at this moment."""
+    return holds(folder, name) is None
+
+
+def holds(folder: Folder, name: str) -> str | None:
+    """What the holder of the lease says it does; None if nobody holds it at this moment."""
     lease = Lease(folder, name, 1)
     numbers = lease._numbers()
-    if not numbers:
-        return True
-    try:
-        lease._refuse_if_held(numbers[-1])
-    except LandingError:
-        return False
-    return True
+    holder = lease._holder(lease._file(numbers[-1])) if numbers else {}
+    return str(holder.get("what", "")) if _lives(holder) else None

@@ -24,7 +24,7 @@ from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
 from spark_jobs.sinks.delta import DeltaSink
 from spark_jobs.stream.progress import Progress
-from spark_jobs.stream.table_stream import told
+from spark_jobs.stream.telling import told
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import open_folder
 from spark_jobs.tables.state_table import State
