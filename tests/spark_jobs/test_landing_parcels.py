@@ -21,6 +21,7 @@ from spark_jobs.land import land
 from spark_jobs.stream import table_stream
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.lease import job_lease
+from spark_jobs.tables.notes import Known
 from spark_jobs.tables.parcels import Parcels
 from spark_jobs.tables.registration import open_sink
 from tests.servers.patience import seldom, until
@@ -28,7 +29,7 @@ from tests.servers.scylla import Scylla
 from tests.spark_jobs.landing_feed import create_topics, produce
 from tests.spark_jobs.source_tables import WITH_SOURCE, SourceTables, equal
 
-pytestmark = [*WITH_SOURCE, pytest.mark.kafka, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.timeout(1800), *WITH_SOURCE, pytest.mark.kafka]
 PARTITIONS = 40
 
 
@@ -42,13 +43,13 @@ class Beside(SourceTables):
         super().__init__(spark, scylla, warehouse, [self.name])
         self.cql = cql
         self.table = TableName(keyspace, "t")
-        self.servers = servers
+        self.servers, self.schemas = servers, f"{keyspace}.schemas"
         self.settings = self.configured(
             warehouse,
             **{
                 "name": keyspace,
                 "bootstrap.servers": servers,
-                "schema.topic": f"{keyspace}.schemas",
+                "schema.topic": self.schemas,
                 "trigger.interval.ms": 100,
                 "publish.interval.ms": 0,
             },
@@ -60,7 +61,6 @@ class Beside(SourceTables):
             cql.execute(f"INSERT INTO t (p, c, s, v, e) VALUES ({p}, 1, {p}, {p}, {{1, 2}})")
         cql.execute("INSERT INTO t (p, c, v) VALUES (1, 2, 3) USING TTL 100000")
         cql.execute("ALTER TABLE t WITH cdc = {'enabled': true}")
-        create_topics(servers, [f"{keyspace}.schemas", f"p.{self.name}", f"p.{self.name}.range-deletes"])
 
     def feed(self, *statements: str) -> None:
         """Some writes, and what the connector makes of them."""
@@ -68,7 +68,9 @@ class Beside(SourceTables):
             self.cql.execute(statement)
         definitions, written = self.read([self.name])
         values = [(record.topic, record.value) for _, record in written]
-        schema = [(f"{self.table.keyspace}.schemas", definitions[self.name].encode())]
+        if not self._fed:
+            create_topics(self.servers, [self.schemas, f"p.{self.name}", f"p.{self.name}.range-deletes"])
+        schema = [(self.schemas, definitions[self.name].encode())]
         produce(self.servers, [*(schema if not self._fed else []), *values[self._fed :]])
         self._fed = len(values)
 
@@ -97,13 +99,22 @@ class Beside(SourceTables):
         (done,) = backfill(self.spark, self.settings, self.access)
         return done
 
-    def interrupted(self, patch: pytest.MonkeyPatch, at: Callable[[], None]) -> None:
-        """From now on something happens before the second part is read."""
+    def known(self) -> Known:
+        known = self.landed(self.name).known()
+        assert known is not None
+        return known
+
+    def filling(self) -> Filling:
+        sink = open_sink(self.spark, self.settings.session_config())
+        return Filling(self.spark, sink, self.settings, self.access, skip_lists=False)
+
+    def interrupted(self, patch: pytest.MonkeyPatch, part: int, at: Callable[[], None]) -> None:
+        """From now on something happens before a part is read."""
         read, parts = backfilling.read_source, list[Any]()
 
         def reading(*arguments: Any) -> DataFrame:
             parts.append(arguments)
-            if len(parts) == 2:
+            if len(parts) == part:
                 at()
             return read(*arguments)
 
@@ -121,52 +132,53 @@ def beside(
         yield Beside(spark, scylla, cql, keyspace, warehouse, kafka.bootstrap_servers)
 
 
-def test_a_job_that_lands_takes_up_what_a_backfill_reads_and_one_that_was_killed_goes_on(
+def test_a_job_that_lands_takes_up_what_a_backfill_reads(beside: Beside) -> None:
+    beside.feed("UPDATE t SET e = e - {1}, v = 7 WHERE p = 1 AND c = 1", "DELETE FROM t WHERE p = 2 AND c = 1")
+    with beside.landing():
+        assert beside.backfill().rows == PARTITIONS
+        beside.feed("UPDATE t SET v = 8 WHERE p = 4 AND c = 1", "DELETE s FROM t WHERE p = 5")
+        beside.caught_up()
+    known = beside.known()
+    assert (known.backfilled, known.filled_to, known.incomplete) == ((), None, None)
+    assert known.expiring, "what has a TTL ends"
+    equal(beside.verify())
+
+
+@pytest.mark.usefixtures("no_broker")
+def test_a_backfill_that_is_killed_goes_on_and_lands_by_itself_what_nobody_takes_up(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed() -> None:
         raise LandingError("it was killed")
 
-    beside.feed("UPDATE t SET e = e - {1}, v = 7 WHERE p = 1 AND c = 1", "DELETE FROM t WHERE p = 2 AND c = 1")
-    with beside.landing():
-        with monkeypatch.context() as patch, pytest.raises(LandingError, match="it was killed"):
-            beside.interrupted(patch, killed)
-            beside.backfill()
-        deleted = [f"DELETE FROM t WHERE p = {p}" for p in range(3, PARTITIONS, 3)]
-        beside.feed(*deleted, "INSERT INTO t (p, c, v) VALUES (99, 1, 1)")
-        again = beside.backfill()
-        assert 0 < again.rows < PARTITIONS, "what was read before the interruption is not read again"
-        beside.feed("UPDATE t SET v = 8 WHERE p = 4 AND c = 1", "DELETE s FROM t WHERE p = 5")
-        beside.caught_up()
-    known = beside.landed(beside.name).known()
-    assert known is not None and (known.backfilled, known.filled_to, known.incomplete) == ((), None, None)
-    assert known.expiring, "what has a TTL ends"
-    equal(beside.verify())
-
-
-def test_parcels_that_nobody_takes_up_are_landed_by_the_backfill_itself_or_by_the_next_job(
-    beside: Beside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beside.feed("DELETE FROM t WHERE p = 2 AND c = 1")
-    with monkeypatch.context() as patch, beside.landing() as stop:
-        patch.setattr(backfilling, "_AWAY_S", 0)
-        beside.interrupted(patch, stop.set)
-        beside.backfill()
-    equal(beside.verify())
+    beside.land()
     landed = beside.landed(beside.name)
-    parcels, known = Parcels(landed), landed.known()
-    assert known is not None and not parcels.waiting()
-    sink = open_sink(beside.spark, beside.settings.session_config())
-    filling = Filling(beside.spark, sink, beside.settings, beside.access, skip_lists=False)
+    parcels, job = Parcels(landed), job_lease(beside.spark, beside.settings)
+    with job, monkeypatch.context() as patch, pytest.raises(LandingError, match="it was killed"):
+        beside.interrupted(patch, 2, killed)
+        beside.backfill()
+    assert [parcel.number for parcel in parcels.waiting()] == [1]
+    for p in range(3, PARTITIONS, 3):
+        beside.cql.execute(f"DELETE FROM t WHERE p = {p}")
+    beside.land()
+    job = job_lease(beside.spark, beside.settings)
+    with monkeypatch.context() as patch, job:
+        patch.setattr(backfilling, "_AWAY_S", 0)
+        beside.interrupted(patch, 1, job.release)
+        again = beside.backfill()
+    assert 0 < again.rows < PARTITIONS, "what was read before the interruption is not read again"
+    assert not parcels.waiting() and beside.known().filled_to is None
+    equal(beside.verify())
+
+    known, filling = beside.known(), beside.filling()
     with job_lease(beside.spark, beside.settings) as lease:
         landed.prepare(replace(known, sequence=known.sequence + 1, incomplete="it lacks something"))
         filling.read_beside(beside.table, lease)
     assert beside.backfill().rows == 0, "all of it is read"
-    known = landed.known()
-    assert known is not None and known.incomplete is None
+    known = beside.known()
+    assert known.incomplete is None and not parcels.waiting()
     with job_lease(beside.spark, beside.settings) as lease:
         filling.read_beside(beside.table, lease)
         landed.prepare(replace(known, sequence=known.sequence + 1, lineage=known.lineage + 1))
         assert not filling.take_up(beside.table, lease), "they are of a table that is no more"
     assert not parcels.waiting()
-    equal(beside.verify())
