@@ -184,7 +184,10 @@ class Filling:
         landed, source = self.landed(table), described(self.access, table)
         known = landed.known()
         if known is None:
-            raise LandingError(f"{table}: the job that lands has not begun with it yet; try again")
+            raise LandingError(
+                f"{table}: the land that runs has not begun with it, which it does when the schemas topic has its "
+                "definition: run backfill again then, or while no land runs"
+            )
         _check_same(table, known, source)
         return landed, known, source, tuple(sorted(self._left_out(table, known.layout())))
 

@@ -30,6 +30,7 @@ from spark_jobs.tables import (
     older_positions,
     open_publisher,
     open_sink,
+    unpublishable,
     wait_free,
 )
 
@@ -87,9 +88,13 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
 
 
 def _published(session: SparkSession, settings: Settings, landed: LandedTable) -> PublishedTable | None:
-    """The published double of the table, if there is one."""
+    """The published double of the table, if there is one that is kept up."""
     publisher = open_publisher(session, settings.session_config())
     if publisher is None or publisher.schema(landed.folder) is None:
+        return None
+    known = landed.known()
+    if known is not None and unpublishable(known.definitions[-1]) is not None:
+        # What it will never get must not be kept for it.
         return None
     return PublishedTable(publisher, landed)
 

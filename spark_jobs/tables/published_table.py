@@ -106,13 +106,22 @@ class PublishedTable:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
 
+    def is_behind(self, known: Known, stand: Stand, segment: int) -> bool:
+        """Whether rows that landed before the segment, or columns, are still to come."""
+        if (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())) or stand.segment < segment - 1:
+            return True
+        there = self.publisher.schema(self.name)
+        wanted = self.publisher.stored(self.landed.session.sql(self.landed.view_text(known.layout())).schema)
+        new = None if there is None else _new_columns(there, wanted)
+        return new is None or bool(new.fields)
+
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
         published it since ``stand`` was asked for."""
         if self._turn is None:
             self._turn = self.publisher.turn(self.name)
         layout = known.layout()
-        dropped, at_s, places = tuple(sorted(layout.definition.dropped)), int(time.time()), _by_topic(positions)
+        dropped, at_s, places = _dropped(layout), int(time.time()), _by_topic(positions)
         now = Stand(known.lineage, through, dropped, at_s, True, places)
         note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
         note["by"] = self._token
@@ -196,7 +205,8 @@ class PublishedTable:
             patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)))
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
-            gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in columns)
+            taken = {name.lower() for name in columns}
+            gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in taken)
             marked = quoted(gone)
             was = " AND ".join(
                 same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
@@ -342,6 +352,10 @@ def _alike(names: Iterable[str]) -> str:
         if (other := lower.setdefault(name.lower(), name)) != name:
             return f"{other} and {name}"
     return ""
+
+
+def _dropped(layout: Layout) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(layout.definition.dropped))
 
 
 def _by_topic(positions: Offsets) -> dict[str, dict[str, int]]:

@@ -22,7 +22,7 @@ from spark_jobs.config import Settings
 from spark_jobs.model import DEAD
 from spark_jobs.source import SourceAccess, reading_tasks, time_to_live
 from spark_jobs.stream import Topics, one_line
-from spark_jobs.tables import LandedTable, PublishedTable, leases, open_publisher, open_sink, wait_free
+from spark_jobs.tables import LandedTable, PublishedTable, leases, open_publisher, open_sink, unpublishable, wait_free
 from spark_jobs.verify.report import Verdict
 from spark_jobs.verify.round import Rounds
 
@@ -149,8 +149,10 @@ class _Comparison:
             return
         published, restored = PublishedTable(publisher, self._landed), self._landed.restore()
         stand, known = published.stand(), restored.known
-        current = known is not None and stand is not None and stand.lineage == known.lineage
-        if not current or stand is None or known is None or stand.segment < restored.segment - 1:
+        if known is not None and (why := unpublishable(known.definitions[-1])) is not None:
+            self._result.notes.append(f"the published table is not kept up any more: {why}")
+            return
+        if stand is None or known is None or published.is_behind(known, stand, restored.segment):
             self._result.notes.append("the published table is behind what has landed, so it was not compared")
             return
         differing = published.differences(known, stand)

@@ -26,7 +26,7 @@ from spark_jobs.model.definitions import TableDefinition, parse_definition
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.landing_plan import check_landed, plan_table
-from spark_jobs.tables.published_table import PublishedTable
+from spark_jobs.tables.published_table import PublishedTable, unpublishable
 from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
@@ -118,15 +118,18 @@ class Altered(SourceTables):
         late = 0 if all_of_it else int(LATE * len(arriving))
         return arriving[late:], arriving[:late]
 
-    def publish(self) -> None:
-        """Brings the tables that others read to what has landed."""
+    def publish(self) -> list[str]:
+        """Brings the tables that others read to what has landed, and names them."""
         publisher = open_publisher(self.spark, self.settings.session_config())
         assert publisher is not None
+        names: list[str] = []
         for name in self.names:
             landed = self.landed(name)
             published, restored = PublishedTable(publisher, landed), landed.restore()
-            if restored.known is not None:
+            if restored.known is not None and unpublishable(restored.known.definitions[-1]) is None:
                 published.publish(restored.known, published.stand(), restored.segment - 1, {})
+                names.append(name)
+        return names
 
     def again(self) -> None:
         """Lands all of it once more, as a rebuild does."""

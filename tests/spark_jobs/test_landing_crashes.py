@@ -234,7 +234,7 @@ def test_counts_that_spark_does_not_tell_are_an_error(spark: SparkSession, monke
     seen = Observation()
     frame = spark.range(3).observe(seen, F.count(F.lit(1)).alias("rows"))
     with monkeypatch.context() as patch, pytest.raises(LandingError, match="reported no metrics"):
-        patch.setattr("spark_jobs.stream.table_stream._TOLD_S", 0)
+        patch.setattr("spark_jobs.stream.telling._TOLD_S", 0)
         told(spark, seen)
     frame.write.format("noop").mode("append").save()
     assert told(spark, seen) == {"rows": 3}
