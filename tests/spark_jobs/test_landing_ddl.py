@@ -136,14 +136,18 @@ def test_columns_that_are_not_published_are_not_compared(
     altered.step(["CREATE TYPE u (a int)", made, "INSERT INTO t (p, f) VALUES (1, {a: 2})"])
     altered.catch_up()
     assert altered.publish()
-    told = []
-    for alteration in ("ALTER TABLE t ADD v int", 'ALTER TYPE u ADD "A" int'):
-        altered.step([alteration])
-        altered.catch_up()
-        for _ in range(2):
-            (verdict,) = altered.verify()
-            equal([verdict])
-            told.append("".join(verdict.notes))
-            altered.publish()
-    assert told[:2] == ["the published table is behind what has landed, so it was not compared", ""]
-    assert told[2] == told[3] and "not kept up any more: the fields A and a of its column f" in told[2]
+    altered.step(["ALTER TABLE t ADD v int"])
+    # Of no rows: all that is missing in the published table is a column.
+    altered.catch_up(merge=False)
+    for notes in (["the published table is behind what has landed, so it was not compared"], []):
+        (verdict,) = altered.verify()
+        equal([verdict])
+        assert verdict.notes == notes
+        altered.publish()
+    altered.step(['ALTER TYPE u ADD "A" int'])
+    altered.catch_up(merge=False)
+    assert not altered.publish()
+    (verdict,) = altered.verify()
+    assert "".join(verdict.notes).startswith(
+        "the published table is not kept up any more: the fields A and a of its co"
+    )
