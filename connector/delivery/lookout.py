@@ -38,7 +38,8 @@ class Lookout:
     def tick(self, commits: int, fails: bool) -> None:
         """Raise Stranded. ``commits``: how many this worker has made; it follows its own as well. ``fails``: no
         transaction has got through since one did not."""
-        if self._membership.settled:
+        # Who had no slots is not told that he has lost them.
+        if self._membership.settled and self._membership.member_id:
             self._outside.broken()
         elif self._outside.lasts():
             self._check(self._membership.client, "of its consumer group")

@@ -40,6 +40,7 @@ class Half:
 
     client: Client = field(default_factory=Client)
     settled: bool = True
+    member_id: str = "w-1"
     heard: int = 1
 
 
@@ -175,6 +176,13 @@ def test_a_client_is_stranded_that_reaches_nobody_where_a_new_one_does() -> None
 def test_a_worker_that_no_group_answers_ends_if_its_client_is_stranded(worker: Any) -> None:
     worker.membership.settled = False
     worker.lives(2 * STRANDED_SECONDS)  # the group has not settled: that is no reason
+    worker.membership.client.reaches = False
+    with pytest.raises(Stranded, match="consumer group"):
+        worker.lives(STRANDED_SECONDS + 1)
+
+
+def test_a_worker_without_slots_is_in_no_group_either(worker: Any) -> None:
+    worker.membership.member_id = ""
     worker.membership.client.reaches = False
     with pytest.raises(Stranded, match="consumer group"):
         worker.lives(STRANDED_SECONDS + 1)

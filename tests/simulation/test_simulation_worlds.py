@@ -98,7 +98,7 @@ def test_a_commit_that_is_made_up_for_brings_nothing_with_it_that_was_aborted() 
     assert not simulate(5462, OFTEN).faults
 
 
-@pytest.mark.parametrize("seed", [9, 25, 71])
+@pytest.mark.parametrize("seed", [9, 25, 71, 204])
 def test_clients_that_lose_their_brokers_for_good_stop_nothing(seed: int) -> None:
     outcome = simulate(seed, STRANDED)
     assert not outcome.faults
@@ -118,7 +118,7 @@ def test_reads_that_time_out_are_all_answered_when_the_servers_are_well_again(se
     assert not outcome.faults
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5])
+@pytest.mark.parametrize("seed", [4, 13, 21])
 def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(seed: int) -> None:
     outcome = simulate(seed, TWO_GROUPS)
     assert not outcome.faults
