@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from tests.delivery import test_delivery_hanging_transactions as hanging
 from tests.simulation import leaderless, outages, scenarios
-from tests.simulation.mutant_worlds import world
+from tests.simulation.mutant_worlds import LEADERS, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.scenarios import again
-from tests.simulation.simulate import Plan
 
 TRANSACTION = "connector/delivery/transaction.py"
 HANGING = "connector/delivery/hanging_transactions.py"
@@ -46,7 +45,7 @@ LEFT_OPEN = [
         HANGING,
         "if where.unseen is not None and _may_end(",
         "if where.unseen is None and _may_end(",
-        world(Plan(), 3282),
+        world(LEADERS, 209),
     ),
     Mutant(
         "what has the time of a broker is not aborted by it",
