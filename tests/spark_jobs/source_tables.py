@@ -42,7 +42,7 @@ WITH_SOURCE = [
     pytest.mark.spark,
     pytest.mark.scylla,
     pytest.mark.any_scylla,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.usefixtures("no_broker", "interpreted", "planned_once"),
     # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),

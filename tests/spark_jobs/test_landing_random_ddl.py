@@ -14,7 +14,7 @@ from tests.spark_jobs.altered_tables import Altered
 from tests.spark_jobs.source_tables import WITH_SOURCE
 from tests.spark_jobs.table_histories import ALTERATIONS, NAMES, Histories, random_tables
 
-pytestmark = [pytest.mark.timeout(1800), *WITH_SOURCE]
+pytestmark = [pytest.mark.timeout(3000), *WITH_SOURCE]
 ROUNDS = 5
 
 
