@@ -287,7 +287,8 @@ def starts_of(configuration: Configuration, offsets: Sequence[Offset] | None) ->
         if table not in tables:
             raise CdcError(f"{table} is not a table of connector {configuration.connector.name}")
         start = None if each.offset is None else each.offset.get("read_to")
-        if each.offset is not None and (each.offset.keys() != {"read_to"} or type(start) is not int):
+        is_time = isinstance(start, int) and not isinstance(start, bool)
+        if each.offset is not None and (each.offset.keys() != {"read_to"} or not is_time):
             raise CdcError("Offset objects must be null or have the key 'read_to' alone, milliseconds since 1970")
         starts[table] = start
     return starts

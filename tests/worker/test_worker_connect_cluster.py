@@ -147,3 +147,6 @@ def test_offsets_are_moved_for_whole_tables() -> None:
     table = TableName("shop", "orders")
     assert starts_of(loaded(), None) == starts_of(loaded(), [Offset(place, None)]) == {table: None}
     assert starts_of(loaded(), [Offset(place, {"read_to": 5})]) == {table: 5}
+    # Numbers of a request know how they were written.
+    written = type("Written", (int,), {})(5)
+    assert starts_of(loaded(), [Offset(place, {"read_to": written})]) == {table: 5}
