@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
@@ -91,24 +91,27 @@ def end_hanging_transactions(
     them would lose them. To commit them takes another record: one that is there is repeated, and has a header that says
     so. Nothing may be written there before, for an abort would speak for both.
     """
-    try:
+    with _looking():
         _end_hanging(clients, where, producers, deadline, cancelled)
         _end_pending_offsets(clients, where, producers, deadline)
-    except KafkaException as caught:
-        raise translated(caught.args[0], "looking for transactions left open") from None
-    except TimeoutError:
-        raise RetriableDeliveryError("looking for hanging transactions: the broker did not answer in time") from None
 
 
 def stands_somewhere(clients: KafkaClients, where: Field, deadline: float, cancelled: Callable[[], bool]) -> bool:
     """Whether some transaction does not end, or there may be one where nobody can look."""
     admin = clients.admin()
-    try:
+    with _looking():
         away = _without_leaders(admin, where)
         soon = min(deadline, time.monotonic() + PATIENCE_SECONDS)
         if away or still_standing(admin, _places(admin, where, away), soon, cancelled):
             return True
         return _offsets_pending(clients, where)
+
+
+@contextlib.contextmanager
+def _looking() -> Iterator[None]:
+    """Within it, what the Kafka client raises becomes an error of delivery."""
+    try:
+        yield
     except KafkaException as caught:
         raise translated(caught.args[0], "looking for transactions left open") from None
     except TimeoutError:

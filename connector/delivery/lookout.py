@@ -35,14 +35,15 @@ class Lookout:
         self._outside, self._deaf, self._mute = Silence(clock=clock), Silence(clock=clock), Silence(clock=clock)
         self._heard = self._commits = 0
 
-    def tick(self, commits: int, fails: bool) -> None:
-        """Raise Stranded. ``commits``: how many this worker has made; it follows its own as well. ``fails``: no
-        transaction has got through since one did not."""
+    def tick(self, fails: bool) -> None:
+        """Raise Stranded. ``fails``: no transaction has got through since one did not."""
         # Who had no slots is not told that he has lost them.
         if self._membership.settled and self._membership.member_id:
             self._outside.broken()
         elif self._outside.lasts():
             self._check(self._membership.client, "of its consumer group")
+        # A worker follows its own commits as well.
+        commits = self._delivery.commits
         if self._follower.heard != self._heard or commits == self._commits:
             self._heard, self._commits = self._follower.heard, commits
             self._deaf.broken()

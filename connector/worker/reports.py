@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from connector.config import Configuration
 from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError, RetriableDeliveryError
-from connector.topology import Snapshot
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
@@ -48,7 +47,7 @@ def status_report(configuration: Configuration) -> StatusReport:
         workers = tuple(_workers(words, now))
         try:
             positions, last = Positions(configuration).stored_with_snapshots()
-            snapshots = {str(table): _of_committed(*each) for table, each in last.items()}
+            snapshots = {str(table): SnapshotStatus.of(*each) for table, each in last.items()}
             for stored in positions:
                 name = str(stored.table)
                 committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
@@ -122,18 +121,6 @@ def _table(
         error=next((part.error for part in parts if part.error), None),
         committed_ms=committed,
         snapshot=_snapshot(parts),
-    )
-
-
-def _of_committed(snapshot: Snapshot, done: float) -> SnapshotStatus:
-    """Where no worker tells."""
-    return SnapshotStatus(
-        ended=snapshot.ended is not None,
-        kind=snapshot.kind,
-        paused=snapshot.paused,
-        stopped=snapshot.stopped,
-        began_ms=snapshot.began,
-        done=1.0 if snapshot.ended is not None else round(done, 4),
     )
 
 

@@ -225,13 +225,9 @@ def _snapshot(worker: Worker, plan: TableState) -> SnapshotStatus | None:
         return None
     name, snapshot = last
     counters = worker.snapshots.counters
-    return SnapshotStatus(
-        ended=snapshot.ended is not None,
-        kind=snapshot.kind,
-        paused=snapshot.paused,
-        stopped=snapshot.stopped,
-        began_ms=snapshot.began,
-        done=1.0 if snapshot.ended is not None else round(share_done(plan, name), 4),
+    return SnapshotStatus.of(
+        snapshot,
+        share_done(plan, name),
         rows=counters.rows[plan.table],
         chunks=counters.chunks[plan.table],
         rereads=counters.rereads[plan.table],

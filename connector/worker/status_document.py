@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
 from connector.secrets import scrubbed_json
+from connector.topology import Snapshot
 from connector.worker.state import State
 
 #: More than any topic has partitions: what claims more was written by something else.
@@ -76,6 +77,19 @@ class SnapshotStatus(Document):
     rereads: int = 0
     undecided: int = 0
     held_bytes: int = 0
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, done: float, **own: int) -> SnapshotStatus:
+        """What is committed of it, and the figures of who tells, if that is a worker."""
+        return cls(
+            ended=snapshot.ended is not None,
+            kind=snapshot.kind,
+            paused=snapshot.paused,
+            stopped=snapshot.stopped,
+            began_ms=snapshot.began,
+            done=1.0 if snapshot.ended is not None else round(done, 4),
+            **own,
+        )
 
 
 class TableStatus(Document):

@@ -121,7 +121,7 @@ class Worker:
         self.membership.poll()
         self._look_at_the_group(now)
         self._follow()
-        self._lookout.tick(self.delivery.commits, self.transactions.fails)
+        self._lookout.tick(self.transactions.fails)
         self.restoring.tick()
         self.watch.tick()
         self.transactions.publish_descriptions()

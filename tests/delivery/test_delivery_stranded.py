@@ -47,6 +47,7 @@ class Half:
 @dataclass
 class Delivering:
     producers: list[Client] = field(default_factory=lambda: [Client()])
+    commits: int = 0
 
 
 class Clients:
@@ -78,14 +79,13 @@ def worker() -> Any:
                 self.delivery,  # type: ignore[arg-type]
                 self.clock,
             )
-            self.commits = 0
 
         def lives(self, seconds: float, commits: bool = False, fails: bool = False) -> None:
             end = self.clock.now + seconds
             while self.clock.now < end:
                 self.clock.now += 1.0
-                self.commits += commits
-                self.lookout.tick(self.commits, fails)
+                self.delivery.commits += commits
+                self.lookout.tick(fails)
 
     return Watched()
 

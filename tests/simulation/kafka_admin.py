@@ -53,9 +53,6 @@ class AdminClient(Handle):
         self.scheduler.pass_time(timeout)
         return 0
 
-    def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
-        return self.ask(self.broker.metadata, timeout)
-
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _member(self, member: Member) -> Any:
