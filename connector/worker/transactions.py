@@ -6,11 +6,10 @@ from what is committed, or a new producer after which every slot is restored. Ow
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 from connector.changes import Batch
 from connector.delivery import (
@@ -28,7 +27,6 @@ from connector.errors import (
     ClockSetBack,
     FatalDeliveryError,
     LostClaim,
-    PoisonRow,
     ProducerFenced,
     RetriableDeliveryError,
     TooLate,
@@ -37,7 +35,7 @@ from connector.errors import (
 )
 from connector.formats import Encoder
 from connector.native import RecordBlock
-from connector.source import Background, Chores, Postponed, Purpose, ServerClock, Tables, Task, explained
+from connector.source import Background, Chores, Purpose, ServerClock, Tables, explained
 from connector.topology import CommitsPlan, Opening, Read
 from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
@@ -45,6 +43,7 @@ from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
 from connector.worker.settings import batch_size
 from connector.worker.topic_troubles import Look, TopicTroubles, Unseen
+from connector.worker.unmade import RecordsNotMade, Unmade
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +61,6 @@ HALVINGS = 20
 DELIVERY = Purpose(
     "delivery", "changes are not delivered", "what was read since is not committed and will be read again"
 )
-RECORDS = Purpose("records", "changes do not become records", "they wait in the log until its TTL")
-
-
-class RecordsNotMade(Postponed):
-    """What records are made with is away: a Schema Registry, a topic that must be created. Nothing was produced."""
 
 
 class Transactions:
@@ -87,6 +81,7 @@ class Transactions:
         look: Look,
         unseen: Unseen,
         heartbeat_ms: int,
+        retry_seconds: float,
         background: Background,
     ) -> None:
         self.delivery = delivery
@@ -99,8 +94,7 @@ class Transactions:
         self._clock = clock
         self._chores = chores
         self._topics = TopicTroubles(pipeline, look, unseen, chores)
-        background.expect(RECORDS)
-        self._background = background
+        self._unmade = Unmade(background, retry_seconds)
         self._task = background.task(DELIVERY)
         self._heartbeat_seconds = heartbeat_ms / 1000
         self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
@@ -110,8 +104,6 @@ class Transactions:
         self._outages = 0
         self._renew_pause = RENEW_PAUSE[0]
         self._refused: Batch | None = None
-        # Of which slots something waits to become records.
-        self._waiting: dict[Task, set[int]] = {}
         self.measures = Measures()
         self.last_error: str | None = None
         self._fatal: FatalDeliveryError | None = None
@@ -143,13 +135,14 @@ class Transactions:
         """`Reading` has complete batches: a transaction is cut in front of one, never inside."""
         if self.delivery.should_commit:
             self.commit()
-        return self.add(read.slot, batches)
+        return self.add(read, batches)
 
     def place(self, read: Opening, batches: Sequence[Batch]) -> int:
         """`Snapshots` has whole partitions, to stand behind all that was delivered of their group so far."""
         if self.delivery.should_commit:
             self.commit()
-        return len(self._produced(read.state.slot, batches).ends)
+        group = read.state.group
+        return len(self._produced(read.state.slot, (group.range_end, read.snapshot), batches).ends)
 
     def give_up(self, read: Read, batch: Batch, reason: str) -> bool:
         """`LateChanges` found a batch that would break the order of its key: it becomes a dead letter, if those are
@@ -169,9 +162,9 @@ class Transactions:
         """`LateChanges` has handed on what it found."""
         self.commit(by=by)
 
-    def add(self, slot: int, batches: Sequence[Batch]) -> int:
+    def add(self, read: Read, batches: Sequence[Batch]) -> int:
         """All records of the first batches, as far as the transaction has room: how many, or why not even one."""
-        encoded = self._produced(slot, batches)
+        encoded = self._produced(read.slot, read.range_end, batches)
         if isinstance(encoded.records, RecordBlock):
             block = encoded.records
             self.measures.added_at(batches[0].layout.description.full_name, block.times, block.rows, len(block))
@@ -179,8 +172,8 @@ class Transactions:
             self.measures.added(batches[: len(encoded.ends)], len(encoded.records))
         return len(encoded.ends)
 
-    def _produced(self, slot: int, batches: Sequence[Batch]) -> Encoded:
-        with self._making(batches[0].layout.description.full_name, slot):
+    def _produced(self, slot: int, part: Hashable, batches: Sequence[Batch]) -> Encoded:
+        with self._unmade.making(batches[0].layout.description.full_name, slot, part):
             encoded = self._pipeline.encode(batches, self.delivery.room)
         try:
             self.delivery.add(slot, encoded.records, encoded.bytes)
@@ -218,35 +211,15 @@ class Transactions:
             self._tables.put_in_force()
 
     def _add_schemas(self, slot: int) -> None:
-        with self._making("descriptions", slot):
+        with self._unmade.making("descriptions", slot):
             records = schema_records(self._encoder, self._tables)
         if records:
             self.delivery.add(slot, records)
 
-    @contextlib.contextmanager
-    def _making(self, about: str, slot: int) -> Iterator[None]:
-        """Around whatever makes records. What goes wrong in it says nothing about the transaction."""
-        task = self._background.task(RECORDS, about)
-        try:
-            yield
-        except PoisonRow:
-            task.dismiss()  # nothing is waited for any more
-            raise
-        except CdcError as error:
-            waiting = self._waiting.get(task, set()) if task.error is not None else set()
-            self._waiting[task] = waiting | {slot}
-            task.failed(error)
-            raise RecordsNotMade(str(error)) from error
-        else:
-            task.worked()
-
     def released(self, slots: frozenset[int]) -> None:
         """What waits to become records in them is their next owner's to tell, and what was refused his to find."""
         self._pipeline.poison.clear()
-        for task in [task for task, waiting in self._waiting.items() if waiting <= slots]:
-            del self._waiting[task]
-            task.dismiss()
-        self._waiting = {task: waiting - slots for task, waiting in self._waiting.items()}
+        self._unmade.released(slots)
 
     # -- committing ------------------------------------------------------------------------------------------
 
@@ -288,6 +261,7 @@ class Transactions:
         self.delivery.commit(commit.entries, commit.slots, by)
         self._planner.committed()
         self._pipeline.committed()
+        self._unmade.committed()
         self.measures.committed(self._clock.now_ms())
         self._tables.recorded()
         self._renew_pause = RENEW_PAUSE[0]
@@ -311,7 +285,7 @@ class Transactions:
         if self._beat_due:
             self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
             try:
-                with self._making("heartbeats", 0):
+                with self._unmade.making("heartbeats", 0, "beat"):
                     beat = self._encoder.heartbeat()
                     for topic in {record.topic for record in beat}:
                         if why := self._pipeline.trouble(topic):
@@ -373,6 +347,7 @@ class Transactions:
         """What caused an abort must not cause the next one: its topic, or its batch, is remembered."""
         self.measures.forget()
         self._pipeline.aborted()
+        self._unmade.aborted()
         failure, self.delivery.last_failure = self.delivery.last_failure, None
         batch, self._refused = self._refused, None
         if failure is None:

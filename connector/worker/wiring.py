@@ -151,6 +151,7 @@ def build_worker(
         look=look,
         unseen=unseen,
         heartbeat_ms=connector.output.heartbeat_interval_ms,
+        retry_seconds=reading.retry_max_ms / 1000,
         background=background,
     )
     watch = Watch(planner, connection, reading, chores, tables, background)

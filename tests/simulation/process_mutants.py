@@ -10,6 +10,7 @@ from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH,
 from tests.simulation.mutation import Mutant
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
+from tests.worker import test_worker_unmade as unmade
 
 CLAIMS = "connector/topology/claims.py"
 LEDGER = "connector/topology/ledger.py"
@@ -18,6 +19,7 @@ MEMBERSHIP = "connector/delivery/membership.py"
 WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
 RESTORING = "connector/worker/restoring.py"
+UNMADE = "connector/worker/unmade.py"
 SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
 
@@ -80,6 +82,27 @@ PROCESS = [
         "        self.transactions.released(slots)\n",
         "",
         refusing.test_a_worker_that_lost_its_slots_does_not_say_that_their_changes_wait,
+    ),
+    Mutant(
+        "changes wait until records of them are committed",
+        UNMADE,
+        "            known.made = True\n",
+        "            self._forget(task, [place], Task.worked)\n",
+        unmade.test_it_is_over_when_what_was_made_is_committed,
+    ),
+    Mutant(
+        "nor by a commit of others",
+        UNMADE,
+        "if each.made or now - each.tried > self._patience]",
+        "if each]",
+        unmade.test_other_groups_that_are_delivered_say_nothing_of_one_that_waits,
+    ),
+    Mutant(
+        "nor by one before which they were taken back",
+        UNMADE,
+        "                each.made = False\n",
+        "                pass\n",
+        unmade.test_it_is_over_when_what_was_made_is_committed,
     ),
     Mutant(
         "what was followed counts for nothing after a new beginning",

@@ -90,6 +90,8 @@ class Worker:
     ended: int | None = None
     waiting: WaitingMessage | None = None
     blocked: BlockedMessage | None = None
+    #: What it said of each table, without what it said over and over.
+    turns: dict[str, list[State]] = field(default_factory=dict)
     instructions: queue.SimpleQueue[Asked] = field(default_factory=queue.SimpleQueue)
 
 
@@ -153,6 +155,9 @@ class Service:
             worker.said_at = self.scheduler.now
             if isinstance(said, StatusMessage):
                 worker.status, worker.waiting, worker.blocked = said.status, None, None
+                for name, table in said.status.tables.items():
+                    if (turns := worker.turns.setdefault(name, []))[-1:] != [table.state]:
+                        turns.append(table.state)
                 self.expired |= {name for name, table in said.status.tables.items() if table.expired}
             elif isinstance(said, WaitingMessage):
                 worker.waiting = said

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import KafkaError
 
+from connector.worker.state import State
 from connector.worker.status_document import TableStatus
 from tests.simulation import invariants
 from tests.simulation.kafka_log import Topic
@@ -58,6 +59,10 @@ def said(on: Service, table: Table) -> TableStatus:
 
 def state(on: Service, table: Table) -> str:
     return said(on, table).state.value
+
+
+def turns(on: Service, table: Table) -> list[State]:
+    return [*on.workers[0].turns[str(table.name)]]
 
 
 def words(on: Service, table: Table) -> str:
@@ -146,6 +151,20 @@ def test_a_topic_that_refuses_until_it_is_mended_holds_up_its_own_table_only(cod
         topic_of(on, bad).config["max.message.bytes"] = "2000000"
         until(on, lambda: not invariants.missing(on) and not on.troubles())
         assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_table_waits_without_a_break_until_its_topic_is_mended() -> None:
+    with running() as on:
+        bad, _ = on.cluster.world.tables
+        until(on, lambda: state(on, bad) == "RUNNING")
+        before = turns(on, bad)
+        topic_of(on, bad).refuses = KafkaError.UNKNOWN
+        on.scheduler.run(on.scheduler.now + 60.0)
+        assert turns(on, bad) == [*before, State.WAITING], "whoever looks while it is tried again sees no trouble"
+        assert "do not become records" in str(on.workers[0].status), "while it is tried again"
+        topic_of(on, bad).refuses = None
+        until(on, lambda: not invariants.missing(on) and not on.troubles())
+        assert turns(on, bad) == [*before, State.WAITING, State.RUNNING]
 
 
 def test_topics_that_are_not_there_are_waited_for_at_the_start_and_later() -> None:
