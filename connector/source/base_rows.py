@@ -112,9 +112,12 @@ def dealt(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
     return [run for run in runs if run]
 
 
-def read_pages(connection: Connection, bind: Callable[[], object]) -> Iterator[RawPage]:
-    """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again."""
-    yield from _pages(connection, bind, _ask(connection, bind, None))
+def read_pages(
+    connection: Connection, bind: Callable[[], object], goes_on: Callable[[RawPage], bool] = lambda page: True
+) -> Iterator[RawPage]:
+    """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether
+    behind this page another one will be wanted: only then it is asked for before this one is worked on."""
+    yield from _pages(connection, bind, _ask(connection, bind, None), goes_on)
 
 
 def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]]) -> Iterator[RawPage]:
@@ -127,22 +130,27 @@ def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
-        yield from _pages(connection, *waiting.popleft())
+        yield from _pages(connection, *waiting.popleft(), lambda page: True)
 
 
 Answer = tuple[RawPage, bytes | None]
 
 
-def _pages(connection: Connection, bind: Callable[[], object], waiting: Future[Answer]) -> Iterator[RawPage]:
+def _pages(
+    connection: Connection,
+    bind: Callable[[], object],
+    first: Future[Answer],
+    goes_on: Callable[[RawPage], bool],
+) -> Iterator[RawPage]:
     state: bytes | None = None
-    while True:
+    waiting: Future[Answer] | None = first
+    while waiting is not None:
         page, state = _answered(connection, bind, state, waiting)
-        if state:
-            waiting = _ask(connection, bind, state)
+        waiting = _ask(connection, bind, state) if state and goes_on(page) else None
         if page.rows:
             yield page
-        if not state:
-            return
+        if state and waiting is None:
+            waiting = _ask(connection, bind, state)
 
 
 def _ask(connection: Connection, bind: Callable[[], object], state: bytes | None) -> Future[Answer]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
@@ -97,12 +97,16 @@ def read_chunk(
     span ends. A partition is cut only if it is too large by itself. Blocks."""
     shape = question.shape
     width = shape.width
-    read = _Pages(_rest_of(connection, question, start) if start else _behind(connection, question, span))
+    read = _Pages(enough)
+    if start is None:
+        pages = _behind(connection, question, span, read.goes_on)
+    else:
+        pages = _rest_of(connection, question, start, read.goes_on)
     partitions: dict[Row, list[Row]] = {}
-    for page in read:
+    for page in read.timed(pages):
         for row in page.rows:
             partitions.setdefault(row[:width], []).append(row)
-        if read.rows < enough.rows and read.bytes < enough.bytes:
+        if read.goes_on():
             continue
         last = next(reversed(partitions))
         token = token_of_key(last)
@@ -121,28 +125,39 @@ def read_chunk(
 class _Pages:
     """Pages as they come, counted and timed."""
 
-    def __init__(self, pages: Iterable[RawPage]) -> None:
-        self._pages = pages
+    def __init__(self, enough: ChunkSize) -> None:
+        self._enough = enough
         self.rows = self.bytes = self.pages = 0
         self.slowest = 0.0
 
-    def __iter__(self) -> Iterator[RawPage]:
+    def timed(self, pages: Iterable[RawPage]) -> Iterator[RawPage]:
         asked = time.monotonic()
-        for page in self._pages:
+        for page in pages:
             answered = time.monotonic()
             self.slowest, asked = max(self.slowest, answered - asked), answered
             self.pages += 1
             self.rows += len(page.rows)
-            self.bytes += page.size + BYTES_OF_A_ROW * len(page.rows)
+            self.bytes += _memory(page)
             yield page
             asked = time.monotonic()
         self.slowest = max(self.slowest, time.monotonic() - asked)
+
+    def goes_on(self, page: RawPage | None = None) -> bool:
+        """Whether there is not enough yet, also with one more page."""
+        rows, size = (0, 0) if page is None else (len(page.rows), _memory(page))
+        return self.rows + rows < self._enough.rows and self.bytes + size < self._enough.bytes
 
     def chunk(self, partitions: dict[Row, list[Row]], upto: int, inside: Inside | None = None) -> Chunk:
         return Chunk(partitions, upto, self.bytes, max(1, self.pages), self.slowest, inside)
 
 
-def _behind(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
+def _memory(page: RawPage) -> int:
+    return page.size + BYTES_OF_A_ROW * len(page.rows)
+
+
+def _behind(
+    connection: Connection, question: Question, span: Span, goes_on: Callable[[RawPage], bool]
+) -> Iterator[RawPage]:
     description = question.description
     if question.of_one_partition:
         return _with_ends(connection, question, _of_the_one(connection, question, span))
@@ -152,7 +167,7 @@ def _behind(connection: Connection, question: Question, span: Span) -> Iterator[
     def bind() -> Any:
         return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    pages = read_pages(connection, bind)
+    pages = read_pages(connection, bind, goes_on)
     if question.deceivable:
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
@@ -179,7 +194,9 @@ def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPa
     return map(dated, pages) if shape.timed else pages
 
 
-def _rest_of(connection: Connection, question: Question, start: Inside) -> Iterator[RawPage]:
+def _rest_of(
+    connection: Connection, question: Question, start: Inside, goes_on: Callable[[RawPage], bool] = lambda page: True
+) -> Iterator[RawPage]:
     """The rows of a partition behind one of them, in the order of storage: those that share all of its clustering key
     but the last column with it, then all but the last two, and so on. Relations of several columns are not understood
     by every server where columns descend."""
@@ -191,7 +208,7 @@ def _rest_of(connection: Connection, question: Question, start: Inside) -> Itera
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
         bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        yield from _with_ends(connection, question, read_pages(connection, bind))
+        yield from _with_ends(connection, question, read_pages(connection, bind, goes_on))
 
 
 def read_part(

@@ -63,6 +63,21 @@ def test_every_row_comes_once_and_no_chunk_is_large(connection: Connection, ques
     assert parts >= 3 * 3
 
 
+def test_no_page_is_asked_for_that_nobody_wants(connection: Connection, question: Question) -> None:
+    """A table is read once, and not a page more for each chunk: behind what is enough there mostly is one."""
+    key = ((3).to_bytes(4, "big"),)
+    within = token_of_key(key) - 1, token_of_key(key)
+    read_part(connection, question, key, None, None)
+    for rows, pages in ((1, 1), (PAGE, 1), (PAGE + 1, 2), (3 * PAGE, 3)):
+        before = connection.queries
+        chunk = read_chunk(connection, question, within, None, ChunkSize(rows, 1 << 30))
+        assert chunk.pages == pages == connection.queries - before
+        assert chunk.inside is not None
+        before = connection.queries
+        rest = read_chunk(connection, question, within, chunk.inside, ChunkSize(1, 1 << 30))
+        assert rest.pages == 1 == connection.queries - before
+
+
 def test_a_part_is_read_again_between_the_same_rows(connection: Connection, question: Question) -> None:
     key = ((3).to_bytes(4, "big"),)
     token = token_of_key(key)
