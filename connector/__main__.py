@@ -1,6 +1,6 @@
 """`python -m connector` is `scylla-cdc`."""
 
-from connector.cli.main import main
+from connector.cli.start import main
 
 if __name__ == "__main__":
     main()

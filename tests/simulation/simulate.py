@@ -117,6 +117,8 @@ def main() -> int:
     parser.add_argument("last", type=int)
     parser.add_argument("--plan", choices=mutant_worlds.NAMED, default="usual")
     options = parser.parse_args()
+    if options.last <= options.first:
+        parser.error(f"no seed is from {options.first} up to {options.last}, which is not one of them itself")
     bad = mishaps = rows = 0
     virtual = 0.0
     kinds: Counter[str] = Counter()

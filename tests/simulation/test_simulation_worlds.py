@@ -27,7 +27,7 @@ from tests.simulation.mutant_worlds import (
     STRANDED,
     TWO_GROUPS,
 )
-from tests.simulation.simulate import Plan, simulate
+from tests.simulation.simulate import Plan, main, simulate
 from tests.simulation.source_world import Kind
 
 SEEDS = 14
@@ -43,6 +43,16 @@ def test_the_same_seed_is_the_same_run() -> None:
     one, other = simulate(3), simulate(3)
     assert one == other
     assert one.mishaps > 0 and one.commits > 0
+
+
+@pytest.mark.parametrize("seeds", [("7", "7"), ("7", "6")])
+def test_no_seeds_are_no_success(
+    seeds: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["simulate", *seeds])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert f"no seed is from {seeds[0]} up to {seeds[1]}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("seed", [336])

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from connector import secrets
 from connector.worker.http import health_of
-from connector.worker.messages import StatusMessage, to_line
+from connector.worker.messages import EndMessage, StatusMessage, from_line, to_line
 from connector.worker.metrics import metrics_page
 from connector.worker.state import State
 from connector.worker.status_document import (
@@ -193,6 +193,17 @@ def test_what_leaves_a_worker_is_the_document_without_secrets(secret: str | None
     if secret is not None:
         assert "refused" in text and secrets.MASK in text
     assert text.isascii()
+
+
+def test_halves_of_characters_are_told_so_that_a_report_is_understood() -> None:
+    # Of an error whose text was cut, or of bytes that are no text.
+    secrets.register("canary\udcffseven")
+    said = "cut\ud83d, and canary\udcffseven, \ud83d\ude00"
+    status = WorkerStatus.model_validate({**OLDEST, "errors": {"last": said}})
+    message = from_line(to_line(StatusMessage(status=status)).encode())
+    assert isinstance(message, StatusMessage)
+    assert message.status.errors["last"] == f"cut\ufffd, and {secrets.MASK}, \U0001f600"
+    assert from_line(to_line(EndMessage(cause=said)).encode()) == EndMessage(cause=message.status.errors["last"])
 
 
 def test_a_text_without_anything_to_hide_is_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:

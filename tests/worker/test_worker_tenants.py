@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -104,6 +107,16 @@ def test_alone_it_ends_the_run(service: Any) -> None:
     supervisor, statuses = service("fails")
     until(lambda: statuses == [1], what="the end")
     assert supervisor.restarts == CRASH_LOOP
+
+
+def test_a_worker_that_somebody_else_ends_in_order_is_no_error(service: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    supervisor, statuses = service("works")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="the worker")
+    os.kill(supervisor.children[0].pid, signal.SIGTERM)
+    until(lambda: caplog.text.count("worker 0 started") == 2, what="another one")
+    ends = [(each.levelname, each.getMessage()) for each in caplog.records if " ended" in each.getMessage()]
+    assert ends == [("INFO", "worker 0 ended: in order, asked by somebody else")] and not statuses
 
 
 def test_a_configuration_that_servers_refuse_fails_its_connector_only(service: Any) -> None:
