@@ -8,12 +8,15 @@ RUN python -m venv /opt/scylla-cdc
 ENV PATH=/opt/scylla-cdc/bin:$PATH \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
-COPY requirements.lock pyproject.toml README.md LICENSE ./
+COPY requirements.lock pyproject.toml setup.py README.md LICENSE ./
 COPY .ci/locked.py .ci/locked.py
 # What the lock file says is what is installed, checked by its hashes. It holds every extra: of these only what is wanted.
+# The base has no C compiler: the native path is built with one that is a wheel, and stays behind with this stage.
 RUN sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > constraints.txt && \
     awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > setuptools.lock && \
-    pip install --require-hashes --requirement setuptools.lock
+    pip install --require-hashes --requirement setuptools.lock && \
+    awk '/^[^ ]/ { wanted = /^ziglang==/ } wanted' requirements.lock > ziglang.lock && \
+    pip install --require-hashes --target /opt/compiler --requirement ziglang.lock
 COPY connector connector
 COPY smt smt
 COPY spark_jobs spark_jobs
@@ -21,7 +24,7 @@ COPY scylla_cdc scylla_cdc
 RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json . && \
     python .ci/locked.py report.json requirements.lock > wanted.lock && \
     pip install --require-hashes --no-deps --requirement wanted.lock && \
-    pip install --no-deps --no-build-isolation .
+    PYTHONPATH=/opt/compiler WHEEL_PLATFORM="linux_$(uname -m)" pip install --no-deps --no-build-isolation .
 
 FROM build AS build-landing
 # Spark comes as source, and is built with the setuptools above.

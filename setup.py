@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: the native path is built into a wheel where there is a C compiler.
 
-In: `CC`, and `WHEEL_PLATFORM` where that builds for another machine (`make wheels`). Out: a wheel for one platform and
-every Python; without a compiler one without the library, for every platform.
+In: `CC`, and `WHEEL_PLATFORM` where the library has to be inside (`make wheels`, images). Out: a wheel for one platform
+and every Python; without a compiler one without the library, for every platform.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class BuildWithKernel(build_py):
         command = native.compiler()
         folder = Path(self.build_lib, "connector", "native", "kernel")
         if command is None:
+            if os.environ.get("WHEEL_PLATFORM") and os.environ.get("CC") != "none":
+                raise SystemExit("no C compiler for the native path of this wheel: CC=none makes it without")
             print("no C compiler: a wheel without the native path", file=sys.stderr)
             return
         try:

@@ -1,24 +1,28 @@
 """Builds the kernel with whatever C compiler there is: ``python -m connector.native``.
 
 In: the sources in ``kernel/``. Out: one library beside them, that serves every Python, or nothing where there is no
-compiler. Nothing needs it: without it records are made the plain way.
+compiler: neither the machine's nor the zig compiler's wheel. Nothing needs it: without it records are made the plain way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 FOLDER: Final = Path(__file__).resolve().parent / "kernel"
 LIBRARY: Final = FOLDER / "libscyllacdc.so"
 _UNITS: Final = ("kernel.c", "kafka.c")
+#: What the zig compiler's wheel is asked to compile for.
+_BY_WHEEL: Final = ("x86_64", "aarch64")
 _OPTIONS: Final = ("-O2", "-std=c99", "-fPIC", "-shared", "-fvisibility=default")
 
 
@@ -31,14 +35,18 @@ def sources_hash(folder: Path = FOLDER) -> str:
 
 
 def compiler() -> list[str] | None:
-    """``CC``, or the usual names; the command with its first options."""
+    """``CC``, or the usual names, or the wheel that is one; the command with its first options."""
     given = os.environ.get("CC")
     names = [given] if given else ["cc", "gcc", "clang"]
     for name in names:
         command = shlex.split(name)
         if command and shutil.which(command[0]):
             return command
-    return None
+    machine = platform.machine()
+    if given or not find_spec("ziglang") or machine not in _BY_WHEEL or platform.libc_ver()[0] != "glibc":
+        return None
+    # For any such machine: what zig makes of its own accord is for the processor that it runs on.
+    return [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.2.17"]
 
 
 def build(command: Sequence[str], target: Path = LIBRARY, options: Sequence[str] = (), folder: Path = FOLDER) -> None:
@@ -48,7 +56,7 @@ def build(command: Sequence[str], target: Path = LIBRARY, options: Sequence[str]
     defined = f'-DSOURCES="{sources_hash(folder)}"'
     arguments = [*command, *_OPTIONS, *options, defined, *(str(folder / unit) for unit in _UNITS), "-o", str(made)]
     try:
-        subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=120)
+        subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=600)
         made.replace(target)
     finally:
         made.unlink(missing_ok=True)

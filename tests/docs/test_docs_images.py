@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from connector.native.build import compiler
 from tests.house import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -49,6 +50,16 @@ def test_what_is_installed_is_what_the_lock_file_says(tmp_path: Path) -> None:
     assert done.stdout.count("--hash=sha256:") > 2
     report.write_text(json.dumps({"install": [{"metadata": {"name": "no-such"}, "download_info": {}}]}))
     assert "no-such" in subprocess.run(command, capture_output=True, text=True).stderr
+
+
+def test_images_have_the_native_path_though_their_base_has_no_compiler() -> None:
+    """Where it cannot be built the image is not made: nobody would notice but by the time it takes."""
+    build = DOCKERFILE.partition(" AS build\n")[2].partition("\nFROM ")[0].replace("\\\n", "")
+    fetched = re.search(r"wanted = /\^ziglang==/ .*? pip install --require-hashes --target (\S+)", build)
+    assert fetched and re.search(r"^ziglang==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    (made,) = re.findall(r"&&\s+([^&]*pip install --no-deps --no-build-isolation \.)", build)
+    assert {f"PYTHONPATH={fetched[1]}", 'WHEEL_PLATFORM="linux_$(uname'} <= set(made.split())
+    assert "setup.py" in BUILT[[" pyproject.toml " in line for line in BUILT].index(True)].split()
 
 
 def test_stages_are_there_before_they_are_used_and_the_last_one_is_the_connector() -> None:
@@ -124,13 +135,23 @@ def test_the_wheel_gives_a_command_that_works_without_spark(tmp_path: Path) -> N
         subprocess.run(["cp", "-r", str(ROOT / name), str(source / name)], check=True)
     # As pip does it without an environment of its own; environments that uv made have no pip.
     build = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
-    made = subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True)
+    # With the native path inside, or not at all, as in the image; where nothing compiles it is left out.
+    there = compiler() is not None
+    asked = {"WHEEL_PLATFORM": "linux_x86_64"} if there else {"CC": "none"}
+    made = subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)],
+        cwd=source,
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+    )
     assert made.returncode == 0, made.stderr
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {f"{package}/py.typed" for package in ("connector", "smt", "spark_jobs", "scylla_cdc")} <= set(names)
     assert not [name for name in names if name.startswith(("embedded/", "tests/"))]
+    assert ("connector/native/kernel/libscyllacdc.so" in names) is there
     page = {f"connector/page/page.{kind}" for kind in ("html", "css", "js")}
     assert page <= set(names)
     assert "spark_jobs/jvm/jars.lock" in names and any(name.endswith("LICENSE") for name in names)
