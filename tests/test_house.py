@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from connector.cli.logs import _OUR_LOGGERS
 from tests.house import PRODUCT, ROOT, matches, sleeps, texts
 
 MOST_LINES = 450
@@ -61,6 +62,14 @@ def test_no_registry_is_named(host: str) -> None:
 
 def test_no_path_of_one_machine() -> None:
     assert matches(MACHINE_PATHS) == []
+
+
+def test_what_is_logged_is_shown() -> None:
+    """Loggers of other names than the packages' speak up from warnings on, and no level can be set for them."""
+    ours = tuple(f'"{name}.' for name in _OUR_LOGGERS)
+    named = re.compile(r"^log = logging\.getLogger\((.*)\)$", re.MULTILINE)
+    found = [(name, said) for name, text in product_texts() for said in named.findall(text)]
+    assert found and [each for each in found if each[1] != "__name__" and not each[1].startswith(ours)] == []
 
 
 def test_nothing_is_left_unfinished() -> None:

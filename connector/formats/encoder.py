@@ -30,7 +30,7 @@ from connector.formats.record_format import Columnwise
 from connector.formats.table_schemas import MetadataHeaders, schema_record, ttl_headers, version_headers
 from connector.formats.transforms import build_transforms
 
-log = logging.getLogger("scylla_cdc.formats")
+log = logging.getLogger(__name__)
 
 #: What the shortcut raises at a cell that is not as cells usually are; anything else is a shape it was not made for.
 _UNUSUAL = (ValueError, TypeError, OverflowError, KeyError, struct.error)

@@ -20,7 +20,7 @@ from connector.native.library import FULL, RECORD_WORDS, Kernel, LoadedPlan, Out
 from connector.native.plan import KernelPlan, kernel_plan
 from connector.native.program import Unsupported
 
-log = logging.getLogger("scylla_cdc.native")
+log = logging.getLogger(__name__)
 
 #: Batches, and records, that are made at once: enough for a call to cost nothing, few enough to look at the time often.
 AT_ONCE: Final = 2000

@@ -16,7 +16,7 @@ from connector.native.kafka import BlockClient
 from connector.native.library import Kernel, NoKernel
 from connector.native.selftest import Difference, compare
 
-log = logging.getLogger("scylla_cdc.native")
+log = logging.getLogger(__name__)
 
 _SEEDS: Final = range(8)
 
