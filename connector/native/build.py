@@ -1,7 +1,7 @@
 """Builds the kernel with whatever C compiler there is: ``python -m connector.native``.
 
 In: the sources in ``kernel/``. Out: one library beside them, that serves every Python, or nothing where there is no
-compiler: neither the machine's own nor one that is a wheel. Nothing needs it: without it records are made the plain way.
+compiler: neither the machine's own nor one that is a wheel. Nothing needs it: records are then made the plain way.
 """
 
 from __future__ import annotations
