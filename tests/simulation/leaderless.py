@@ -121,6 +121,27 @@ def what_is_certainly_left_is_committed_again() -> None:
         assert on.keys() == ["a", "a", "a"]
 
 
+def what_either_of_two_may_have_committed_is_committed_by_both_in_turn() -> None:
+    """By times alone it may be of either; a record of whoever is tried first is behind it, and changes nothing."""
+    with stage() as on:
+        one = Leaderless(on)
+        other = on.world.delivery(on.world.membership[0], "v")
+        other.add(1, [])
+        on.scheduler.pass_time(1)
+        one.commit_without_leader()
+        on.scheduler.pass_time(1)
+        other.commit([mark(1, "v")])
+        # They end, and their heirs find out.
+        on.world.membership[0].close()
+        on.scheduler.pass_time(3)
+        for _ in range(2):
+            on.restoring(unseen=one.told, stood=one.stood)
+            on.scheduler.pass_time(SURE_SECONDS + 4)
+        repeated = [record for record in one.partition.records if record is not None and record.headers]
+        assert len(repeated) == 2 and one.partition.stable == one.partition.end, "one of them is tried again and again"
+        assert {*one.fates} == {Fate.COMMITTED}
+
+
 def a_transaction_of_others_is_not_committed_for_them() -> None:
     """It is younger than the last word of whoever looks, and open as long as its owner lives."""
     with stage() as on:

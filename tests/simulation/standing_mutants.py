@@ -69,6 +69,20 @@ LEFT_OPEN = [
         leaderless.a_record_is_repeated_as_it_was_last,
     ),
     Mutant(
+        "whoever committed what still stands in vain is not tried again",
+        STANDING,
+        "        self._not_of.add(((topic, number), offset, owner))\n",
+        "        pass\n",
+        leaderless.what_either_of_two_may_have_committed_is_committed_by_both_in_turn,
+    ),
+    Mutant(
+        "others are tried in his place",
+        HANGING,
+        "            if where.stood.may_be(topic, number, offset, producer.transactional_id)\n",
+        "",
+        leaderless.what_either_of_two_may_have_committed_is_committed_by_both_in_turn,
+    ),
+    Mutant(
         "what is older than an owner's last word is not aborted",
         WORDS,
         "            words.heard(owner, time_ms)\n",
