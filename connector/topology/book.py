@@ -23,7 +23,7 @@ class SlotBook:
         self._followed = [SlotLedger(slots) for _ in range(slots)]
         self._pending: dict[int, list[OffsetsEntry]] = {}
         self._caught_up: set[int] = set()
-        #: Counts whatever may give any table something to do that it had not to do before.
+        #: Counts whatever may give any table something to do that it had not to do before: not what takes from it.
         self.stirs = 0
 
     def restore(self, slot: int, records: Iterable[OffsetsEntry]) -> None:
@@ -33,7 +33,6 @@ class SlotBook:
             ledger.take(record)
 
     def release(self, slot: int) -> None:
-        self.stirs += 1
         self.own.pop(slot, None)
 
     def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> set[int]:
@@ -59,7 +58,6 @@ class SlotBook:
 
     def follow_anew(self) -> None:
         """What was followed may have holes: it counts for nothing until each slot is read to its end again."""
-        self.stirs += 1
         self._followed = [SlotLedger(self.slots) for _ in range(self.slots)]
         self._pending.clear()
         self._caught_up.clear()
