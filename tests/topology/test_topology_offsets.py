@@ -174,15 +174,6 @@ def test_nothing_is_read_before_the_claim_is_committed() -> None:
     assert set(single.reads()) == {A, B, C, D}
 
 
-def test_a_slot_that_comes_later_is_claimed_although_there_was_nothing_to_claim() -> None:
-    """What there was nothing to do about is not looked at again, before something happens."""
-    home = home_slot(TABLE, 2)
-    single = Single(FOUR, now=2_000, slots=2, own=[1 - home], claim=False)
-    assert not single.planner.commit_due(2_000) and not single.planner.commit_due(2_000)
-    single.planner.restore(home, [])
-    assert single.planner.commit_due(2_000)
-
-
 def test_an_aborted_claim_is_made_again() -> None:
     single = Single(FOUR, now=2_000, claim=False)
     single.planner.commit_entries(2_000)
