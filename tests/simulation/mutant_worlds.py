@@ -172,7 +172,18 @@ STRANDED = Plan(
 )
 
 
+# Nothing else happens, so that a worker keeps the client that it has lost; and streams go on in other workers' slots
+# for long, so that it has to hear of their commits.
+DEAF = Plan(
+    Kind(tables=1, seconds=40.0, changes=3, late=False, gone=False),
+    Roughness(5.0, at_steps=0, until=25.0, only=("stranded client",)),
+    workers=3,
+    slots=4,
+)
+
+
 NAMED = {
+    "deaf": DEAF,
     "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,

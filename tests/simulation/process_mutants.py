@@ -6,7 +6,17 @@ In: nothing. Out: `PROCESS`.
 from __future__ import annotations
 
 from tests.simulation import test_simulation_refusals as refusing
-from tests.simulation.mutant_worlds import ALTERS, EXPIRES, OTHER_TABLES, ROUGH, STOPS, STRANDED, TWO_GROUPS, world
+from tests.simulation.mutant_worlds import (
+    ALTERS,
+    DEAF,
+    EXPIRES,
+    OTHER_TABLES,
+    ROUGH,
+    STOPS,
+    STRANDED,
+    TWO_GROUPS,
+    world,
+)
 from tests.simulation.mutation import Mutant
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
@@ -30,6 +40,13 @@ PROCESS = [
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
         world(STRANDED, 9),
+    ),
+    Mutant(
+        "a worker whose follower has lost its brokers ends",
+        LOOKOUT,
+        "elif self._deaf.lasts():",
+        "elif self._deaf.lasts() and not self:",
+        world(DEAF, 10),
     ),
     Mutant(
         "a worker whose producer has lost its brokers ends",

@@ -13,6 +13,7 @@ from connector.source.snapshots import Snapshots
 from connector.topology import Read
 from tests.simulation.chaos import Roughness
 from tests.simulation.mutant_worlds import (
+    DEAF,
     DOUBT,
     EXPIRES,
     HOT,
@@ -113,6 +114,11 @@ def test_clients_that_lose_their_brokers_for_good_stop_nothing(seed: int) -> Non
     outcome = simulate(seed, STRANDED)
     assert not outcome.faults
     assert outcome.kinds["stranded client"]
+
+
+@pytest.mark.parametrize("seed", [10, 26])
+def test_a_worker_that_does_not_hear_others_any_more_is_replaced(seed: int) -> None:
+    assert not simulate(seed, DEAF).faults
 
 
 @pytest.mark.parametrize("seed", range(3))
