@@ -32,6 +32,7 @@ from spark_jobs.model.landed_types import (
     text_value,
     tie_is_stored,
     user_types_in,
+    without_maps,
 )
 from spark_jobs.model.layout import DEAD, DEFINITIONS, POSITIONS, Cell, Elements, Key, Layout, Stored
 from spark_jobs.model.moved_keys import TEXTS, WHOLE_NUMBERS, immovable, moved, same_order
@@ -123,4 +124,5 @@ __all__ = [
     "tie_is_stored",
     "ttl_of",
     "user_types_in",
+    "without_maps",
 ]

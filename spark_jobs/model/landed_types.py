@@ -177,6 +177,30 @@ def present_entries(
     return array if has_map(type_.key) else f"map_from_entries({array})"
 
 
+def without_maps(type_: CqlType, shown: str, depth: int = 0) -> str:
+    """What a reader sees, with arrays of entries where it has maps: as JSON, a map's keys that are neither text nor
+    numbers (bytes, tuples) are told by where they are in memory."""
+    if not has_map(type_):
+        return shown
+    name = f"x{depth}"
+    if isinstance(type_, ListType | SetType | VectorType):
+        return f"transform({shown}, {name} -> {without_maps(type_.element, name, depth + 1)})"
+    if isinstance(type_, MapType):
+        entries = shown if has_map(type_.key) else f"map_entries({shown})"
+        parts = [(part, without_maps(kind, f"{name}.{part}", depth + 1)) for part, kind in _parts(type_)]
+        return f"transform({entries}, {name} -> {struct_of(parts)})"
+    if isinstance(type_, TupleType | UserType):
+        fields = [
+            (field, without_maps(kind, f"{shown}.{quoted(field)}", depth + 1)) for field, kind in fields_of(type_)
+        ]
+        return f"CASE WHEN {shown} IS NOT NULL THEN {struct_of(fields)} END"
+    raise AssertionError(type_)  # a native type holds no map
+
+
+def _parts(type_: MapType) -> tuple[tuple[str, CqlType], tuple[str, CqlType]]:
+    return ("key", type_.key), ("value", type_.value)
+
+
 def has_timestamp(type_: CqlType) -> bool:
     if isinstance(type_, NativeType):
         return type_.name == "timestamp"
@@ -199,8 +223,7 @@ def out_of_range(type_: CqlType, sql: str, depth: int = 0) -> str | None:
     if isinstance(type_, ListType | SetType | VectorType):
         return f"exists({sql}, {name} -> {out_of_range(type_.element, name, depth + 1)})"
     if isinstance(type_, MapType):
-        parts = [(type_.key, f"{name}.key"), (type_.value, f"{name}.value")]
-        found = [out_of_range(part, text, depth + 1) for part, text in parts]
+        found = [out_of_range(kind, f"{name}.{part}", depth + 1) for part, kind in _parts(type_)]
         return f"exists({sql}, {name} -> {' OR '.join(text for text in found if text)})"
     if isinstance(type_, TupleType | UserType):
         found = [out_of_range(kind, f"{sql}.{quoted(field)}", depth + 1) for field, kind in fields_of(type_)]

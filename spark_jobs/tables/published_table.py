@@ -33,6 +33,7 @@ from spark_jobs.model import (
     present,
     quoted,
     user_types_in,
+    without_maps,
 )
 from spark_jobs.sinks import Publisher
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
@@ -314,7 +315,7 @@ def same(type_: CqlType, one: str, other: str) -> str:
 def _comparable(type_: CqlType, shown: str) -> str:
     """Spark compares no maps, and takes -0.0 for 0.0."""
     if not isinstance(type_, NativeType):
-        return f"to_json(named_struct('v', {shown}))"
+        return f"to_json(named_struct('v', {without_maps(type_, shown)}))"
     return f"CAST({shown} AS string)" if type_.name in ("float", "double") else shown
 
 

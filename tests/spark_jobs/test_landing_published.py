@@ -14,13 +14,15 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
+from connector.values import parse_type
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
+from spark_jobs.model import present, stored_type
 from spark_jobs.sinks import LostRaceError
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.landed_table import LandedTable, Restored
-from spark_jobs.tables.published_table import PublishedTable
+from spark_jobs.tables.published_table import PublishedTable, same
 from spark_jobs.tables.registration import open_publisher, open_sink
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
@@ -70,6 +72,43 @@ class Readers:
         (commit,) = self.table.history(1)
         found: dict[str, Any] = json.loads(commit["userMetadata"])["scylla-cdc"]
         return found
+
+
+_ENTRY = "array(named_struct('key', {}, 'value', {}))"
+_PAIR = "named_struct('field_0', 1, 'field_1', {})"
+
+
+@pytest.mark.parametrize(
+    ("cql", "one", "other"),
+    [
+        ("map<blob, int>", _ENTRY.format("X'CAFE'", 1), _ENTRY.format("X'CAFF'", 1)),
+        (
+            "map<frozen<tuple<int, text>>, double>",
+            _ENTRY.format(_PAIR.format("'a'"), "0d"),
+            _ENTRY.format(_PAIR.format("'a'"), "-0d"),
+        ),
+        ("map<frozen<list<int>>, int>", _ENTRY.format("array(1, 2)", 1), _ENTRY.format("array(1)", 1)),
+        (
+            "frozen<map<frozen<map<blob, int>>, int>>",
+            _ENTRY.format(_ENTRY.format("X'01'", 1), 1),
+            _ENTRY.format(_ENTRY.format("X'01'", 2), 1),
+        ),
+        (
+            "frozen<tuple<int, frozen<list<frozen<map<blob, int>>>>>>",
+            _PAIR.format("array(" + _ENTRY.format("X'01'", 1) + ")"),
+            _PAIR.format("CAST(NULL AS array<array<struct<key:binary,value:int>>>)"),
+        ),
+    ],
+    ids=["bytes", "tuples", "lists", "maps", "within"],
+)
+def test_shown_maps_are_compared_by_what_they_hold(spark: SparkSession, cql: str, one: str, other: str) -> None:
+    """As Spark writes them, keys that are bytes or tuples are told by where they are in memory."""
+    type_ = parse_type(cql)
+    rows = f"SELECT {one} AS a, {one} AS b, {other} AS c, CAST(NULL AS {stored_type(type_)}) AS n"
+    # Not as constants: each is made anew.
+    shown = spark.sql(rows).localCheckpoint().selectExpr(*(f"{present(type_, name)} AS {name}" for name in "abcn"))
+    answers = shown.selectExpr(*(same(type_, left, right) for left, right in ("ab", "ac", "an", "nn"))).first()
+    assert answers is not None and tuple(answers) == (True, False, False, True)
 
 
 def merged(time: int, pk: int, ck: int | None, **cells: Any) -> bytes:
