@@ -12,6 +12,7 @@ from tests.simulation.mutant_worlds import (
     EXPIRES,
     OTHER_TABLES,
     ROUGH,
+    SOON_OTHER_TABLES,
     STOPS,
     STRANDED,
     TWO_GROUPS,
@@ -76,6 +77,20 @@ PROCESS = [
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
         world(OTHER_TABLES, 14),
+    ),
+    Mutant(
+        "a look for new tables that failed is made again",
+        TABLE_LIST,
+        "            self._due |= dict.fromkeys(new, time.monotonic() + self._task.pause())\n",
+        "            self._due |= dict.fromkeys(new, float('inf'))\n",
+        world(SOON_OTHER_TABLES, 0),
+    ),
+    Mutant(
+        "nothing is left to do only when all that is wanted is read",
+        TABLE_LIST,
+        "        self._settled = self._tables.keys() == set(wanted)\n",
+        "        self._settled = True\n",
+        world(SOON_OTHER_TABLES, 0),
     ),
     Mutant(
         "a slot moves on with nothing of it open",

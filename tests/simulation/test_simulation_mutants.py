@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
-from tests.simulation.mutant_worlds import WORLDS
+from tests.simulation.mutant_worlds import SeedsOf
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutation import Mutant, applied
+from tests.simulation.seeds import with_seed
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def quiet() -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.rule)
 def test_a_rule_that_is_taken_out_is_missed(mutant: Mutant) -> None:
-    if mutant.killer.__name__ != WORLDS:  # what passes without a mutant is `test_simulation_worlds.py`
+    if not isinstance(mutant.killer, SeedsOf):  # what passes without a mutant is `test_simulation_worlds.py`
         mutant.killer()
     with applied(mutant):
         try:
@@ -35,3 +36,13 @@ def test_the_text_of_each_rule_stands_once_in_its_file() -> None:
 
 def test_each_rule_stands_once() -> None:
     assert len({mutant.rule for mutant in MUTANTS}) == len(MUTANTS) >= 60
+
+
+def test_a_seed_is_written_down_where_its_mutant_stands() -> None:
+    one = 'Mutant("one", F, "a", "b", world(ROUGH, 7))'
+    text = f'A = [{one}, Mutant(\n"two", F, "c", "d", world(ROUGH, 7))]\n'
+    changed = with_seed(text, "two", 7, 12)
+    assert one in changed and changed.count("world(ROUGH, 12)") == 1
+    assert with_seed(text, "one", 7, 12) == text.replace("7", "12", 1)
+    with pytest.raises(AssertionError):
+        with_seed(text.replace(one, 'Mutant("one", F, "a", "b", story)'), "one", 7, 12)
