@@ -38,11 +38,13 @@ from connector.changes.description import (
 from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
 from connector.changes.row_fold import Doubtful, FoldedPartition, brought_to
-from connector.changes.uncut import UncutBatches, UncutRows, newest_of
+from connector.changes.uncut import Scanner, UncutBatches, UncutRows, newest_of
+from connector.changes.uncut_partitions import BYTES_OF_AN_UNCUT_ROW, Left, UncutPartitions
 from connector.changes.whole_batches import WholeBatches
 from connector.changes.whole_rows import WholeRows, straight_layout, whole_rows
 
 __all__ = [
+    "BYTES_OF_AN_UNCUT_ROW",
     "ENDS",
     "TRUE",
     "UNTOUCHED",
@@ -59,10 +61,13 @@ __all__ = [
     "Doubtful",
     "DroppedColumn",
     "FoldedPartition",
+    "Left",
     "LogLayout",
     "Row",
+    "Scanner",
     "TableDescription",
     "UncutBatches",
+    "UncutPartitions",
     "UncutRows",
     "Untouched",
     "WholeBatches",

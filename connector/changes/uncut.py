@@ -1,14 +1,14 @@
 """Pages whose rows nobody has cut yet: their bytes, and where in them rows begin and batches end.
 
 In: what a scan of a page found. Out: rows and batches as sequences, each made when it is asked for. Whoever can use the
-bytes themselves needs none of them.
+bytes themselves needs none of them. And back: a row as bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
-from typing import overload
+from typing import Protocol, overload
 
 from connector.changes.assembler import BatchAssembler
 from connector.changes.batch import Batch, Row
@@ -20,12 +20,29 @@ _unpack_length = Struct(">i").unpack_from
 _FEW = 200
 
 
+class Scanner(Protocol):
+    """Whoever finds out where rows begin in bytes. Called in any thread."""
+
+    def __hash__(self) -> int: ...
+
+    def scan(
+        self, body: bytes, at: int, columns: Sequence[str], rows: int, cut: Callable[[], Sequence[Row]]
+    ) -> UncutRows | None:
+        """Rows of a log, from where they begin in a body, and what cuts them; None if they are to be cut."""
+
+    def scan_selected(
+        self, body: bytes, at: int, columns: int, rows: int, keys: int, cut: Callable[[], Sequence[Row]] | None = None
+    ) -> UncutRows | None:
+        """Rows of a table: each partition, the key of which are the first ``keys`` columns, is a batch."""
+
+
 class UncutRows(Sequence[Row]):
     """The rows of one page.
 
     ``starts``: where in ``body`` each begins, and where the last ends. ``firsts``: the first row of each batch that is
     known to be complete, and the one behind the last of them; of the batches of rows from there on the page does not
-    tell. ``turns``: how often a batch has another stream than the one before.
+    tell. ``turns``: how often a batch has another stream than the one before. ``head``: ``headed`` cells that stand in
+    front of those of each row, for whoever reads the bytes.
     """
 
     def __init__(
@@ -36,17 +53,28 @@ class UncutRows(Sequence[Row]):
         firsts: Sequence[int],
         batches: int,
         turns: int,
-        cut: Callable[[], Sequence[Row]],
+        cut: Callable[[], Sequence[Row]] | None,
+        head: bytes = b"",
+        headed: int = 0,
     ) -> None:
+        """``cut``: all of them, which is quicker for many than one by one."""
         self.body = body
         self.columns = columns
         self.starts = starts
         self.firsts = firsts
         self.batches = batches
         self.turns = turns
-        self._cut: Callable[[], Sequence[Row]] | None = cut
+        self.head = head
+        self.headed = headed
+        self._cut = cut
         self._rows: Sequence[Row] | None = None
         self._by_hand = 0
+
+    def with_head(self, head: Row) -> UncutRows:
+        """The same rows, in front of each of which it stands."""
+        return UncutRows(
+            self.body, self.columns, self.starts, self.firsts, self.batches, self.turns, None, bytes_of(head), len(head)
+        )
 
     @property
     def complete(self) -> int:
@@ -69,21 +97,23 @@ class UncutRows(Sequence[Row]):
         numbers = range(len(self))[at]
         several = [numbers] if isinstance(numbers, int) else numbers
         self._by_hand += len(several)
-        if self._rows is not None or self._by_hand > _FEW:
+        if self._rows is not None or (self._cut is not None and self._by_hand > _FEW):
             return self._all()[at]
-        rows = [self._row(number) for number in several]
+        rows = [self.cells(number, self.columns) for number in several]
         return rows if isinstance(at, slice) else rows[0]
 
     def _all(self) -> Sequence[Row]:
         if self._rows is None:
-            assert self._cut is not None
+            if self._cut is None:
+                return [self.cells(number, self.columns) for number in range(len(self))]
             self._rows, self._cut = self._cut(), None
         return self._rows
 
-    def _row(self, number: int) -> Row:
+    def cells(self, number: int, count: int) -> Row:
+        """The first cells of a row."""
         cells: list[bytes | None] = []
         at, body = self.starts[number], self.body
-        for _ in range(self.columns):
+        for _ in range(count):
             (length,) = _unpack_length(body, at)
             at += 4
             if length < 0:
@@ -144,6 +174,26 @@ class UncutBatches(Sequence[Batch]):
         assembler = BatchAssembler()
         (batch,) = assembler.feed(self.layout, rows) + assembler.finish()
         return batch
+
+
+_NULL = b"\xff\xff\xff\xff"
+_length = Struct(">i").pack
+_MANY = 1024
+_LENGTHS = [_length(count) for count in range(_MANY)]
+
+
+def bytes_of(row: Sequence[bytes | None]) -> bytes:
+    """A row as it stands in a page: once for each cell of a snapshot that is not as it came."""
+    cells: list[bytes] = []
+    add = cells.append
+    for cell in row:
+        if cell is None:
+            add(_NULL)
+        else:
+            count = len(cell)
+            add(_LENGTHS[count] if count < _MANY else _length(count))
+            add(cell)
+    return b"".join(cells)
 
 
 def newest_of(batches: Sequence[Batch]) -> dict[bytes, bytes]:

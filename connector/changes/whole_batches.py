@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ctypes import c_int32, c_int64
 from itertools import accumulate, pairwise
-from struct import Struct
 from typing import Any
 
 from connector.changes.batch import Batch, Row
 from connector.changes.layout import LogLayout
-from connector.changes.uncut import UncutBatches, UncutRows
+from connector.changes.uncut import UncutBatches, UncutRows, bytes_of
+from connector.changes.uncut_partitions import Left
 from connector.changes.whole_rows import WholeRows
-
-_NULL = b"\xff\xff\xff\xff"
-_length = Struct(">i").pack
-_MANY = 1024
-_LENGTHS = [_length(count) for count in range(_MANY)]
 
 Partitions = Sequence[Sequence[Row]]
 
@@ -32,7 +27,7 @@ class WholeBatches(UncutBatches):
         shape: WholeRows,
         place: tuple[bytes, bytes],
         asked_for: bool,
-        partitions: Partitions,
+        partitions: Partitions | None,
         statics: bool = True,
         at_s: int = 0,
         rows: UncutRows | None = None,
@@ -40,8 +35,10 @@ class WholeBatches(UncutBatches):
         end: int | None = None,
     ) -> None:
         """``place``: stream and time that they all have; ``statics``, ``at_s``: as of `WholeRows.of_partition`.
-        ``rows``: of all partitions, if they are made already."""
+        ``rows``: of all partitions, with their head, if they are made already; without ``partitions`` they are as they
+        were selected."""
         if rows is None:
+            assert partitions is not None
             head = shape.straight_head(*place, asked_for)
             rows = _uncut(shape, head, partitions, statics, at_s, len(layout.columns))
         super().__init__(layout, rows, begin, end)
@@ -51,6 +48,15 @@ class WholeBatches(UncutBatches):
         self._partitions = partitions
         self._statics = statics
         self._at_s = at_s
+
+    @classmethod
+    def as_selected(
+        cls, layout: LogLayout, shape: WholeRows, place: tuple[bytes, bytes], asked_for: bool, left: Left
+    ) -> WholeBatches:
+        """Of rows that nobody has cut, and that stand in the log's shape as they were selected."""
+        assert shape.flags_of_all is not None
+        rows = left.rows.with_head((*shape.straight_head(*place, asked_for), *shape.flags_of_all))
+        return cls(layout, shape, place, asked_for, None, rows=rows, begin=left.begin, end=left.begin + len(left))
 
     @property
     def counts(self) -> list[int]:
@@ -67,40 +73,26 @@ class WholeBatches(UncutBatches):
         )  # fmt: skip
 
     def _batch(self, number: int) -> Batch:
-        partition = self._partitions[number]
+        firsts = self.rows.firsts
+        partition = (
+            self.rows[firsts[number] : firsts[number + 1]] if self._partitions is None else self._partitions[number]
+        )
         rows = list(self._shape.of_partition(partition, self._statics, self._asked_for, self._at_s))
         return Batch(self._shape.layout, *self._place, rows)
 
 
 def _uncut(shape: WholeRows, head: Row, partitions: Partitions, statics: bool, at_s: int, width: int) -> UncutRows:
-    begin = _bytes_of(head)
     if (flags := shape.flags_of_all) is not None:
-        begin += _bytes_of(flags)
-        made = [begin + _bytes_of(row) for rows in partitions for row in rows]
+        head = (*head, *flags)
+        made = [bytes_of(row) for rows in partitions for row in rows]
         counts = map(len, partitions)
     else:
         straight = [[*shape.straight_rows(each, statics, at_s)] for each in partitions]
-        made = [begin + _bytes_of(row) for rows in straight for row in rows]
+        made = [bytes_of(row) for rows in straight for row in rows]
         counts = map(len, straight)
-
-    def cut() -> Sequence[Row]:
-        return [(*head, *row) for rows in partitions for row in shape.straight_rows(rows, statics, at_s)]
-
     # As the kernel reads them.
     begins: Any = (c_int64 * (len(made) + 1))(*accumulate(map(len, made), initial=0))
     ends: Any = (c_int32 * (len(partitions) + 1))(*accumulate(counts, initial=0))
-    return UncutRows(b"".join(made), width, begins, ends, len(partitions), 0, cut)
-
-
-def _bytes_of(row: Sequence[bytes | None]) -> bytes:
-    """Once for each cell of a snapshot: most of what a row costs."""
-    cells: list[bytes] = []
-    add = cells.append
-    for cell in row:
-        if cell is None:
-            add(_NULL)
-        else:
-            count = len(cell)
-            add(_LENGTHS[count] if count < _MANY else _length(count))
-            add(cell)
-    return b"".join(cells)
+    return UncutRows(
+        b"".join(made), width - len(head), begins, ends, len(partitions), 0, None, bytes_of(head), len(head)
+    )

@@ -72,7 +72,7 @@ class WholeRows:
         self.lists = [at for at in others if _has_hidden_keys(self.columns[at])]
         self._static_steps = _steps(places, self.width, self.statics)
         self._regular_steps = _steps(places, self.keys, self.regulars)
-        #: Where rows stand in the log's shape as they were selected: the flags in front of each.
+        #: Where rows stand in the log's shape as they were selected: the flags in front of each, behind the head.
         self.flags_of_all: Row | None = None if self.statics or self.lists or self.timed else (TRUE, None)
 
     def straight_layout(self, asked_for: bool) -> LogLayout:

@@ -75,11 +75,15 @@ class Kernel:
             c_char_p, c_int64, c_int64, c_int32, c_int32, POINTER(c_int32), POINTER(c_int64), POINTER(c_int32),
             POINTER(c_int32),
         )  # fmt: skip
+        self._scan_selected = self.function(
+            "scan_selected", c_int64,
+            c_char_p, c_int64, c_int64, c_int32, c_int32, c_int32, POINTER(c_int64), POINTER(c_int32),
+        )  # fmt: skip
         self._encode = self.function(
             "encode", c_int32,
-            c_void_p, c_char_p, POINTER(c_int64), POINTER(c_int32), c_int32, c_int32, c_int64, c_int64, c_int64,
-            c_int32, c_void_p, POINTER(c_uint8), c_int64, POINTER(c_int32), c_int32, POINTER(c_int32),
-            POINTER(c_int64), POINTER(c_int64),
+            c_void_p, c_char_p, c_int32, c_char_p, POINTER(c_int64), POINTER(c_int32), c_int32, c_int32, c_int64,
+            c_int64, c_int64, c_int32, c_void_p, POINTER(c_uint8), c_int64, POINTER(c_int32), c_int32,
+            POINTER(c_int32), POINTER(c_int64), POINTER(c_int64),
         )  # fmt: skip
         self._scratch_size = self.function("scratch_size", c_int64, c_int32)
         self.function("set_powers", None, POINTER(c_uint64))(_powers())
@@ -102,6 +106,19 @@ class Kernel:
             return None
         return UncutRows(body, len(columns), cast(Any, starts), cast(Any, firsts), batches, turns.value, cut)
 
+    def scan_selected(
+        self, body: bytes, at: int, columns: int, rows: int, keys: int, cut: Callable[[], Sequence[Row]] | None = None
+    ) -> UncutRows | None:
+        """Rows as they are selected of a table, the first ``keys`` columns of which are a partition's key; None if they
+        are not as rows are. Any thread may call."""
+        if not 0 <= rows <= len(body) or not 0 <= keys <= columns:
+            return None
+        starts, firsts = (c_int64 * (rows + 1))(), (c_int32 * (rows + 1))()
+        partitions = self._scan_selected(body, len(body), at, columns, rows, keys, starts, firsts)
+        if partitions < 0:
+            return None
+        return UncutRows(body, columns, cast(Any, starts), cast(Any, firsts), partitions, 0, cut)
+
     def load(self, plan: KernelPlan) -> LoadedPlan:
         return LoadedPlan(plan, self._scratch_size(plan.columns))
 
@@ -112,8 +129,9 @@ class Kernel:
         """Batches ``begin`` to ``end``, as `encode` in ``kernel.c`` says: how many were made, the verdict, bytes."""
         told = (c_int64 * 2)()
         made = self._encode(
-            ctypes.byref(plan.structure), rows.body, rows.starts, rows.firsts, begin, end, now, limit, room, most,
-            plan.scratch, output.bytes, output.size, output.records, output.capacity, output.ends, output.times, told,
+            ctypes.byref(plan.structure), rows.head, rows.headed, rows.body, rows.starts, rows.firsts, begin, end, now,
+            limit, room, most, plan.scratch, output.bytes, output.size, output.records, output.capacity, output.ends,
+            output.times, told,
         )  # fmt: skip
         return made, told[0], told[1]
 

@@ -6,11 +6,9 @@ In: the configuration's wish, output options. Out: ``Native``: what there is, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from connector.changes import Row, UncutRows
 from connector.config import OutputConfig
 from connector.native.kafka import BlockClient
 from connector.native.library import Kernel, NoKernel
@@ -28,11 +26,6 @@ class Native:
     kernel: Kernel | None = None
     client: BlockClient | None = None
     why_not: str | None = None
-
-    @property
-    def scan(self) -> Callable[[bytes, int, Sequence[str], int, Callable[[], Sequence[Row]]], UncutRows | None] | None:
-        """What keeps pages of logs whole."""
-        return None if self.kernel is None else self.kernel.scan
 
 
 def load_native(wanted: bool, options: OutputConfig) -> Native:

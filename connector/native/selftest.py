@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain, groupby
 
 from connector.changes import (
     Batch,
     BatchAssembler,
     UncutBatches,
+    UncutPartitions,
     WholeBatches,
     changes_of,
     straight_layout,
@@ -77,30 +79,46 @@ def _compare(
     _compare_batches(plain, blocks, found, expected, counted)
     if blocks.plan(layout) is None:
         counted["tables"] += 1
-    _compare_snapshot(plain, blocks, samples, batches, counted)
+    _compare_snapshot(plain, blocks, kernel, samples, batches, counted)
 
 
 def _compare_snapshot(
-    plain: Encoder, blocks: BlockEncoder, samples: Samples, partitions: int, counted: Counter[str]
+    plain: Encoder, blocks: BlockEncoder, kernel: Kernel, samples: Samples, partitions: int, counted: Counter[str]
 ) -> None:
     """Rows of the same table as a snapshot shows them."""
     description, counted_here = samples.layout.description, Counter[str]()
     shape, asked_for = whole_rows(description, plain.options.metadata), len(description.columns) % 2 == 0
     layout = straight_layout(description, asked_for, bool(shape.timed))
-    rows = [samples.partition(shape) for _ in range(partitions)]
+    drawn = chain.from_iterable(samples.partition(shape) for _ in range(partitions))
+    rows = [list(partition) for _, partition in groupby(drawn, lambda row: row[: shape.width])]
     place = bytes(16), samples.time()
     expected = [
         Batch(shape.layout, *place, list(shape.of_partition(each, asked_for=asked_for, at_s=SELECTED_AT)))
         for each in rows
     ]
-    found = WholeBatches(layout, shape, place, asked_for, rows, at_s=SELECTED_AT)
+    ways = [WholeBatches(layout, shape, place, asked_for, rows, at_s=SELECTED_AT)]
+    if shape.flags_of_all is not None:
+        pages = [page_of(each) for each in rows]
+        count = sum(map(len, rows))
+        uncut = kernel.scan_selected(b"".join(pages), 0, len(shape.columns), count, 0)
+        if uncut is None:
+            raise Difference("rows of a table are not taken for rows")
+        kept = UncutPartitions.of(kernel, [uncut], len(shape.columns), shape.width)
+        ways.append(WholeBatches.as_selected(layout, shape, place, asked_for, kept.left()))
+    for found in ways:
+        _compare_whole(plain, blocks, found, expected, counted_here)
+    counted["rows of snapshots"] += counted_here["records"]
+    counted["refused rows of snapshots"] += counted_here["refused"]
+
+
+def _compare_whole(
+    plain: Encoder, blocks: BlockEncoder, found: WholeBatches, expected: Sequence[Batch], counted: Counter[str]
+) -> None:
     if found.counts != [len(batch.rows) for batch in expected]:
         raise Difference("rows of a snapshot are not as many")
     if [batch.rows for batch in found] != [batch.rows for batch in expected]:
         raise Difference("rows of a snapshot are not those that were selected")
-    _compare_batches(plain, blocks, found, expected, counted_here)
-    counted["rows of snapshots"] += counted_here["records"]
-    counted["refused rows of snapshots"] += counted_here["refused"]
+    _compare_batches(plain, blocks, found, expected, counted)
 
 
 def _compare_batches(

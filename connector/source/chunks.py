@@ -12,13 +12,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from struct import Struct
 from typing import Any
 
 from cassandra.metadata import Murmur3Token
 
-from connector.changes import TableDescription, WholeRows, whole_rows
+from connector.changes import (
+    BYTES_OF_AN_UNCUT_ROW,
+    Scanner,
+    TableDescription,
+    UncutPartitions,
+    UncutRows,
+    WholeRows,
+    whole_rows,
+)
 from connector.cql_names import qualified, quote_identifier
 from connector.source.base_rows import base_query, read_keys, read_pages
 from connector.source.connection import Connection
@@ -36,6 +44,8 @@ _EQUALITIES = re.compile(r'(?:"((?:[^"]|"")+)"|\b([A-Za-z]\w*))\s*=')
 
 #: What a row takes beside its bytes, in the objects that it is in.
 BYTES_OF_A_ROW = 800
+
+Partitions = dict[Row, list[Row]] | UncutPartitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class Chunk:
     """All rows of the tokens up to and with ``upto``, by partition; those ``inside`` the partition behind it, where
     that is too large; ``seconds`` of its slowest page."""
 
-    partitions: dict[Row, list[Row]]
+    partitions: Partitions
     upto: int
     bytes: int
     pages: int
@@ -96,18 +106,17 @@ def read_chunk(
     """What follows the first token of the span, or ``start`` in the partition behind it, until there is enough, or the
     span ends. A partition is cut only if it is too large by itself. Blocks."""
     shape = question.shape
-    width = shape.width
     read = _Pages(enough)
     if start is None:
         pages = _behind(connection, question, span, read.goes_on)
     else:
         pages = _rest_of(connection, question, start, read.goes_on)
-    partitions: dict[Row, list[Row]] = {}
+    found = _Found(connection.scanner, shape)
     for page in read.timed(pages):
-        for row in page.rows:
-            partitions.setdefault(row[:width], []).append(row)
+        found.add(page.rows)
         if read.goes_on():
             continue
+        partitions = found.partitions()
         last = next(reversed(partitions))
         token = token_of_key(last)
         open_ = [*takewhile(lambda key: token_of_key(key) == token, reversed(partitions))]  # noqa: B023
@@ -116,10 +125,31 @@ def read_chunk(
             for key in open_:
                 del partitions[key]
             return read.chunk(partitions, token_of_key(next(reversed(partitions))))
-        end = page.rows[-1][width : shape.keys]
+        end = page.rows[-1][shape.width : shape.keys]
         if len(open_) == 1 and end and end[0] is not None:
             return read.chunk(partitions, token - 1, Inside(last, end, 1 if start is None else start.part + 1))
-    return read.chunk(partitions, token_of_key(start.partition) if start else span[1])
+    return read.chunk(found.partitions(), token_of_key(start.partition) if start else span[1])
+
+
+class _Found:
+    """The rows of pages, by partition. Where rows of a snapshot are as they were selected nobody cuts them."""
+
+    def __init__(self, scanner: Scanner | None, shape: WholeRows) -> None:
+        self._scanner = None if shape.flags_of_all is None else scanner
+        self._shape = shape
+        self._pages: list[Sequence[Row]] = []
+
+    def add(self, rows: Sequence[Row]) -> None:
+        self._pages.append(rows)
+
+    def partitions(self) -> Partitions:
+        width = self._shape.width
+        if self._scanner is not None and any(isinstance(rows, UncutRows) for rows in self._pages):
+            return UncutPartitions.of(self._scanner, self._pages, len(self._shape.columns), width)
+        found: dict[Row, list[Row]] = {}
+        for row in chain.from_iterable(self._pages):
+            found.setdefault(row[:width], []).append(row)
+        return found
 
 
 class _Pages:
@@ -147,12 +177,13 @@ class _Pages:
         rows, size = (0, 0) if page is None else (len(page.rows), _memory(page))
         return self.rows + rows < self._enough.rows and self.bytes + size < self._enough.bytes
 
-    def chunk(self, partitions: dict[Row, list[Row]], upto: int, inside: Inside | None = None) -> Chunk:
+    def chunk(self, partitions: Partitions, upto: int, inside: Inside | None = None) -> Chunk:
         return Chunk(partitions, upto, self.bytes, max(1, self.pages), self.slowest, inside)
 
 
 def _memory(page: RawPage) -> int:
-    return page.size + BYTES_OF_A_ROW * len(page.rows)
+    each = BYTES_OF_AN_UNCUT_ROW if isinstance(page.rows, UncutRows) else BYTES_OF_A_ROW
+    return page.size + each * len(page.rows)
 
 
 def _behind(

@@ -25,10 +25,11 @@ from cassandra.policies import (
 )
 from cassandra.query import BoundStatement
 
+from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError
 from connector.source.failures import NotReached, translated
 from connector.source.hosts_in_turn import HostsInTurn
-from connector.source.pages import RawPage, Scan, raw_protocol_handler, raw_rows
+from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
 from connector.source.routing import HoldersFirst
 from connector.source.settings import ConnectionSettings
 
@@ -93,10 +94,10 @@ class ServerClock:
 class Connection:
     """A session whose results are raw pages. Safe to use from several threads; callbacks run in the driver's."""
 
-    def __init__(self, settings: ConnectionSettings, scan: Scan | None = None) -> None:
-        """``scan``: pages of logs are not cut, but scanned by it."""
+    def __init__(self, settings: ConnectionSettings, scanner: Scanner | None = None) -> None:
+        """``scanner``: pages are not cut, but scanned by it."""
         self.settings = settings
-        self._scan = scan
+        self.scanner = scanner
         self.clock = ServerClock()
         self._clocks_in_turn = HostsInTurn(self)
         self._lock = threading.Lock()
@@ -119,7 +120,7 @@ class Connection:
                 cluster.shutdown()
             raise translated(error, f"connecting to {_shown(self.settings)}") from None
         self._opened = cluster
-        session.client_protocol_handler = raw_protocol_handler(self._scan)
+        session.client_protocol_handler = raw_protocol_handler(self.scanner)
         self._session = session
 
     @property

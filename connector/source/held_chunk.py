@@ -10,7 +10,7 @@ not wait for it: it is a hole in what is done, as wide as its token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -18,15 +18,17 @@ from connector.changes import (
     Batch,
     Doubtful,
     FoldedPartition,
+    Left,
     LogLayout,
     Row,
     TableDescription,
+    UncutPartitions,
     WholeBatches,
     WholeRows,
     straight_layout,
 )
 from connector.errors import PoisonRow
-from connector.source.chunks import BYTES_OF_A_ROW, Chunk, token_of_key
+from connector.source.chunks import BYTES_OF_A_ROW, Chunk, Partitions, token_of_key
 from connector.timeuuid import time_uuid
 from connector.topology import Inside, Opening, Span
 
@@ -39,7 +41,7 @@ Rows = Mapping[Row, Sequence[Row]]
 class Ready:
     """Partitions that may be placed: their keys, how many rows each has, and their batches."""
 
-    keys: list[Row]
+    keys: list[Row] | Left
     rows: list[int]
     batches: Sequence[Batch]
 
@@ -54,7 +56,8 @@ class Ready:
 @dataclass(slots=True, eq=False)
 class HeldChunk:
     """``low``: the token behind which it begins, or ``start`` inside the partition behind it. Once it is read:
-    ``upto``, its last token, or in the partition behind that ``stop``; ``since``: T1. Once some of it is placed:
+    ``upto``, its last token, or in the partition behind that ``stop``; ``tokens``: the first and the last one of its
+    rows; ``since``: T1. Once some of it is placed:
     ``low``, up to which it is done but for the tokens in ``holes``.
 
     ``noted``: changes since T0 of partitions that are being read. What came since is in ``folded``; what is in the
@@ -65,9 +68,10 @@ class HeldChunk:
     low: int
     start: Inside | None = None
     upto: int | None = None
+    tokens: Span = (0, 0)
     stop: Inside | None = None
     since: int = 0
-    partitions: dict[Row, list[Row]] = field(default_factory=dict)
+    partitions: Partitions = field(default_factory=dict)
     noted: dict[Row, list[Batch]] = field(default_factory=dict)
     folded: dict[Row, FoldedPartition] = field(default_factory=dict)
     broken: set[Row] = field(default_factory=set)
@@ -91,6 +95,10 @@ class HeldChunk:
     def description(self) -> TableDescription:
         return self.shape.description
 
+    def concerns(self, token: int) -> bool:
+        """Whether changes of partitions with a token may change it."""
+        return self.upto is None or self.tokens[0] <= token <= self.tokens[1]
+
     def follow(self, key: Row, batch: Batch) -> None:
         """One more change of a partition is delivered."""
         if self.upto is None or key in self.asked_again:
@@ -110,8 +118,12 @@ class HeldChunk:
     def arrived(self, chunk: Chunk, now_ms: int) -> None:
         self.since, self.reading = now_ms, False
         self.partitions, self.upto, self.stop, self.bytes = chunk.partitions, chunk.upto, chunk.inside, chunk.bytes
+        # Of the partition behind the last token there is a part.
+        self.tokens = self.low + 1, chunk.upto + (chunk.inside is not None)
         noted, self.noted = self.noted, {}
         for key, batches in noted.items():
+            if not self.concerns(token_of_key(key)):
+                continue
             for batch in batches:
                 self.follow(key, batch)
 
@@ -145,6 +157,9 @@ class HeldChunk:
                 self.partitions[key] = fold.rows(at_ms * 1000)
             except Doubtful as doubt:
                 self.doubted[key] = str(doubt)
+        if self.doubted:
+            # Some are placed and some stay: a matter of single ones.
+            self._cut()
         return self.doubted
 
     def ready(self, at_ms: int, takes_uncut: Callable[[LogLayout], bool] | None = None) -> Ready:
@@ -154,23 +169,29 @@ class HeldChunk:
         # The last microsecond before: all that was delivered is as old or older, all that comes is younger.
         when = time_uuid((at_ms * 1000 - 1) * _WHEN, 0x7F7F7F7F7F7F7F7F)
         place = self.opening.state.group.streams[0], when
+        straight = straight_layout(self.description, asked_for, bool(shape.timed))
+        is_taken = takes_uncut is not None and takes_uncut(straight)
+        if is_taken and isinstance(self.partitions, UncutPartitions):
+            left = self.partitions.left()
+            uncut = WholeBatches.as_selected(straight, shape, place, asked_for, left)
+            return Ready(left, uncut.counts, uncut)
         doubted = self._doubted_tokens()
-        known = (each for each in self.partitions.items() if not doubted or token_of_key(each[0]) not in doubted)
+        known = (each for each in self._cut().items() if not doubted or token_of_key(each[0]) not in doubted)
         there = {key: rows for key, rows in known if rows}
         at_s = (at_ms * 1000 - 1) // 1_000_000
-        straight = straight_layout(self.description, asked_for, bool(shape.timed))
-        if takes_uncut is not None and takes_uncut(straight):
+        if is_taken:
             # What shows nothing beside static values of which the part in front has told is no batch.
             if self.start is not None:
                 there = {key: rows for key, rows in there.items() if any(shape.of_partition(rows, statics=False))}
             batches = WholeBatches(straight, shape, place, asked_for, list(there.values()), self.start is None, at_s)
             return Ready(list(there), batches.counts, batches)
+        keys: list[Row] = []
         made: list[Batch] = []
-        ready = Ready([], [], made)
+        ready = Ready(keys, [], made)
         for key, rows in there.items():
             logged = list(shape.of_partition(rows, self.start is None, asked_for, at_s))
             if logged:
-                ready.keys.append(key)
+                keys.append(key)
                 ready.rows.append(len(logged))
                 made.append(Batch(shape.layout, *place, logged))
         return ready
@@ -202,22 +223,35 @@ class HeldChunk:
 
     def keep_holes(self) -> None:
         """All else is done."""
-        self.partitions = {key: rows for key, rows in self.partitions.items() if token_of_key(key) in self.holes}
+        self.partitions = {key: rows for key, rows in self._cut().items() if token_of_key(key) in self.holes}
         self.folded = {key: fold for key, fold in self.folded.items() if key in self.partitions}
         rows = list(chain.from_iterable(self.partitions.values()))
         self.bytes = sum(BYTES_OF_A_ROW + sum(len(cell or b"") for cell in row) for row in rows)
 
-    def placed(self, keys: Iterable[Row]) -> None:
+    def placed(self, keys: list[Row] | Left) -> None:
+        """The first ones of those that were ready."""
+        if isinstance(keys, Left):
+            assert isinstance(self.partitions, UncutPartitions)
+            self.partitions.forget(keys.numbers[-1])
+            self.folded = {key: fold for key, fold in self.folded.items() if key in self.partitions}
+            return
         for key in keys:
             del self.partitions[key]
             self.folded.pop(key, None)
             self.renewed.pop(key, None)
 
+    def _cut(self) -> dict[Row, list[Row]]:
+        """All of them as objects, from now on."""
+        if isinstance(self.partitions, UncutPartitions):
+            self.partitions = self.partitions.cut()
+            self.bytes += BYTES_OF_A_ROW * sum(map(len, self.partitions.values()))
+        return self.partitions
+
     def _let_end(self, at_ms: int) -> None:
         """Where a cell's time to live ended meanwhile, only a fold tells what is left of its row."""
         if not self.shape.timed:
             return
-        for key, rows in self.partitions.items():
+        for key, rows in self._cut().items():
             known = key in self.folded or key in self.broken
             if not known and any(self.shape.ends_by(row, at_ms // 1000) for row in rows):
                 self.folded[key] = FoldedPartition(self.shape, rows)

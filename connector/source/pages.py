@@ -18,7 +18,7 @@ from cassandra import DriverException
 from cassandra.cqltypes import BytesType
 from cassandra.protocol import ProtocolHandler, ResultMessage
 
-from connector.changes import UncutRows
+from connector.changes import Scanner
 
 # Taken from the insides of the driver, here and in `connection.py` and `routing.py`. The test
 # `test_source_driver_insides.py` holds each to the version in `requirements.lock`: a new one fails there first.
@@ -37,10 +37,6 @@ from connector.changes import UncutRows
 #   tablet's `replicas` of (host id, shard).
 
 Row = tuple[bytes | None, ...]
-
-#: From a body, where its rows begin, the columns, the number of rows, and what cuts them, to rows that nobody has cut
-#: yet; None if they are to be cut. Called in the driver's threads.
-Scan = Callable[[bytes, int, Sequence[str], int, Callable[[], Sequence[Row]]], UncutRows | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +83,8 @@ _FLAGS_AND_COUNT = Struct(">ii")
 _ROW_COUNT = Struct(">i")
 # What only logs have, and every log has.
 _OF_LOGS = "cdc$operation"
+# Of other pages those of so many rows are left uncut as well: rows of a table.
+_MANY = 20
 
 
 class _Blobs(_CompiledResult):  # type: ignore[misc]
@@ -102,7 +100,7 @@ class _Blobs(_CompiledResult):  # type: ignore[misc]
 class _RawResult(_CompiledResult):  # type: ignore[misc]
     """A result whose rows stay bytes; its metadata is what the server sent, if it sent any."""
 
-    scan: ClassVar[Scan | None] = None
+    scanner: ClassVar[Scanner | None] = None
 
     column_metadata: Any
     column_names: Any
@@ -134,13 +132,14 @@ class _RawResult(_CompiledResult):  # type: ignore[misc]
         self.parsed_rows = RawPage(tuple(self.column_names), tuple(self.column_types), rows, size)
 
     def _uncut(self, f: Any, cut: Callable[[Any], Sequence[Row]]) -> Sequence[Row] | None:
-        """The rows of a log's page, left as they came; None if there are none, or they are not as rows are."""
-        scan = type(self).scan
-        if scan is None or _OF_LOGS not in self.column_names:
+        """The rows of a page, left as they came; None if there are few, or they are not as rows are."""
+        scanner = type(self).scanner
+        if scanner is None:
             return None
         body, at = f.getvalue(), f.tell()
         (count,) = _ROW_COUNT.unpack_from(body, at)
-        if count <= 0:
+        of_log = _OF_LOGS in self.column_names
+        if count < (1 if of_log else _MANY):
             return None
 
         def cut_later() -> Sequence[Row]:
@@ -148,7 +147,11 @@ class _RawResult(_CompiledResult):  # type: ignore[misc]
             again.seek(at)
             return cut(again)
 
-        rows = scan(body, at + _ROW_COUNT.size, self.column_names, count, cut_later)
+        at_rows = at + _ROW_COUNT.size
+        if of_log:
+            rows = scanner.scan(body, at_rows, self.column_names, count, cut_later)
+        else:
+            rows = scanner.scan_selected(body, at_rows, len(self.column_names), count, 0, cut_later)
         if rows is not None:
             f.seek(rows.starts[count])
         return rows
@@ -164,12 +167,12 @@ class RawProtocolHandler(ProtocolHandler):  # type: ignore[misc]
 
 
 @lru_cache(maxsize=16)
-def raw_protocol_handler(scan: Scan | None) -> type[ProtocolHandler]:
-    """The handler of a session; with ``scan`` the pages of logs stay uncut."""
-    if scan is None:
+def raw_protocol_handler(scanner: Scanner | None) -> type[ProtocolHandler]:
+    """The handler of a session; with a scanner pages stay uncut."""
+    if scanner is None:
         return RawProtocolHandler
     # The driver knows messages and handlers by their classes.
-    result = type("_UncutResult", (_RawResult,), {"scan": staticmethod(scan)})
+    result = type("_UncutResult", (_RawResult,), {"scanner": scanner})
     opcodes = {**RawProtocolHandler.message_types_by_opcode, ResultMessage.opcode: result}
     return type("UncutProtocolHandler", (RawProtocolHandler,), {"message_types_by_opcode": opcodes})
 

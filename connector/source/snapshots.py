@@ -157,8 +157,10 @@ class Snapshots:
             layout = batch.layout
             row = batch.rows[0]
             key = tuple(row[place.value or 0] for place in layout.partition_key)
+            token = token_of_key(key)
             for held in concerned:
-                held.follow(key, batch)
+                if held.concerns(token):
+                    held.follow(key, batch)
 
     # -- the owner's round -----------------------------------------------------------------------------------
 

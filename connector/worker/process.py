@@ -164,7 +164,7 @@ def _prepare(
     who = identity(configuration, index)
     clients = kafka_clients(configuration)
     native = load_native(configuration.worker.native, configuration.connector.output)
-    connection = Connection(connection_settings(configuration.connector.connection), native.scan)
+    connection = Connection(connection_settings(configuration.connector.connection), native.kernel)
     _patiently("connecting to ScyllaDB", connection.open, stop, report, connection)
     _patiently("asking ScyllaDB for its time", lambda: _first_sample(connection), stop, report, connection)
     names = configuration.connector.reading.tables

@@ -8,10 +8,15 @@ int64_t scan(
     const uint8_t *body, int64_t size, int64_t at, int32_t columns, int32_t rows, const int32_t *places,
     int64_t *starts, int32_t *firsts, int32_t *turns
 );
+int64_t scan_selected(
+    const uint8_t *body, int64_t size, int64_t at, int32_t columns, int32_t rows, int32_t keys, int64_t *starts,
+    int32_t *firsts
+);
 int32_t encode(
-    const void *plan, const uint8_t *body, const int64_t *starts, const int32_t *firsts, int32_t from, int32_t to,
-    int64_t now, int64_t limit, int64_t bytes, int32_t most, void *room, uint8_t *buffer, int64_t size,
-    void *records, int32_t capacity, int32_t *ends, int64_t *times, int64_t *told
+    const void *plan, const uint8_t *head, int32_t headed, const uint8_t *body, const int64_t *starts,
+    const int32_t *firsts, int32_t from, int32_t to, int64_t now, int64_t limit, int64_t bytes, int32_t most,
+    void *room, uint8_t *buffer, int64_t size, void *records, int32_t capacity, int32_t *ends, int64_t *times,
+    int64_t *told
 );
 
 static uint64_t state;
@@ -64,12 +69,14 @@ void mutants(
         body = malloc((size_t)left + !left);
         memcpy(body, whole, (size_t)left);
         free(whole);
+        scan_selected(body, left, 0, columns, rows, (int32_t)below((uint64_t)columns + 1), starts, firsts);
         batches = scan(body, left, 0, columns, rows, places, starts, firsts, &turns);
         told[0] += batches < 0;
         while (from < batches) {
             int64_t said[2];
-            int32_t made = encode(plan, body, starts, firsts, from, (int32_t)batches, 1765000000123456789, 1 << 30,
-                                  1 << 30, 2000, room, buffer, buffer_size, records, capacity, ends, times, said);
+            int32_t made = encode(plan, NULL, 0, body, starts, firsts, from, (int32_t)batches, 1765000000123456789,
+                                  1 << 30, 1 << 30, 2000, room, buffer, buffer_size, records, capacity, ends, times,
+                                  said);
             told[1] += made ? ends[made - 1] : 0;
             told[2] += !made;
             from += made ? made : 1;

@@ -93,7 +93,7 @@ def test_a_difference_switches_it_off_and_says_so(
 
     monkeypatch.setattr("connector.native.loading.compare", differs)
     native = load_native(True, output_options())
-    assert native.kernel is None and native.scan is None and native.client is None
+    assert native.kernel is None and native.client is None
     assert native.why_not == "its records differ from the plain way's: see the log"
     assert "b'1' instead of b'2'" in caplog.text
 

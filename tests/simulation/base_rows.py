@@ -37,9 +37,13 @@ COLUMNS = {
 _REMOVED = {"m": "frozen<set<text>>", "l": "frozen<set<timeuuid>>", "e": "frozen<set<int>>"}
 
 
-def base_rows(added: Sequence[str]) -> list[dict[str, Any]]:
+def columns_of(history: History) -> dict[str, tuple[str, str, str]]:
+    return {name: each for name, each in COLUMNS.items() if not (history.plain and name in ("s", "l"))}
+
+
+def base_rows(history: History, added: Sequence[str]) -> list[dict[str, Any]]:
     """As the server's own table of columns has them."""
-    columns = {name: (kind, type_) for name, (kind, type_, _) in COLUMNS.items()}
+    columns = {name: (kind, type_) for name, (kind, type_, _) in columns_of(history).items()}
     columns |= dict.fromkeys(added, ("regular", "text"))
     return [
         {
@@ -53,8 +57,9 @@ def base_rows(added: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def log_columns(added: Sequence[str]) -> dict[str, str]:
+def log_columns(history: History, added: Sequence[str]) -> dict[str, str]:
     """The log's columns with their types."""
+    there = columns_of(history)
     found = {
         "cdc$stream_id": "blob",
         "cdc$time": "timeuuid",
@@ -62,12 +67,12 @@ def log_columns(added: Sequence[str]) -> dict[str, str]:
         "cdc$end_of_batch": "boolean",
         "cdc$operation": "tinyint",
         "cdc$ttl": "bigint",
-        **{name: type_ for name, (_, _, type_) in COLUMNS.items()},
+        **{name: type_ for name, (_, _, type_) in there.items()},
         **dict.fromkeys(added, "text"),
     }
-    others = [name for name in (*COLUMNS, *added) if name not in ("pk", "ck")]
+    others = [name for name in (*there, *added) if name not in ("pk", "ck")]
     found |= {f"cdc$deleted_{name}": "boolean" for name in others}
-    return found | {f"cdc$deleted_elements_{name}": type_ for name, type_ in _REMOVED.items()}
+    return found | {f"cdc$deleted_elements_{name}": type_ for name, type_ in _REMOVED.items() if name in there}
 
 
 def driver_type(spelled: str) -> Any:

@@ -124,10 +124,11 @@ class Partition:
 @dataclass
 class History:
     """``log_from_us``: what is older is in no log. ``lives``: some values have a time to live, and with them rows of
-    which no SELECT tells that they end."""
+    which no SELECT tells that they end. ``plain``: without static columns and lists, whose rows nobody has to cut."""
 
     log_from_us: int
     lives: bool
+    plain: bool = False
     writes: dict[int, list[Write]] = field(default_factory=dict)
 
     def add(self, write: Write) -> None:
@@ -163,19 +164,27 @@ def token_of_pk(pk: int) -> int:
 
 class Writer:
     """Draws writes; three partitions get half of them. ``added``: columns, and from which ms on they are there;
-    ``doubt``: most statements are such that no SELECT tells what they make of a row."""
+    ``plain``: see `History`; ``doubt``: most statements are such that no SELECT tells what they make of a row."""
 
     def __init__(
-        self, rng: random.Random, partitions: int, lives: bool, lists: bool, added: dict[str, int], doubt: bool
+        self,
+        rng: random.Random,
+        partitions: int,
+        lives: bool,
+        lists: bool,
+        added: dict[str, int],
+        doubt: bool,
+        plain: bool,
     ) -> None:
         self.rng, self.lives, self.lists, self.added, self.doubt = rng, lives, lists, added, doubt
+        self.plain = plain
         self.keys = rng.sample(range(1_000), partitions)
         self.used: set[tuple[int, int]] = set()
 
     def from_before(self, us: int) -> Iterable[Write]:
         """Rows with values, with keys alone, with static values alone; a partition that is larger than others."""
         for number, pk in enumerate(self.keys):
-            if number % 3 == 0:
+            if number % 3 == 0 and not self.plain:
                 yield Write(pk, us, 0, "static", cells={"s": f"s{pk}"})
             for ck in range(0 if number % 5 == 4 else 3 * ROWS if number == 1 else ROWS):
                 some = {"m": Elements(True, (("a", pk), ("b", 1))), "e": Elements(True, ((1, 1), (2, 1)))}
@@ -216,12 +225,15 @@ class Writer:
             lambda: [row("insert", v="x", n=number)],
             lambda: [row("insert")],
             lambda: [Write(pk, us, seen_at, "insert", each, cells={"n": number}, ttl=ttl) for each in range(3)],
-            lambda: [Write(pk, us, seen_at, "static", cells={"s": f"t{number}"}, ttl=ttl)],
-            lambda: [Write(pk, us, seen_at, "static", cells={"s": None})],
             lambda: [Write(pk, us, seen_at, "row", ck)],
             lambda: [Write(pk, us, seen_at, "range", low, low + rng.randint(1, 2))],
             lambda: [Write(pk, us, seen_at, "partition")] if number < 300 else [row("update", n=number)],
         ]
+        if not self.plain:
+            kinds += [
+                lambda: [Write(pk, us, seen_at, "static", cells={"s": f"t{number}"}, ttl=ttl)],
+                lambda: [Write(pk, us, seen_at, "static", cells={"s": None})],
+            ]
         if self.lists:
             kinds += [
                 lambda: [row("update", l=self._list(us, [number], whole=False))],

@@ -34,6 +34,20 @@ HELD = [
         holding.test_changes_since_before_the_read_are_in_the_rows,
     ),
     Mutant(
+        "changes of a part of a partition, which is behind the last token, are in it",
+        HELD_CHUNK,
+        "chunk.upto + (chunk.inside is not None)\n",
+        "chunk.upto\n",
+        holding.test_changes_of_a_part_are_in_it,
+    ),
+    Mutant(
+        "changes of the first token that a chunk has are in it",
+        HELD_CHUNK,
+        "        self.tokens = self.low + 1, ",
+        "        self.tokens = self.low + 2, ",
+        holding.test_changes_of_a_part_are_in_it,
+    ),
+    Mutant(
         "rows wait for all that is older than the end of their read",
         HOLDING,
         "            if at is None or at < held.since:\n",

@@ -15,15 +15,16 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
 from connector.source.failures import ReadTimedOut
 from connector.source.hosts_in_turn import HostsInTurn
-from connector.source.pages import RawPage, Scan
+from connector.source.pages import RawPage
 from connector.timeuuid import time_key
 from connector.topology import token_of
-from tests.simulation.base_rows import COLUMNS, SELECT, Selection, base_rows, driver_type, log_columns
+from tests.simulation.base_rows import SELECT, Selection, base_rows, columns_of, driver_type, log_columns
 from tests.simulation.scheduler import EPOCH, Process, Scheduler
 from tests.simulation.source_bytes import cdc_options, log_row, log_rows, plain_base_rows, plain_log_columns
 from tests.simulation.source_world import Row, Table, World
@@ -113,9 +114,9 @@ class Statement:
 class SimulatedConnection(Connection):
     """One process's."""
 
-    def __init__(self, cluster: Cluster, settings: Any, scan: Scan | None = None) -> None:
+    def __init__(self, cluster: Cluster, settings: Any, scanner: Scanner | None = None) -> None:
         self.settings = settings
-        self._scan = scan
+        self.scanner = scanner
         self.clock = ServerClock()
         self._clocks_in_turn = HostsInTurn(self)
         self.queries = 0
@@ -263,7 +264,7 @@ class SimulatedConnection(Connection):
         if table is None or table.history is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         selection = Selection(asked["what"].split(", "), asked["where"], statement.values)
-        there = {*COLUMNS, *self._added(table)}
+        there = {*columns_of(table.history), *self._added(table)}
         found = [*selection.rows(table.history, there, self._simulated.now_ms)]
         if paging_state is not None:
             token, ck = struct.unpack(">qi", paging_state)
@@ -271,7 +272,11 @@ class SimulatedConnection(Connection):
         size = statement.fetch_size or len(found)
         page, rest = found[:size], found[size:]
         state = struct.pack(">qi", *selection.place(page[-1])) if rest else None
-        return RawPage(tuple(selection.what), selection.types(), page, 40 * len(page)), state
+        uncut = None
+        if self.scanner is not None and page:
+            uncut = self.scanner.scan_selected(page_of(page), 0, len(selection.what), len(page), 0, lambda: page)
+        rows = page if uncut is None else uncut
+        return RawPage(tuple(selection.what), selection.types(), rows, 40 * len(page)), state
 
     def _raw(self, table: Table, rows: Sequence[Row], what: str) -> RawPage:
         columns = self._log_columns(table)
@@ -279,7 +284,9 @@ class SimulatedConnection(Connection):
         cells = [log_row(row) for row in rows]
         types = tuple(columns[name] for name in names)
         found = [tuple(each.get(name) for name in names) for each in cells]
-        uncut = self._scan(page_of(found), 0, names, len(found), lambda: found) if self._scan and found else None
+        uncut = None
+        if self.scanner is not None and found:
+            uncut = self.scanner.scan(page_of(found), 0, names, len(found), lambda: found)
         return RawPage(tuple(names), types, found if uncut is None else uncut)
 
     def _added(self, table: Table) -> list[str]:
@@ -293,7 +300,7 @@ class SimulatedConnection(Connection):
     def _log_columns(self, table: Table) -> dict[str, Any]:
         if table.history is None:
             return plain_log_columns(self._columns(table))
-        return {name: driver_type(type_) for name, type_ in log_columns(self._added(table)).items()}
+        return {name: driver_type(type_) for name, type_ in log_columns(table.history, self._added(table)).items()}
 
     # -- the server's own tables -------------------------------------------------------------------------------
 
@@ -364,7 +371,7 @@ class SimulatedConnection(Connection):
         assert "FROM system_schema.columns" in query, query
         if log:
             return log_rows(self._log_columns(table))
-        return base_rows(self._added(table)) if table.history else plain_base_rows(self._columns(table))
+        return base_rows(table.history, self._added(table)) if table.history else plain_base_rows(self._columns(table))
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)

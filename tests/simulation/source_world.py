@@ -315,10 +315,9 @@ def _history(
 ) -> tuple[History, list[Row]]:
     """What is written to a table with rows from before, and its log."""
     lists, lives = rng.random() < 0.7 or kind.doubt, rng.random() < 0.3
-    writer, history = (
-        Writer(rng, kind.keys, lives, lists, added, kind.doubt),
-        History((BEGIN_MS - 60_000) * 1000, lives),
-    )
+    plain = not lists and not lives
+    writer = Writer(rng, kind.keys, lives, lists, added, kind.doubt, plain)
+    history = History((BEGIN_MS - 60_000) * 1000, lives, plain)
     for write in writer.from_before((BEGIN_MS - 3_600_000) * 1000):
         history.add(write)
     rows: list[Row] = []

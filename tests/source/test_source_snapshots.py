@@ -289,6 +289,18 @@ def test_a_partition_that_is_too_large_is_placed_part_by_part() -> None:
         assert opening.left == [(token, (1 << 63) - 1)]
 
 
+def test_changes_of_a_part_are_in_it() -> None:
+    """Its token is behind the last one that it is read up to, and the first one of what follows."""
+    stage = Stage()
+    token, cut = token_of_key(KEY), Inside(KEY, (number(2),), 1)
+    stage.chores.answer(Chunk({KEY: [selected(ck=2, v=2)]}, token - 1, 100, 1, 0.01, cut))
+    stage.pump()
+    stage.chores.answer(Chunk({KEY: [selected(ck=1, v=1)]}, token, 100, 1, 0.01))
+    stage.to(10_030, written(9_990_000, ck=2, v=number(7)), written(9_990_001, ck=1, v=number(8)))
+    stage.to(10_100)
+    assert [row["v"] for row in stage.rows] == [number(7), number(8)]
+
+
 def test_what_is_held_is_dropped_with_what_is_taken_back() -> None:
     stage = Stage()
     stage.read(selected(ck=1, v=1))

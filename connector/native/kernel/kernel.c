@@ -323,20 +323,29 @@ static void show_images(const plan *p, change *c, cell *before, cell *after) {
 
 /* -- batches --------------------------------------------------------------------------------------------------- */
 
-/* What a caller keeps between calls: room for the cells of four rows, and for the keys of a batch. */
+/* What a caller keeps between calls: room for the cells of four rows, and of what they have in common, and for the keys
+ * of a batch. */
 typedef struct {
     keys k;
     cell cells[];
 } scratch;
 
-int64_t scratch_size(int32_t columns) { return (int64_t)(sizeof(scratch) + 4 * sizeof(cell) * (size_t)columns); }
+int64_t scratch_size(int32_t columns) { return (int64_t)(sizeof(scratch) + 5 * sizeof(cell) * (size_t)columns); }
 
+/* `head`: cells in front of those of every row, `headed` of them. */
 typedef struct {
     const uint8_t *body;
     const int64_t *starts;
+    const cell *head;
+    int32_t headed;
     int64_t now, limit;
     scratch *room;
 } source;
+
+static void row_of(const source *s, int row, int columns, cell *cells) {
+    if (s->headed) memcpy(cells, s->head, (size_t)s->headed * sizeof *cells);
+    cells_of(s->body + s->starts[row], columns - s->headed, cells + s->headed);
+}
 
 static int kind_of(const plan *p, cell operation, int *code) {
     if (operation.size != 1) return 0;
@@ -388,8 +397,8 @@ static int put_change(
     language key = {p->words, p->text, p->key_avro};
     int64_t began, headers = 0;
     record made = {0, -1, 0, NULL_VALUE, 0, 0};
-    if (before_row >= 0) cells_of(s->body + s->starts[before_row], columns, before);
-    if (after_row >= 0) cells_of(s->body + s->starts[after_row], columns, after);
+    if (before_row >= 0) row_of(s, before_row, columns, before);
+    if (after_row >= 0) row_of(s, after_row, columns, after);
     c->timed = 1;
     if (p->format == LEGACY) {
         int image = p->images && before_row >= 0 && first;
@@ -446,7 +455,7 @@ static int put_batch(
     uint32_t last = 0;
     for (row = from; row < to; row++) {
         cell number, time;
-        cells_of(s->body + s->starts[row], p->columns, cells);
+        row_of(s, row, p->columns, cells);
         number = cells[p->number];
         time = cells[p->time];
         if (number.size != 4) return REFUSED;
@@ -460,13 +469,14 @@ static int put_batch(
             c.us = *us = ticks / 10 - (ticks % 10 < 0);
         }
     }
-    if (images && to - from > MOST_ROWS) return REFUSED;
+    /* What has a head is no row of a log. */
+    if (images && (to - from > MOST_ROWS || s->headed)) return REFUSED;
     if (images && (p->images || p->format == ADVANCED)) {
         matched = 1;
         begin_keys(k, to - from);
         for (row = from; row < to; row++) {
             int key;
-            cells_of(s->body + s->starts[row], p->columns, cells);
+            row_of(s, row, p->columns, cells);
             key = key_of(k, cells, p->words + p->key_places, s->body, s->starts, row, p->columns, other);
             k->of_row[row - from] = key;
             if (!is_image(cells[p->operation])) continue;
@@ -476,7 +486,7 @@ static int put_batch(
     }
     for (row = from; row < to; row++) {
         int key = matched ? k->of_row[row - from] : 0, before, after, first;
-        if (to - from > 1) cells_of(s->body + s->starts[row], p->columns, cells);
+        if (to - from > 1) row_of(s, row, p->columns, cells);
         if (is_image(cells[p->operation])) continue;
         c.kind = (char)kind_of(p, cells[p->operation], &c.code);
         if (!c.kind) return REFUSED;
@@ -490,20 +500,24 @@ static int put_batch(
     return DONE;
 }
 
-/* The records of batches `from` to `to`, as far as there is room; stops in front of the first that is refused. Returns
+/* The records of batches `from` to `to`, as far as there is room; stops in front of the first that is refused. `head`:
+ * `headed` cells, which stand in front of those of each row. Returns
  * how many batches were made; `ends` says how many records there are after each, `times` when they were written, in
  * microseconds. `told`: the verdict that stopped it
  * (0: none), bytes as they count in a transaction. */
 int32_t encode(
-    const plan *p, const uint8_t *body, const int64_t *starts, const int32_t *firsts, int32_t from, int32_t to,
-    int64_t now, int64_t limit, int64_t bytes, int32_t most, void *room, uint8_t *buffer, int64_t size,
-    record *records, int32_t capacity, int32_t *ends, int64_t *times, int64_t *told
+    const plan *p, const uint8_t *head, int32_t headed, const uint8_t *body, const int64_t *starts,
+    const int32_t *firsts, int32_t from, int32_t to, int64_t now, int64_t limit, int64_t bytes, int32_t most,
+    void *room, uint8_t *buffer, int64_t size, record *records, int32_t capacity, int32_t *ends, int64_t *times,
+    int64_t *told
 ) {
     out o = {buffer, 0, size};
-    source s = {body, starts, now, limit, room};
+    cell *common = ((scratch *)room)->cells + 4 * p->columns;
+    source s = {body, starts, common, headed, now, limit, room};
     record *made = records;
     int64_t counted = 0;
     int32_t batch, verdict = 0;
+    cells_of(head, headed, common);
     for (batch = from; batch < to; batch++) {
         int64_t used = o.used, before_counted = counted;
         record *before = made;

@@ -80,6 +80,35 @@ int64_t scan(
     return batches;
 }
 
+/* As `scan`, of the rows of a table as they are selected: partition by partition. `keys`: so many columns, from the first
+ * on, are the key of a partition. Returns the number of partitions, or -1. */
+int64_t scan_selected(
+    const uint8_t *body, int64_t size, int64_t at, int32_t columns, int32_t rows, int32_t keys, int64_t *starts,
+    int32_t *firsts
+) {
+    int64_t partitions = 0, key = 0, before = 0;
+    int row;
+    for (row = 0; row < rows; row++) {
+        int column;
+        starts[row] = at;
+        for (column = 0; column < columns; column++) {
+            int64_t length;
+            if (size - at < 4) return -1;
+            length = read_signed(body + at, 4);
+            at += 4;
+            if (length > size - at) return -1;
+            if (length > 0) at += length;
+            if (column + 1 == keys) key = at - starts[row];
+        }
+        if (!row || key != before || memcmp(body + starts[row - 1], body + starts[row], (size_t)key))
+            firsts[partitions++] = row;
+        before = key;
+    }
+    starts[rows] = at;
+    firsts[partitions] = rows;
+    return partitions;
+}
+
 enum { MOST_ROWS = 4096 };
 
 /* The rows of a batch by their keys, to find images by. `of_row`: which key a row has; of each key its first row, its
