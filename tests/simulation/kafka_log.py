@@ -73,6 +73,15 @@ class Partition:
                     record.fate = Fate.COMMITTED if commit else Fate.ABORTED
         self.records.append(None)
 
+    def forget_the_last_marker(self) -> None:
+        """As if nobody had written it: what it spoke for is open."""
+        assert self.records and self.records.pop() is None
+        begin = max((at + 1 for at, record in enumerate(self.records) if record is None), default=0)
+        for record in self.records[begin:]:
+            assert record is not None and record.producer is not None
+            record.fate = Fate.OPEN
+            self.open.setdefault(record.producer, begin)
+
     def read(self, offset: int, most: int, committed: bool) -> tuple[list[tuple[int, Stored]], int]:
         """At most so many records from an offset on, and where to go on."""
         end = self.stable if committed else self.end

@@ -93,6 +93,27 @@ PROCESS = [
         world(SOON_OTHER_TABLES, 0),
     ),
     Mutant(
+        "what others left open is ended before their table is read",
+        TABLE_LIST,
+        "            if found.strangers:\n",
+        "            if found is None:\n",
+        refusing.test_what_was_left_open_is_ended_before_its_table_is_read_again,
+    ),
+    Mutant(
+        "what fails of a table that is let go is over",
+        TABLE_LIST,
+        "            self._background.dismiss(table)\n",
+        "            pass\n",
+        refusing.test_a_table_that_is_wanted_no_more_is_waited_for_no_more,
+    ),
+    Mutant(
+        "a missing table that is let go is missed no more",
+        TABLE_LIST,
+        "            self._tables.drop(table)\n        gone",
+        "            pass\n        gone",
+        refusing.test_a_table_that_is_missing_and_wanted_no_more_is_no_failure,
+    ),
+    Mutant(
         "a slot moves on with nothing of it open",
         WORKER,
         "                self.transactions.commit()\n            except CdcError as error:\n"

@@ -40,11 +40,11 @@ def topic_of(on: Service, table: Table) -> Topic:
     return on.broker.topics[f"{NAME}.{table.name}"]
 
 
-def until(on: Service, condition: Callable[[], object], seconds: float = LONG) -> None:
+def until(on: Service, condition: Callable[[], object], seconds: float = LONG, step: float = 0.5) -> None:
     deadline = on.scheduler.now + seconds
     while not condition():
         assert on.scheduler.now < deadline, on.troubles()
-        on.scheduler.run(on.scheduler.now + 0.5)
+        on.scheduler.run(on.scheduler.now + step)
 
 
 def missing(on: Service, table: Table) -> list[str]:
@@ -217,6 +217,47 @@ def test_a_table_that_was_not_there_at_the_start_of_a_worker_is_read_when_it_is(
         until(on, lambda: not missing(on, good) and state(on, bad) == "FAILED")
         until(on, lambda: not invariants.missing(on) and not on.troubles())
         assert not invariants.breaches(on) and not on.ends
+
+
+def test_a_table_that_is_wanted_no_more_is_waited_for_no_more() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        topic_of(on, bad).refuses = KafkaError.TOPIC_AUTHORIZATION_FAILED
+        until(on, lambda: state(on, bad) == "WAITING")
+        on.read_tables([good.name])
+        until(on, lambda: not on.troubles() and str(bad.name) not in _tables(on), 30.0)
+
+
+def test_a_table_that_is_missing_and_wanted_no_more_is_no_failure() -> None:
+    with running() as on:
+        bad, good = on.cluster.world.tables
+        bad.gone = (on.cluster.now_ms, on.cluster.now_ms + 1_000_000)
+        on.kill(on.workers[0])
+        until(on, lambda: on.workers[0].status is not None and state(on, bad) == "FAILED")
+        on.read_tables([good.name])
+        until(on, lambda: not on.troubles() and str(bad.name) not in _tables(on), 30.0)
+
+
+def test_what_was_left_open_is_ended_before_its_table_is_read_again() -> None:
+    """A broker forgot how it ended, while nobody read the table, so nobody has looked there."""
+    with running(rows=60) as on:
+        back, stays = on.cluster.world.tables
+        partitions = topic_of(on, back).partitions
+        until(on, lambda: any(each.open for each in partitions), step=0.003)
+        left = [each for each in partitions if each.open]
+        on.read_tables([stays.name])
+        on.kill(on.workers[0])
+        until(on, lambda: not any(each.open for each in partitions) and on.living and not on.troubles())
+        for each in left:
+            each.forget_the_last_marker()
+        on.read_tables([back.name, stays.name])
+        until(on, lambda: not invariants.missing(on) and not on.troubles(), 60.0)
+        assert not invariants.breaches(on) and not invariants.blocked(on)
+
+
+def _tables(on: Service) -> list[str]:
+    status = on.workers[0].status
+    return [] if status is None else [*status.tables]
 
 
 def test_a_dead_letter_fits_its_topic() -> None:
