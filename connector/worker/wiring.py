@@ -38,6 +38,7 @@ from connector.source import (
     snapshot_settings,
 )
 from connector.topology import Planner
+from connector.worker.former_topics import FormerTopics
 from connector.worker.notifications import Notifications
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
@@ -111,11 +112,12 @@ def build_worker(
     restoring = Restoring(
         configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen, stood
     )
+    former = None if who.instance_id is None else FormerTopics(clients, configuration, slots)
     delivery = Delivery(
         clients,
         delivery_settings(configuration, who, batch_size(topics.values())),
         membership,
-        topics=lambda: pipeline.topics,
+        topics=lambda: pipeline.topics if former is None else {*pipeline.topics, *former()},
         group=group,
         unseen=unseen,
         blocks=native.client,

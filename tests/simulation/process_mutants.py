@@ -18,7 +18,7 @@ from tests.simulation.mutant_worlds import (
     TWO_GROUPS,
     world,
 )
-from tests.simulation.mutation import Mutant
+from tests.simulation.mutation import Mutant, of
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
 from tests.worker import test_worker_unmade as unmade
@@ -30,6 +30,7 @@ MEMBERSHIP = "connector/delivery/membership.py"
 WORKER = "connector/worker/worker.py"
 TRANSACTIONS = "connector/worker/transactions.py"
 RESTORING = "connector/worker/restoring.py"
+FORMER_TOPICS = "connector/worker/former_topics.py"
 UNMADE = "connector/worker/unmade.py"
 SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
@@ -97,7 +98,14 @@ PROCESS = [
         TABLE_LIST,
         "            if found.strangers:\n",
         "            if found is None:\n",
-        refusing.test_what_was_left_open_is_ended_before_its_table_is_read_again,
+        of(refusing.test_what_was_left_open_is_ended_before_its_table_is_read_again, {}),
+    ),
+    Mutant(
+        "a worker whose id is kept looks where it read before",
+        FORMER_TOPICS,
+        "        return frozenset(then - now)\n",
+        "        return frozenset(then & now)\n",
+        of(refusing.test_what_was_left_open_is_ended_before_its_table_is_read_again, {"group.instance.id": "kept"}),
     ),
     Mutant(
         "what fails of a table that is let go is over",

@@ -238,18 +238,20 @@ def test_a_table_that_is_missing_and_wanted_no_more_is_no_failure() -> None:
         until(on, lambda: not on.troubles() and str(bad.name) not in _tables(on), 30.0)
 
 
-def test_what_was_left_open_is_ended_before_its_table_is_read_again() -> None:
-    """A broker forgot how it ended, while nobody read the table, so nobody has looked there."""
-    with running(rows=60) as on:
+@pytest.mark.parametrize("ids", [{}, {"group.instance.id": "kept"}], ids=["new at each start", "kept"])
+def test_what_was_left_open_is_ended_before_its_table_is_read_again(ids: dict[str, str]) -> None:
+    """A broker forgot how it ended, while nobody read the table."""
+    with running(rows=60, worker=ids) as on:
         back, stays = on.cluster.world.tables
         partitions = topic_of(on, back).partitions
         until(on, lambda: any(each.open for each in partitions), step=0.003)
         left = [each for each in partitions if each.open]
         on.read_tables([stays.name])
-        on.kill(on.workers[0])
-        until(on, lambda: not any(each.open for each in partitions) and on.living and not on.troubles())
+        on.close(20.0)
+        until(on, lambda: not any(each.open for each in partitions), 15.0)
         for each in left:
             each.forget_the_last_marker()
+        until(on, lambda: on.living and not missing(on, stays) and not on.troubles())
         on.read_tables([back.name, stays.name])
         until(on, lambda: not invariants.missing(on) and not on.troubles(), 60.0)
         assert not invariants.breaches(on) and not invariants.blocked(on)
