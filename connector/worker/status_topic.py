@@ -27,6 +27,10 @@ LATE = 2
 KEPT = 10
 CLOSE_SECONDS = 2.0
 
+#: A table takes some two kilobytes: those of five hundred fill what brokers and clients let pass as one record. What
+#: brokers see is compressed, to a tenth and less; what the client is asked to let pass is not.
+_LARGE = {"compression_type": "lz4", "compression_level": -1, "message_max_bytes": 256 * 1024 * 1024}
+
 
 class StatusTopic:
     """One worker's record in it."""
@@ -36,7 +40,7 @@ class StatusTopic:
     ) -> None:
         self._topic = configuration.worker.status.name
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
-        self._producer = ReportingProducer(clients)
+        self._producer = ReportingProducer(clients, **_LARGE)
         self._due = 0.0
         self._farewell = False
         self._clients = clients
@@ -76,7 +80,7 @@ class StatusTopic:
             self._producer.failure = None
             if self._producer.is_stuck():
                 self._producer.close()
-                self._producer, pending = ReportingProducer(self._clients), 0
+                self._producer, pending = ReportingProducer(self._clients, **_LARGE), 0
             if pending <= KEPT:  # old status is not worth keeping
                 self._producer.produce(OutgoingRecord(self._topic, self._key, value))
                 self._producer.poll()
