@@ -27,9 +27,8 @@ LATE = 2
 KEPT = 10
 CLOSE_SECONDS = 2.0
 
-#: A table takes some two kilobytes: those of five hundred fill what brokers and clients let pass as one record. What
-#: brokers see is compressed, to a tenth and less; what the client is asked to let pass is not.
-_LARGE = {"compression_type": "lz4", "compression_level": -1, "message_max_bytes": 256 * 1024 * 1024}
+#: What the client is asked to let pass as one record.
+_MOST_BYTES = 256 * 1024 * 1024
 
 
 class StatusTopic:
@@ -40,10 +39,10 @@ class StatusTopic:
     ) -> None:
         self._topic = configuration.worker.status.name
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
-        self._producer = ReportingProducer(clients, **_LARGE)
+        self._clients = clients
+        self._producer = self._another()
         self._due = 0.0
         self._farewell = False
-        self._clients = clients
         self._task = background.task(STATUS)
 
     def publish(self, status: WorkerStatus) -> None:
@@ -80,9 +79,16 @@ class StatusTopic:
             self._producer.failure = None
             if self._producer.is_stuck():
                 self._producer.close()
-                self._producer, pending = ReportingProducer(self._clients, **_LARGE), 0
+                self._producer, pending = self._another(), 0
             if pending <= KEPT:  # old status is not worth keeping
                 self._producer.produce(OutgoingRecord(self._topic, self._key, value))
                 self._producer.poll()
         except DeliveryError as error:
             self._task.failed(error)
+
+    def _another(self) -> ReportingProducer:
+        """A table takes some two kilobytes: those of five hundred fill what brokers and clients let pass. What brokers
+        see is compressed, to a tenth and less."""
+        return ReportingProducer(
+            self._clients, compression_type="lz4", compression_level=-1, message_max_bytes=_MOST_BYTES
+        )
