@@ -185,7 +185,7 @@ class Describing:
         if attempts + 1 >= GONE_ATTEMPTS and self._monotonic() - since >= GONE_SECONDS:
             if table not in self._lost:
                 log.error("%s: FAILED: %s", table, error)
-                self._planner.fail_table(table, str(error))
+                self._planner.fail_table(table, str(error), gone=True)
             self._lost[table] = self._monotonic() + FAILED_SECONDS
 
     def _rests(self, table: TableName) -> bool:

@@ -106,9 +106,9 @@ class Planner:
         """Take in the answer to a poll that *started* at ``polled_at``."""
         return self._plans[table].observe(view, polled_at)
 
-    def fail_table(self, table: TableName, reason: str) -> None:
-        """Nothing of the table is read any more."""
-        self._plans[table].fail_table(reason)
+    def fail_table(self, table: TableName, reason: str, gone: bool = False) -> None:
+        """Nothing of the table is read any more. ``gone``: unless it is there again, which is looked for."""
+        self._plans[table].fail_table(reason, gone)
 
     def revive_table(self, table: TableName) -> None:
         """It is read again, from where it stood."""

@@ -241,13 +241,13 @@ class TableReader(TableState):
         self.settle(state)
         return True
 
-    def fail_table(self, reason: str) -> None:
+    def fail_table(self, reason: str, gone: bool = False) -> None:
         """All groups of the table are FAILED, as when it is gone."""
-        self.failure = reason
+        self.failure, self.gone = reason, gone
 
     def revive(self) -> None:
         """It is there again."""
-        self.failure = None
+        self.failure, self.gone = None, False
         self._sort_anew()
 
     def _progressed(self, state: GroupState) -> None:

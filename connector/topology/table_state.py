@@ -73,6 +73,7 @@ class TableState:
         self.polled_at: int | None = None
         self.last_limit: int | None = None
         self.failure: str | None = None
+        self.gone = False
         self.active: set[int] = set()
         self.announced: set[GroupState] = set()
         self.fresh: dict[GroupState, set[bytes]] = {}

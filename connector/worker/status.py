@@ -135,7 +135,8 @@ class Snapshots:
         waits = _waits(waiting, position) or any(each.holds for each in failing)
         return TableStatus(
             state=State.FAILED if broken else State.WAITING if waits else State.RUNNING,
-            all_failed=whole or _all_of(plan, len(failed)),
+            # One that is gone is looked for: whoever reads nothing else waits for it.
+            all_failed=not plan.gone and (whole or _all_of(plan, len(failed))),
             position_ms=position,
             lag_ms=self._lag(table, position, now),
             groups=plan.groups,

@@ -209,6 +209,20 @@ def test_a_table_that_is_gone_is_read_again_when_it_is_there() -> None:
         assert not invariants.breaches(on) and not on.ends
 
 
+def test_the_only_table_is_waited_for_when_it_is_gone() -> None:
+    """As one beside others: `run` does not end for it."""
+    with running() as on:
+        only, _ = on.cluster.world.tables
+        on.read_tables([only.name])
+        until(on, lambda: state(on, only) == "RUNNING" and not missing(on, only))
+        only.gone = (on.cluster.now_ms, on.cluster.now_ms + 120_000)
+        until(on, lambda: state(on, only) == "FAILED")
+        statuses = [worker.status for worker in on.workers.values() if worker.status is not None]
+        assert statuses and not any(status.nothing_left for status in statuses)
+        until(on, lambda: state(on, only) == "RUNNING")
+        assert not missing(on, only) and not on.ends
+
+
 def test_a_table_that_was_not_there_at_the_start_of_a_worker_is_read_when_it_is() -> None:
     with running() as on:
         bad, good = on.cluster.world.tables
