@@ -283,7 +283,7 @@ SOURCE = [
         READING,
         "        if active is None or not self._planner.is_current(active.read):\n            # An abort",
         "        if active is None:\n            # An abort",
-        world(ROUGH, 30),
+        world(ROUGH, 32),
     ),
     Mutant(
         "a change that came late is not behind later ones of its partition",

@@ -55,7 +55,7 @@ PROCESS = [
         LOOKOUT,
         "elif self._mute.lasts():",
         "elif self._mute.lasts() and not self:",
-        world(STRANDED, 25),
+        world(STRANDED, 52),
     ),
     Mutant(
         "of two groups one delivers",
@@ -77,7 +77,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 14),
+        world(OTHER_TABLES, 32),
     ),
     Mutant(
         "a look for new tables that failed is made again",
@@ -185,14 +185,14 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 221),
+        world(ALTERS, 243),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 19),
+        world(ROUGH, 23),
     ),
     Mutant(
         "starting over restores every slot",
@@ -206,7 +206,7 @@ PROCESS = [
         RESTORING,
         "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
         "still = frozenset(slots)",
-        world(ROUGH, 30),
+        world(ROUGH, 32),
     ),
     Mutant(
         "slots that are lost are given up",
