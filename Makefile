@@ -53,7 +53,7 @@ lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 		tests/simulation/test_simulation_mutants.py::test_the_text_of_each_rule_stands_once_in_its_file $(ARGS)
 
 .PHONY: soak
-soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
+soak: setup $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan snapshots
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan signals
@@ -62,6 +62,9 @@ soak: setup ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
 	@.venv/bin/python -m tests.soak.snapshots --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.landing --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.definitions --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.definitions --seeds 4,5 --sink iceberg
 	@.venv/bin/python -m tests.soak.control --seeds 1,2,3 --minutes $(or $(MINUTES),10)
 
 .PHONY: bench

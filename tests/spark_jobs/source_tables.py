@@ -5,6 +5,7 @@ In: a Spark session, a running server, a warehouse. Out: ``SourceTables``: CQL, 
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -116,18 +117,19 @@ class SourceTables:
         self._segment += 1
         for name in chosen:
             landed = self.landed(name)
-            known = landed.known() or Known((parse_definition(definitions[name]),), buckets=2)
+            restored = landed.restore()
+            known = restored.known or Known((parse_definition(definitions[name]),), buckets=2)
             layout = landed.prepare(known)
             register_functions(self.spark, layout)
             rows = [(None, value, topic, 0, at) for at, (topic, value) in enumerate(records[name])]
             batch = self.spark.createDataFrame(rows, RECORD).selectExpr("*", "current_timestamp() AS timestamp")
-            segment = landed.restore().segment
+            segment = restored.segment
             ranges = self.settings.names.range_deletes_topic(landed.keyspace, landed.table)
             landed.append(decoded_json(batch, layout, segment, ranges))
-            if landed.restore().ending:
+            if not known.expiring and any(map(tells_ttl, (value for _, value in records[name]))):
                 layout = landed.expect_ends(layout)
             if merge:
-                landed.merge(layout, segment)
+                landed.merge(layout, segment, restored.mark)
 
     def read(self, names: Sequence[str], **more: str) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
         """The tables' definitions, and everything that the log holds as the connector writes it."""
@@ -165,6 +167,12 @@ class SourceTables:
     ) -> list[Verdict]:
         chosen = [TableName(*name.split(".")) for name in names or self.names]
         return verify(self.spark, settings or self.settings, self.access, chosen, limits, **more)
+
+
+def tells_ttl(record: bytes | None) -> bool:
+    """Whether something of what a record writes will end. A question to the changelog costs more than to land it."""
+    source = json.loads(record or b"{}").get("source") or {}
+    return source.get("ttl") is not None
 
 
 def equal(verdicts: Sequence[Verdict]) -> None:

@@ -7,17 +7,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.jobs import backfilling
-from spark_jobs.jobs.backfilling import Filled, backfill, refuse_lists
+from spark_jobs.jobs.backfilling import Filled, _own_definition, backfill, refuse_lists
+from spark_jobs.model import PARTITION, ROW
+from spark_jobs.source import described, ranges_of, read_plan
+from spark_jobs.source.reader import _Reader, _schema
 from spark_jobs.tables.lease import Lease, open_folder
+from spark_jobs.tables.notes import Known
 from tests.servers.scylla import Scylla
-from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal
+from tests.spark_jobs.source_tables import WITH_SOURCE, Ends, SourceTables, equal, source_access
 
 pytestmark = WITH_SOURCE
 ORDERS = """CREATE TABLE {}.t (
@@ -26,20 +32,46 @@ ORDERS = """CREATE TABLE {}.t (
 )"""
 
 
-@pytest.mark.parametrize(("tablets", "sizes"), [(True, (1, 5000)), (False, (2, 3))])
 def test_partitions_of_static_values_make_no_rows(
-    spark: SparkSession,
-    scylla: Scylla,
-    cql: Session,
-    unique: Callable[[str], str],
-    warehouse: str,
-    tablets: bool,
-    sizes: tuple[int, ...],
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
-    """Next to others, in both orders, and in pages of every size; rows of a key alone look the same, and stay."""
+    """Next to others, in pages of one row; rows of a key alone look the same, and stay."""
+    names = [f"{keyspace}.{name}" for name in static_partitions(cql, more=1)]
+    source = SourceTables(spark, scylla, warehouse, names)
+    source.access = replace(source.access, connection=source.access.connection.but(fetch_size=1))
+    assert [table.rows for table in filled(source, *names)] == [16, 12]
+    verdicts = source.verify()
+    equal(verdicts)
+    assert [(verdict.source_rows, verdict.landed_rows) for verdict in verdicts] == [(16, 16), (12, 12)]
+
+
+@pytest.mark.parametrize("tablets", [True, False])
+def test_pages_of_every_size_have_the_same_rows(
+    scylla: Scylla, cql: Session, unique: Callable[[str], str], tablets: bool
+) -> None:
+    """What a backfill and a verification read."""
     keyspace = unique("ks").replace("-", "_")
     cql.execute(scylla.keyspace_ddl(keyspace, tablets=tablets))
     cql.set_keyspace(keyspace)
+    for name, count in static_partitions(cql, more=5).items():
+        for size in (1, 2, 3, 5000):
+            access = source_access(scylla)
+            access = replace(access, connection=access.connection.but(fetch_size=size))
+            table = described(access, TableName(keyspace, name))
+            layout = Known((_own_definition(table),)).layout()
+            plan, (p, c) = read_plan(layout, table), (key.value for key in layout.keys)
+            reader = _Reader(access, plan, to_arrow_schema(_schema(plan)), [ranges_of(access, 2)])
+            read = [row for page in reader.by_range(iter([pa.record_batch({"id": [0]})])) for row in page.to_pylist()]
+            rows = [row for row in read if row["kind"] == ROW]
+            statics = [row for row in read if row["kind"] == PARTITION]
+            assert len(rows) == count, f"pages of {size}"
+            assert {row[p] for row in rows if row[c] == 1} == set(range(1, 24, 2))
+            assert sorted(row[p] for row in statics) == [key for key in range(24) if key % 4], f"pages of {size}"
+
+
+def static_partitions(cql: Session, more: int) -> dict[str, int]:
+    """Tables with partitions of static values alone, of rows alone and of both, of which some have ``more`` rows than
+    one: their names and how many rows."""
     cql.execute("CREATE TABLE valued (p int, c int, s text static, v int, PRIMARY KEY (p, c))")
     cql.execute("CREATE TABLE keyed (p int, c int, s text static, PRIMARY KEY (p, c))")
     for p in range(24):
@@ -48,25 +80,11 @@ def test_partitions_of_static_values_make_no_rows(
                 cql.execute(f"INSERT INTO {name} (p, s) VALUES ({p}, 's{p}')")
             if p % 2:
                 cql.execute(f"INSERT INTO {name} (p, c) VALUES ({p}, 1)")
-        if p % 6 == 1:
-            cql.execute(f"INSERT INTO valued (p, c, v) VALUES ({p}, 2, {p})")
+        for c in range(2, 2 + more) if p % 6 == 1 else ():
+            cql.execute(f"INSERT INTO valued (p, c, v) VALUES ({p}, {c}, {p})")
     for name in ("valued", "keyed"):
         cql.execute(f"ALTER TABLE {name} WITH cdc = {{'enabled': true}}")
-    names = [f"{keyspace}.valued", f"{keyspace}.keyed"]
-    source = SourceTables(spark, scylla, warehouse, names)
-    for size in sizes:
-        source.access = replace(source.access, connection=source.access.connection.but(fetch_size=size))
-        done = filled(source, *names)
-        assert [table.rows for table in done] == [16, 12], f"pages of {size}"
-        for name in names:
-            landed = source.landed(name)
-            known = landed.known()
-            assert known is not None
-            rows = spark.sql(landed.view_text(known.layout())).where("c IS NOT NULL").collect()
-            assert {row["p"] for row in rows} == set(range(1, 24, 2))
-        verdicts = source.verify()
-        equal(verdicts)
-        assert [verdict.source_rows for verdict in verdicts] == [16, 12]
+    return {"valued": 12 + 4 * more, "keyed": 12}
 
 
 def filled(source: SourceTables, *names: str, lists: bool = True) -> list[Filled]:
