@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from connector.changes import changes_of
 from connector.formats.record import Record
+from connector.formats.table_schemas import CELL_TTLS as CELL_TTLS_HEADER
 from connector.table_name import TableName
 from spark_jobs.decode.record_versions import CELL_TTLS, MADE_BY
 from spark_jobs.decode.records import decoded_json
@@ -31,7 +32,7 @@ from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.snapshot_records import snapshotted
-from tests.spark_jobs.source_tables import RECORD, SourceTables
+from tests.spark_jobs.source_tables import RECORD, SourceTables, tells_ttl
 
 LATE, TWICE = 0.2, 0.2
 _METADATA = {"cdc.include.metadata": "true"}
@@ -144,20 +145,22 @@ class Altered(SourceTables):
     def _land(self, landed: LandedTable, versions: list[TableDefinition], records: list[Record], merge: bool) -> None:
         restored = landed.restore()
         plan = plan_table(self.settings, TableName(landed.keyspace, landed.table), versions, restored.known)
-        segment = restored.segment
+        segment, mark = restored.segment, restored.mark
+        if not (records or plan.changed or (merge and restored.unmerged)):
+            return
         if plan.recreated:
             landed.clear(segment)
-            segment += 1
+            mark, segment = segment, segment + 1
         before = restored.known
         if (
             not plan.recreated
             and before is not None
             and check_landed(TableName(*landed.name.split(".")), before, plan.known)
         ):
-            landed.merge(before.layout(), segment)
-            segment += 1
+            landed.merge(before.layout(), segment, mark)
+            mark, segment = segment, segment + 1
             move_keys(landed, before.layout(), plan.known.layout())
-        layout = landed.prepare(plan.known)
+        layout = landed.prepare(plan.known) if plan.changed else plan.known.layout()
         register_functions(self.spark, layout)
         rows = [
             (None, bytearray(each.value or b""), each.topic, 0, at, [(n, bytearray(t or b"")) for n, t in each.headers])
@@ -166,7 +169,11 @@ class Altered(SourceTables):
         batch = self.spark.createDataFrame(rows, f"{RECORD}, headers array<struct<key:string,value:binary>>")
         batch = batch.selectExpr("*", "current_timestamp() AS timestamp", MADE_BY, CELL_TTLS)
         landed.append(decoded_json(batch, layout, segment, f"p.{landed.name}.range-deletes"))
-        if not plan.known.expiring and landed.restore().ending:
+        if not plan.known.expiring and any(map(_tells_ttl, records)):
             layout = landed.expect_ends(layout)
         if merge:
-            landed.merge(layout, segment)
+            landed.merge(layout, segment, mark)
+
+
+def _tells_ttl(record: Record) -> bool:
+    return tells_ttl(record.value) or any(name == CELL_TTLS_HEADER for name, _ in record.headers)
