@@ -118,6 +118,9 @@ class Signals:
         self._topic = SmallTopic(clients, signals_spec(configuration), configuration.group)
         self._name = configuration.connector.reading.signal_topic
         self._heard: queue.SimpleQueue[tuple[int, Signal]] = queue.SimpleQueue()
+        # All of them, for tables that come later: one that is not there yet, or that is put into the list.
+        self._said: list[tuple[int, Signal]] = []
+        self._told: set[TableName] = set()
         self._ended = threading.Event()
         self._hears = False
         self._error: str | None = None
@@ -136,15 +139,24 @@ class Signals:
         if not self._hears and self._topic.end is not None:
             self._hears = True
             planner.hear_from(self._topic.end)
-        known = tuple(tables)
-        while self._hears and not self._heard.empty():
+        if not self._hears:
+            return
+        known = set(tables)
+        for table in known - self._told:
+            for number, signal in self._said:
+                if (wish := signal.wish(number, table)) is not None:
+                    planner.wish(table, wish)
+        self._told = known
+        while not self._heard.empty():
             number, signal = self._heard.get()
             if signal.action == "log":
                 log.info("signal %s: %s", signal.id, signal.message)
                 continue
+            self._said.append((number, signal))
             wishes = [(table, wish) for table in known if (wish := signal.wish(number, table)) is not None]
             if not wishes:
-                log.warning("signal %s: none of this connector's tables is among %s", signal.id, signal.collections)
+                what = "none of the tables that are read is among %s; it counts for one that comes"
+                log.warning(f"signal %s: {what}", signal.id, signal.collections)
             for table, wish in wishes:
                 planner.wish(table, wish)
 

@@ -7,8 +7,12 @@ import time
 
 import pytest
 
+from connector.source import Background
 from connector.table_name import TableName
-from connector.worker.signals import Signal, parse_signal
+from connector.topology import Event, Wish
+from connector.worker.settings import kafka_clients
+from connector.worker.signals import Signal, Signals, parse_signal
+from tests.config.files import loaded
 
 
 def parsed(*expressions: str) -> Signal:
@@ -92,3 +96,41 @@ def test_a_blocking_snapshot_is_as_any_other(kind: str) -> None:
 def test_what_would_be_misunderstood_is_refused(data: dict[str, object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         conditions(**data)
+
+
+class _Wishes:
+    """A planner that notes what is wanted."""
+
+    def __init__(self) -> None:
+        self.wanted: list[tuple[str, int]] = []
+
+    def hear_from(self, number: int) -> None:
+        pass
+
+    def wish(self, table: TableName, wish: Wish) -> None:
+        self.wanted.append((table.name, wish.number))
+
+    def snapshot_events(self) -> list[Event]:
+        return []
+
+
+def test_tables_that_come_later_hear_what_was_said_before() -> None:
+    """A table that was not there yet when the worker started, and one that came back: nothing is said twice to those
+    that have heard it."""
+    configuration = loaded(connector={"signal.enabled.channels": "kafka", "signal.kafka.topic": "signals"})
+    signals, planner = Signals(configuration, kafka_clients(configuration), Background()), _Wishes()
+    signals._topic.end = 2
+    one, other = TableName("shop", "one"), TableName("shop", "other")
+    signals._hear(0, b"shop", Signal("a", "start", ("shop.one",)).record())
+    signals._hear(1, b"shop", Signal("b", "pause").record())
+    signals.take(planner, [])
+    assert planner.wanted == []
+    signals.take(planner, [one])
+    assert planner.wanted == [("one", 0), ("one", 1)]
+    signals.take(planner, [one, other])
+    assert planner.wanted[2:] == [("other", 1)]
+    signals._hear(2, b"shop", Signal("c", "resume").record())
+    signals.take(planner, [one])
+    assert planner.wanted[3:] == [("one", 2)]
+    signals.take(planner, [one, other])
+    assert planner.wanted[4:] == [("other", 1), ("other", 2)]
