@@ -132,10 +132,9 @@ class _Comparison:
         result.first = [*done.columns, *done.first(limits.first)][: limits.first] if result.differences else []
         result.dead_letters = self._dead_letters()
         self._compare_published()
-        known = self._landed.known()
-        if known is not None and known.incomplete is not None:
-            result.notes.append(f"it is incomplete: {known.incomplete}; backfill completes it")
-        unaware = result.differences and known is not None and not known.expiring
+        if done.known.incomplete is not None:
+            result.notes.append(f"it is incomplete: {done.known.incomplete}; backfill completes it")
+        unaware = result.differences and not done.known.expiring
         if unaware and time_to_live(self._rounds.access, self._table):
             result.notes.append(
                 "it has default_time_to_live, which its records do not tell: what ended in the source is landed for "

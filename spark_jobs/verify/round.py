@@ -54,6 +54,7 @@ class Round:
     differences of the others, ``columns`` are differences of the tables themselves. The numbers of rows are those of
     the whole table in its first round only."""
 
+    known: Known
     layout: Layout
     rows: DataFrame
     columns: list[Difference]
@@ -119,6 +120,7 @@ class Rounds:
         ).first()
         assert counted is not None
         return Round(
+            known,
             layout,
             rows_now,
             columns,
