@@ -141,10 +141,10 @@ class Filling:
             counted = told(self.session, seen)
             made, dead = made + counted["made"], dead + counted["dead"]
         landed.merge(layout, segment, mark, restored.positions)
-        landed.prepare(replace(begun, filled_to=None, incomplete=None, rebuilding=False, sequence=begun.sequence + 1))
+        done = replace(begun, filled_to=None, incomplete=None, rebuilding=False, sequence=begun.sequence + 1)
+        landed.prepare(done)
         # Some of it may end by itself, which the layout did not know before.
-        done = landed.known() or begun
-        landed.register(done.layout())
+        landed.register(replace(done, expiring=landed.expires()).layout())
         return Filled(str(table), counts.rows.value, made, dead, tuple(left_out), counts.twice.value)
 
     def read_beside(self, table: TableName, lease: Lease) -> tuple[Filled, int]:

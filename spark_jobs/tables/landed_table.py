@@ -117,7 +117,7 @@ class LandedTable:
                 positions[place] = max(row["offset"], positions.get(place, 0))
         known = known_in(noted[0]["note"], noted[0]["offset"]) if noted else None
         return Restored(
-            known=known and replace(known, expiring=self._expires()),
+            known=known and replace(known, expiring=self.expires()),
             positions=positions,
             mark=merged,
             segment=max([merged, *(row["segment"] for row in tail)]) + 1,
@@ -144,7 +144,8 @@ class LandedTable:
         self.state.prepare(layout)
         return layout
 
-    def _expires(self) -> bool:
+    def expires(self) -> bool:
+        """Whether parts of it may end by themselves."""
         return self._column(self.state.relation, MARKER_TTL) == MARKER_TTL
 
     def _column(self, relation: str, name: str) -> str:
@@ -245,7 +246,7 @@ class LandedTable:
         # Tables that earlier versions have made get what tables have now.
         self.widen()
         window = f"segment > {mark} AND segment <= {through}"
-        if not layout.expiring and (self._expires() or self._has_ttls(window)):
+        if not layout.expiring and (self.expires() or self._has_ttls(window)):
             layout = self.expect_ends(layout)
         new = sum(size for segment, size in self.sink.sizes(self.changelog).items() if mark < segment <= through)
         changes = changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}")
