@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.membership import Membership
@@ -97,10 +97,12 @@ class World:
         message = consumer.poll(0.1)  # type: ignore[attr-defined]
         if message is None:
             return
-        if message.error() is not None:
-            ended.add(message.partition())
-        else:
+        error = message.error()
+        if error is None:
             found.append((message.key(), message.value()))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # A broker that is lost is an error as well, and no end.
+            ended.add(message.partition())
 
 
 def mark(slot: int, owner: str, read_to: int = 1) -> OffsetsEntry:
