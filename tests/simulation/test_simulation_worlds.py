@@ -161,7 +161,7 @@ def test_snapshots_that_are_asked_for_and_pause_show_each_row_once(seed: int) ->
     assert outcome.kinds["snapshot asked"] + outcome.kinds["snapshot pauses"]
 
 
-@pytest.mark.parametrize("seed", [0, 2, 6])
+@pytest.mark.parametrize("seed", [3, 7, 10])
 def test_rows_that_no_select_tells_wait_and_no_other_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     aside, leave = [], Snapshots._is_left_aside
 
