@@ -65,7 +65,6 @@ class UncutPartitions:
         """The last one."""
         assert key == self._key(self._end - 1)
         self._end -= 1
-        self._numbers = None
 
     def get(self, key: Row) -> Sequence[Row] | None:
         number = self._number(key)
@@ -116,7 +115,7 @@ class UncutPartitions:
         if self._numbers is None:
             self._numbers = {self._key(number): number for number in range(self._begin, self._end)}
         number = self._numbers.get(key)
-        return None if number is None or number < self._begin else number
+        return number if number is not None and self._begin <= number < self._end else None
 
 
 class Left(Sequence[Row]):

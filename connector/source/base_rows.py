@@ -112,8 +112,12 @@ def dealt(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
     return [run for run in runs if run]
 
 
+def every_page(page: RawPage) -> bool:
+    return True
+
+
 def read_pages(
-    connection: Connection, bind: Callable[[], object], goes_on: Callable[[RawPage], bool] = lambda page: True
+    connection: Connection, bind: Callable[[], object], goes_on: Callable[[RawPage], bool] = every_page
 ) -> Iterator[RawPage]:
     """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether
     behind this page another one will be wanted: only then it is asked for before this one is worked on."""
@@ -130,7 +134,7 @@ def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
-        yield from _pages(connection, *waiting.popleft(), lambda page: True)
+        yield from _pages(connection, *waiting.popleft(), every_page)
 
 
 Answer = tuple[RawPage, bytes | None]

@@ -28,7 +28,7 @@ from connector.changes import (
     whole_rows,
 )
 from connector.cql_names import qualified, quote_identifier
-from connector.source.base_rows import base_query, read_keys, read_pages
+from connector.source.base_rows import base_query, every_page, read_keys, read_pages
 from connector.source.connection import Connection
 from connector.source.pages import RawPage, Row
 from connector.source.phantom_rows import SecondLooks, without_phantoms
@@ -226,7 +226,7 @@ def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPa
 
 
 def _rest_of(
-    connection: Connection, question: Question, start: Inside, goes_on: Callable[[RawPage], bool] = lambda page: True
+    connection: Connection, question: Question, start: Inside, goes_on: Callable[[RawPage], bool] = every_page
 ) -> Iterator[RawPage]:
     """The rows of a partition behind one of them, in the order of storage: those that share all of its clustering key
     but the last column with it, then all but the last two, and so on. Relations of several columns are not understood

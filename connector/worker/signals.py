@@ -120,7 +120,7 @@ class Signals:
         self._heard: queue.SimpleQueue[tuple[int, Signal]] = queue.SimpleQueue()
         # All of them, for tables that come later: one that is not there yet, or that is put into the list.
         self._said: list[tuple[int, Signal]] = []
-        self._told: set[TableName] = set()
+        self._known: tuple[TableName, ...] = ()
         self._ended = threading.Event()
         self._hears = False
         self._error: str | None = None
@@ -136,29 +136,31 @@ class Signals:
     def take(self, planner: WishesPlan, tables: Iterable[TableName]) -> None:
         """In the owner's thread."""
         self._task.is_now(self._error)
-        if not self._hears and self._topic.end is not None:
+        if not self._hears:
+            if self._topic.end is None:
+                return
             self._hears = True
             planner.hear_from(self._topic.end)
-        if not self._hears:
+        known = tuple(tables)
+        if known == self._known and self._heard.empty():
             return
-        known = set(tables)
-        for table in known - self._told:
-            for number, signal in self._said:
-                if (wish := signal.wish(number, table)) is not None:
-                    planner.wish(table, wish)
-        self._told = known
+        told, heard, self._known = set(self._known), len(self._said), known
         while not self._heard.empty():
             number, signal = self._heard.get()
             if signal.action == "log":
                 log.info("signal %s: %s", signal.id, signal.message)
                 continue
             self._said.append((number, signal))
-            wishes = [(table, wish) for table in known if (wish := signal.wish(number, table)) is not None]
-            if not wishes:
-                what = "none of the tables that are read is among %s; it counts for one that comes"
-                log.warning(f"signal %s: {what}", signal.id, signal.collections)
-            for table, wish in wishes:
-                planner.wish(table, wish)
+            if all(signal.wish(number, table) is None for table in known):
+                log.warning(
+                    "signal %s: none of the tables that are read is among %s; it counts for one that comes",
+                    signal.id,
+                    signal.collections,
+                )
+        for table in known:
+            for number, signal in self._said[heard if table in told else 0 :]:
+                if (wish := signal.wish(number, table)) is not None:
+                    planner.wish(table, wish)
 
     def _follow(self) -> None:
         while not self._ended.is_set():

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
-from connector.secrets import scrubbed_json
+from connector.secrets import scrubbed, scrubbed_json
 from connector.topology import Snapshot
 from connector.worker.state import State
 
@@ -37,10 +37,9 @@ def scrubbed_text(model: BaseModel) -> str:
         text = model.model_dump_json(exclude_unset=True)
     except PydanticSerializationError:
         # Halves of characters in the text of an error: no reader takes them, not even escaped.
-        text = scrubbed_json(json.dumps(model.model_dump(mode="json", exclude_unset=True)))
-        text = json.dumps(json.loads(text), ensure_ascii=False)
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return json.dumps(json.loads(whole), separators=(",", ":"))
+        said = scrubbed(model.model_dump(mode="json", exclude_unset=True))
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return scrubbed_json(text)
 
 

@@ -180,7 +180,7 @@ def present_entries(
 def without_maps(type_: CqlType, shown: str, depth: int = 0) -> str:
     """What a reader sees, with arrays of entries where it has maps: as JSON, a map's keys that are neither text nor
     numbers (bytes, tuples) are told by where they are in memory."""
-    if not has_map(type_):
+    if isinstance(type_, NativeType) or not has_map(type_):
         return shown
     name = f"x{depth}"
     if isinstance(type_, ListType | SetType | VectorType):
@@ -194,7 +194,7 @@ def without_maps(type_: CqlType, shown: str, depth: int = 0) -> str:
             (field, without_maps(kind, f"{shown}.{quoted(field)}", depth + 1)) for field, kind in fields_of(type_)
         ]
         return f"CASE WHEN {shown} IS NOT NULL THEN {struct_of(fields)} END"
-    raise AssertionError(type_)  # a native type holds no map
+    assert_never(type_)
 
 
 def _parts(type_: MapType) -> tuple[tuple[str, CqlType], tuple[str, CqlType]]:

@@ -35,6 +35,7 @@ int64_t scan(
     const uint8_t *body, int64_t size, int64_t at, int32_t columns, int32_t rows, const int32_t *places,
     int64_t *starts, int32_t *firsts, int32_t *turns
 ) {
+    const uint8_t *next = body + at, *end = body + size;
     cell stream = {NULL, -1}, time = {NULL, -1};
     int64_t batches = 0;
     int row, whole = 1, open = 0;
@@ -42,19 +43,12 @@ int64_t scan(
     for (row = 0; row < rows; row++) {
         cell found[3] = {{NULL, -1}, {NULL, -1}, {NULL, -1}};
         int column, place;
-        starts[row] = at;
+        starts[row] = next - body;
         for (column = 0; column < columns; column++) {
-            int64_t length;
-            if (size - at < 4) return -1;
-            length = read_signed(body + at, 4);
-            at += 4;
-            if (length > size - at) return -1;
+            cell each = {NULL, -1};
+            if (next_cell(&next, end, &each)) return -1;
             for (place = 0; place < 3; place++)
-                if (column == places[place]) {
-                    found[place].at = body + at;
-                    found[place].size = length < 0 ? -1 : (int32_t)length;
-                }
-            if (length > 0) at += length;
+                if (column == places[place]) found[place] = each;
         }
         if (!whole) continue;
         if (found[0].size < 0 || found[1].size != 16) {
@@ -76,7 +70,7 @@ int64_t scan(
             open = 0;
         }
     }
-    starts[rows] = at;
+    starts[rows] = next - body;
     return batches;
 }
 
@@ -86,25 +80,22 @@ int64_t scan_selected(
     const uint8_t *body, int64_t size, int64_t at, int32_t columns, int32_t rows, int32_t keys, int64_t *starts,
     int32_t *firsts
 ) {
+    const uint8_t *next = body + at, *end = body + size;
     int64_t partitions = 0, key = 0, before = 0;
     int row;
     for (row = 0; row < rows; row++) {
         int column;
-        starts[row] = at;
+        starts[row] = next - body;
         for (column = 0; column < columns; column++) {
-            int64_t length;
-            if (size - at < 4) return -1;
-            length = read_signed(body + at, 4);
-            at += 4;
-            if (length > size - at) return -1;
-            if (length > 0) at += length;
-            if (column + 1 == keys) key = at - starts[row];
+            cell each;
+            if (next_cell(&next, end, &each)) return -1;
+            if (column + 1 == keys) key = next - body - starts[row];
         }
         if (!row || key != before || memcmp(body + starts[row - 1], body + starts[row], (size_t)key))
             firsts[partitions++] = row;
         before = key;
     }
-    starts[rows] = at;
+    starts[rows] = next - body;
     firsts[partitions] = rows;
     return partitions;
 }
