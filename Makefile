@@ -12,6 +12,7 @@ INSTALLED := .venv/installed
 KERNEL := .venv/kernel
 JARS := .cache/jars/ready
 TEST_JARS := .cache/jars/ready-for-tests
+SPARK_CLASSES := .cache/spark/ready
 
 # A moved clone or a removed Python leaves an environment that no longer runs.
 ifneq ($(wildcard $(INSTALLED)),)
@@ -28,21 +29,25 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: $(INSTALLED) $(KERNEL) $(JARS) ## all that the other targets need, into .venv and .cache (PYTHON=... to choose one)
+setup: needed $(SPARK_CLASSES) ## all that the other targets need, into .venv and .cache (PYTHON=... to choose one)
+
+# Without what pays off only after several starts of Spark.
+.PHONY: needed
+needed: $(INSTALLED) $(KERNEL) $(JARS)
 
 .PHONY: demo
-demo: setup ## the whole way on this machine (ARGS='--rows 5000')
+demo: needed ## the whole way on this machine (ARGS='--rows 5000')
 	@.venv/bin/scylla-cdc demo $(ARGS)
 
 .PHONY: test
-test: setup $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
+test: needed $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
 	@# Once, before each of the four processes would do it.
 	@.venv/bin/python -m compileall -q -j 2 -x '/test_[^/]*$$' connector embedded scylla_cdc smt spark_jobs tests
 	@.venv/bin/python -m pytest --numprocesses=4 $(ARGS)
 
 # The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
 .PHONY: real
-real: setup $(TEST_JARS) ## the suite on a ScyllaDB of your own (SCYLLA=host:port[,...] USER=... TLS=ca.pem API=http://node:10000)
+real: needed $(TEST_JARS) ## the suite on a ScyllaDB of your own (SCYLLA=host:port[,...] USER=... TLS=ca.pem API=http://node:10000)
 	@test -n '$(SCYLLA)' || { echo 'make real SCYLLA=host:port[,...]: which cluster?' >&2; exit 2; }
 	@.venv/bin/scylla-cdc embedded check '$(SCYLLA)' $(if $(findstring command line,$(origin USER)),--user '$(USER)') \
 		$(if $(TLS),--tls '$(TLS)') $(if $(API),--api '$(API)') $(ARGS)
@@ -53,7 +58,7 @@ lint: $(INSTALLED) ## the gates alone: style, types, rules of the house
 		tests/simulation/test_simulation_mutants.py::test_the_text_of_each_rule_stands_once_in_its_file $(ARGS)
 
 .PHONY: soak
-soak: setup $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
+soak: needed $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MINUTES=10)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000)
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan snapshots
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan signals
@@ -68,7 +73,7 @@ soak: setup $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MINU
 	@.venv/bin/python -m tests.soak.control --seeds 1,2,3 --minutes $(or $(MINUTES),10)
 
 .PHONY: bench
-bench: setup ## measure (ARGS=kafka for one of the benchmarks)
+bench: needed ## measure (ARGS=kafka for one of the benchmarks)
 	@.venv/bin/python -m bench $(ARGS)
 
 # The library in them runs wherever glibc 2.17 does; the compiler is the zig compiler's own wheel.
@@ -77,7 +82,7 @@ wheels: $(INSTALLED) ## wheels with the native path inside, for Linux on x86-64 
 	@.ci/wheels
 
 .PHONY: extras
-extras: setup ## fetch the optional jars too: Iceberg, schema registry
+extras: needed ## fetch the optional jars too: Iceberg, schema registry
 	@.venv/bin/python -m spark_jobs.jvm jars
 
 .PHONY: lock
@@ -104,6 +109,11 @@ $(JARS): spark_jobs/jvm/jars.lock | $(INSTALLED)
 	@.venv/bin/python -m spark_jobs.jvm jars broker spark
 	@.venv/bin/python -m spark_jobs.jvm java
 	@.venv/bin/python -m embedded.prepare_classes
+	@mkdir -p $(@D)
+	@touch $@
+
+$(SPARK_CLASSES): spark_jobs/jvm/jars.lock requirements.lock | needed
+	@.venv/bin/python -m spark_jobs.prepare_classes
 	@mkdir -p $(@D)
 	@touch $@
 

@@ -26,6 +26,7 @@ from connector.config import is_secret_name
 from connector.errors import ConfigurationError, LandingError, Problem
 from connector.secrets import holds_secret, scrub
 from spark_jobs.config import folder
+from spark_jobs.jvm import tell_refusal, with_archive, with_class_path
 from spark_jobs.sinks import table_format
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
@@ -165,6 +166,9 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     settings = session_settings(with_submitted(config, _submitted()))
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    own = SparkContext._gateway is None
+    if own:
+        settings = with_archive(with_class_path(settings))
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -175,6 +179,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
             session = builder.getOrCreate()
         except Exception as error:
             raise LandingError(f"Spark did not start: {error}; {said()}") from error
+    if own:
+        tell_refusal(settings, getattr(getattr(SparkContext._gateway, "proc", None), "pid", None))
     session.sparkContext.setLogLevel(level)
     if level != "OFF":
         # A JVM that is told to end says by which signal.

@@ -13,6 +13,7 @@ import pytest
 
 from connector.errors import LandingError
 from spark_jobs.decode.avro_records import Registry
+from spark_jobs.jvm import archive_path, cache_dir, find_java, resolve, with_class_path
 from tests.delivery.registry_server import Registry as RegistryServer
 from tests.delivery.registry_server import served
 from tests.servers.patience import patience
@@ -21,11 +22,12 @@ CANARY = "k4n4ry-Zx9"
 
 # In a process of its own: settings of a JVM's start count for the first session only.
 PROGRAM = """
-import json, os, pathlib, sys
+import json, logging, os, pathlib, sys
 from connector.cli.land import with_jars
 from spark_jobs.config import load_settings
 from spark_jobs.session import start_session
 
+logging.basicConfig(level=logging.INFO)
 session = start_session(with_jars(load_settings(sys.argv[1])).session_config())
 conf = session.sparkContext.getConf()
 lines = []
@@ -62,6 +64,25 @@ def test_a_login_in_the_address_of_a_registry_works_and_is_not_shown() -> None:
     assert [request[2] for request in registry.requests] == [f"Basic {login}"] * 2
 
 
+@pytest.fixture
+def useless_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Spark's classes: the job starts all the same, and says that it does without."""
+    resolve("spark")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "jars").symlink_to(cache_dir() / "jars")
+    monkeypatch.setenv("SCYLLA_CDC_CACHE", str(cache))
+    with monkeypatch.context() as patch:
+        for name, value in find_java().spark_environment().items():
+            patch.setenv(name, value)
+        jars = ",".join(map(str, resolve("spark")))
+        path = archive_path(with_class_path({"spark.master": "local[1]", "spark.jars": jars}))
+    assert path is not None
+    path.parent.mkdir()
+    path.write_bytes(b"not an archive")
+
+
+@pytest.mark.usefixtures("useless_archive")
 def test_secrets_of_spark_are_in_no_command_line(tmp_path: Path) -> None:
     config = {
         "name": "job",
@@ -87,4 +108,5 @@ def test_secrets_of_spark_are_in_no_command_line(tmp_path: Path) -> None:
     assert seen.pop("option") == f"{CANARY}-option"
     assert seen == {"memory": "613m", "jvms": 1, "told": [], "left": []}
     assert "the key is ${env:KEY}" in done.stderr
+    assert "does not take the archive of its classes" in done.stderr
     assert CANARY not in done.stderr
