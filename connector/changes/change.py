@@ -25,6 +25,8 @@ WHOLE_ROW_ASKED_FOR: Final = b"\x7e"
 #: The cell of a whole row that says what is left of those of its cells that have a TTL, in seconds, as JSON:
 #: {"column": 120}. No log has it.
 ENDS: Final = "cdc$ends"
+#: The one behind it, that says when they were written, in microseconds: {"column": 1732622400000000}.
+WRITTEN: Final = "cdc$written"
 SNAPSHOTS: Final[dict[bytes | None, str]] = {WHOLE_ROW: "true", WHOLE_ROW_ASKED_FOR: "incremental"}
 
 #: c, u, d are operations on one row, r is a row of a snapshot; range and partition delete several rows of a clustered
@@ -115,7 +117,16 @@ class Change:
     @property
     def ends(self) -> bytes | None:
         """Of a whole row: what is left of its cells, if any of them has a TTL (see `ENDS`)."""
-        return self.row[-1] if self.kind == "r" and self.batch.layout.columns[-1] == ENDS else None
+        return self.row[-2] if self._is_dated else None
+
+    @property
+    def written(self) -> bytes | None:
+        """Of a whole row: when its cells were written (see `WRITTEN`)."""
+        return self.row[-1] if self._is_dated else None
+
+    @property
+    def _is_dated(self) -> bool:
+        return self.kind == "r" and self.batch.layout.columns[-1] == WRITTEN
 
     @property
     def key(self) -> dict[str, Any]:

@@ -45,11 +45,12 @@ class Doubtful(Exception):
 
 @dataclass(slots=True)
 class _Cell:
-    """``at``: when it was written; ``until``: when its time to live ends."""
+    """``at``: when a change wrote it; ``until``: when its time to live ends; ``written``: when, if anybody told."""
 
     value: bytes | None
     at: int = _BEFORE
     until: int | None = None
+    written: int | None = None
 
 
 @dataclass(slots=True)
@@ -103,7 +104,8 @@ class FoldedPartition:
         type_, raw = self._shape.columns[at].type, row[at]
         if not is_multi_cell(type_):
             end = self._shape.end_of(row, at)
-            return _Cell(raw, until=None if end is None else end * _SECOND)
+            until = None if end is None else end * _SECOND
+            return _Cell(raw, until=until, written=self._shape.written_at(row, at))
         if isinstance(type_, ListType):
             return _Elements(unknown=raw)
         return _Elements({key: _Cell(value) for key, value in _entries(type_, raw)})
@@ -252,12 +254,14 @@ class FoldedPartition:
         values = (shown.get(at) for at in range(shape.keys, len(shape.columns)))
         if not shape.timed:
             return (*self._key, *clustering, *values)
-        untils = {
-            at: cell.until // _SECOND
+        cells = [
+            (at, cell)
             for at, cell in (*self._static.cells.items(), *row.cells.items())
-            if isinstance(cell, _Cell) and cell.until is not None and shown.get(at) is not None
-        }
-        return (*self._key, *clustering, *values, *shape.ends(untils))
+            if isinstance(cell, _Cell) and shown.get(at) is not None
+        ]
+        ends = {at: cell.until // _SECOND for at, cell in cells if cell.until is not None}
+        written = {at: cell.written for at, cell in cells if cell.written is not None}
+        return (*self._key, *clustering, *values, *shape.times(ends, written))
 
 
 def _learn_lists(row: _Row, known: _Row) -> None:
@@ -278,7 +282,7 @@ def _put(cell: _Cell, value: bytes | None, us: int, until: int | None) -> None:
     """Of two writes at one time a deletion wins, then the greater value."""
     if us < cell.at or (us == cell.at and (cell.value is None or (value is not None and value < cell.value))):
         return
-    cell.value, cell.at, cell.until = value, us, until
+    cell.value, cell.at, cell.until, cell.written = value, us, until, us
 
 
 def _delete(row: _Row, us: int) -> None:

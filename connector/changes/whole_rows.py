@@ -3,21 +3,22 @@
 In: a description, rows as a SELECT gives them. Out: a layout, and rows in it that say of each column what it holds,
 null included. Static columns have a row of their own, without clustering key, as in the log.
 
-Where TTLs are asked for, a selected row has, behind its columns, the second in which each of its cells ends. No row of
-a log could say that of every cell: a whole row has a cell `ENDS` for it, as the header shows it.
+Where times are asked for, a selected row has, behind its columns, the second in which each of its cells ends, and then
+the microsecond in which each was written. No row of a log could say that of every cell: a whole row has the cells
+`ENDS` and `WRITTEN` for it, as headers show them.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from connector.changes.batch import Row
-from connector.changes.change import ENDS, SNAPSHOTS, TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR
+from connector.changes.change import ENDS, SNAPSHOTS, TRUE, WHOLE_ROW, WHOLE_ROW_ASKED_FOR, WRITTEN
 from connector.changes.description import Column, TableDescription
 from connector.changes.layout import DELETED, DELETED_ELEMENTS, ColumnPlace, LogLayout, layout_of
 from connector.timeuuid import time_uuid
@@ -28,7 +29,7 @@ _STRAIGHT_HEAD: Final = ("cdc$stream_id", "cdc$time", "cdc$batch_seq_no", "cdc$o
 #: Whether all regular columns are written, and whether all static ones are.
 _FLAGS: Final = (DELETED, f"{DELETED}static")
 _count = struct.Struct(">i").pack
-_second = struct.Struct(">q")
+_time = struct.Struct(">q")
 
 # Elements that are put in front of a list get times mirrored at 2010, those that are appended get the time.
 _MIDDLE: Final = 1_262_304_000 * 10_000_000
@@ -41,11 +42,16 @@ def selected_columns(description: TableDescription) -> tuple[Column, ...]:
 
 
 class WholeRows:
-    """Of one version of a table. ``ending``: with TTLs; ``timed``: the columns that can have one, in their order."""
+    """Of one version of a table. ``dated``: with the times of cells; ``timed``: the columns that have some, in their
+    order."""
 
-    def __init__(self, description: TableDescription, ending: bool = False) -> None:
+    def __init__(self, description: TableDescription, dated: bool = False) -> None:
         self.description = description
         self.columns = selected_columns(description)
+        self.width = len(description.partition_key)
+        self.keys = self.width + len(description.clustering_key)
+        others = range(self.keys, len(self.columns))
+        self.timed = [at for at in others if dated and not is_multi_cell(self.columns[at].type)]
         names = [*_ENVELOPE]
         for column in self.columns:
             names.append(column.name)
@@ -53,21 +59,20 @@ class WholeRows:
                 names.append(DELETED + column.name)
                 if is_multi_cell(column.type):
                     names.append(DELETED_ELEMENTS + column.name)
-        if ending:
-            names.append(ENDS)
+        if self.timed:
+            names += (ENDS, WRITTEN)
         # Types only count for columns that the description lacks.
         self.layout: LogLayout = layout_of(description, tuple((name, "") for name in names))
         by_name = {place.name: place for place in self.layout.places}
         places = [by_name[column.name] for column in self.columns]
-        self.width = len(description.partition_key)
-        self.keys = self.width + len(description.clustering_key)
-        others = range(self.keys, len(self.columns))
         self.statics = [at for at in others if self.columns[at].kind == "static"]
         self._orders = [(order_key(column.type), column.order == "desc") for column in description.clustering_key]
         self.regulars = [at for at in others if self.columns[at].kind == "regular"]
-        self.timed = [at for at in others if ending and not is_multi_cell(self.columns[at].type)]
         self._in_json = {at: json.dumps(self.columns[at].name, ensure_ascii=False) for at in self.timed}
-        self._ends = {at: len(self.columns) + number for number, at in enumerate(self.timed)}
+        #: Behind the columns of a selected row.
+        self._ending = slice(len(self.columns), len(self.columns) + len(self.timed))
+        self._ends = dict(zip(self.timed, range(self._ending.start, self._ending.stop), strict=True))
+        self._written = {at: place + len(self.timed) for at, place in self._ends.items()}
         #: Elements of these have keys in the log, and none in a table.
         self.lists = [at for at in others if _has_hidden_keys(self.columns[at])]
         self._static_steps = _steps(places, self.width, self.statics)
@@ -85,7 +90,7 @@ class WholeRows:
         places = [ColumnPlace(column, first + at, flags.get(column.kind)) for at, column in enumerate(self.columns)]
         names += [column.name for column in self.columns]
         if self.timed:
-            names.append(ENDS)
+            names += (ENDS, WRITTEN)
         operation = WHOLE_ROW_ASKED_FOR if asked_for else WHOLE_ROW
         return replace(
             self.layout,
@@ -131,7 +136,7 @@ class WholeRows:
         for at in self.lists:
             if (cell := cells[at]) is not None:
                 cells[at] = with_keys(cell)
-        return (*flags, *cells, *((self._left(row, others, at_s),) if self.timed else ()))
+        return (*flags, *cells, *(self._times(row, others, at_s) if self.timed else ()))
 
     def of_partition(
         self, rows: Sequence[Row], statics: bool = True, asked_for: bool = False, at_s: int = 0
@@ -149,25 +154,31 @@ class WholeRows:
         """The second in which a cell of a selected row ends."""
         place = self._ends.get(at)
         raw = None if place is None else row[place]
-        return None if raw is None else int(_second.unpack(raw)[0])
+        return None if raw is None else int(_time.unpack(raw)[0])
+
+    def written_at(self, row: Row, at: int) -> int | None:
+        """The microsecond in which a cell of a selected row was written."""
+        place = self._written.get(at)
+        raw = None if place is None else row[place]
+        return None if raw is None else int(_time.unpack(raw)[0])
 
     def with_ends(self, row: Row, now_s: int) -> Row:
         """A row as it was selected at a second, behind whose columns stand what is left of the timed ones."""
-        width = len(self.columns)
-        left = (None if raw is None else _second.pack(now_s + int.from_bytes(raw, "big")) for raw in row[width:])
-        return (*row[:width], *left)
+        left = (None if raw is None else _time.pack(now_s + int.from_bytes(raw, "big")) for raw in row[self._ending])
+        return (*row[: self._ending.start], *left, *row[self._ending.stop :])
 
     def ends_by(self, row: Row, second: int) -> bool:
         """Whether a cell of it is no more by then."""
-        return any(raw is not None and int(_second.unpack(raw)[0]) <= second for raw in row[len(self.columns) :])
+        return any(raw is not None and int(_time.unpack(raw)[0]) <= second for raw in row[self._ending])
 
     def has_end(self, row: Row) -> bool:
         """Whether a cell of it has a TTL."""
-        return any(raw is not None for raw in row[len(self.columns) :])
+        return any(raw is not None for raw in row[self._ending])
 
-    def ends(self, untils: Mapping[int, int]) -> Row:
-        """What stands behind the columns of a row whose cells end in these seconds."""
-        return tuple(None if (end := untils.get(at)) is None else _second.pack(end) for at in self.timed)
+    def times(self, ends: Mapping[int, int], written: Mapping[int, int]) -> Row:
+        """What stands behind the columns of a row whose cells end in these seconds, and were written then."""
+        told = (times.get(at) for times in (ends, written) for at in self.timed)
+        return tuple(None if time is None else _time.pack(time) for time in told)
 
     def is_behind(self, row: Row, clustering: Sequence[bytes | None]) -> bool:
         """In the order of storage. A row of static columns alone is in front of all."""
@@ -199,15 +210,20 @@ class WholeRows:
                 row[deleted] = TRUE
             row[value] = with_keys(cell) if is_list and cell is not None else cell
         if self.timed:
-            row[-1] = self._left(cells, steps.columns, at_s)
+            row[-2:] = self._times(cells, steps.columns, at_s)
         return tuple(row)
 
-    def _left(self, row: Row, others: Iterable[int], at_s: int) -> bytes | None:
-        """What is left of its cells, as a header shows it."""
-        if not self.has_end(row):
-            return None
-        left = [f"{self._in_json[at]}:{end - at_s}" for at in others if (end := self.end_of(row, at)) is not None]
-        return f"{{{','.join(left)}}}".encode() if left else None
+    def _times(self, row: Row, others: Sequence[int], at_s: int) -> tuple[bytes | None, bytes | None]:
+        """What is left of its cells, and when they were written, as headers show it."""
+        left: list[str] = []
+        if self.has_end(row):
+            left = [f"{self._in_json[at]}:{end - at_s}" for at in others if (end := self.end_of(row, at)) is not None]
+        written = [f"{self._in_json[at]}:{us}" for at in others if (us := self.written_at(row, at)) is not None]
+        return _document(left), _document(written)
+
+
+def _document(parts: Sequence[str]) -> bytes | None:
+    return f"{{{','.join(parts)}}}".encode() if parts else None
 
 
 def _has_hidden_keys(column: Column) -> bool:
@@ -215,14 +231,14 @@ def _has_hidden_keys(column: Column) -> bool:
 
 
 @lru_cache(maxsize=256)
-def straight_layout(description: TableDescription, asked_for: bool, ending: bool = False) -> LogLayout:
+def straight_layout(description: TableDescription, asked_for: bool, dated: bool = False) -> LogLayout:
     """See `WholeRows.straight_layout`."""
-    return whole_rows(description, ending).straight_layout(asked_for)
+    return whole_rows(description, dated).straight_layout(asked_for)
 
 
 @lru_cache(maxsize=256)
-def whole_rows(description: TableDescription, ending: bool = False) -> WholeRows:
-    return WholeRows(description, ending)
+def whole_rows(description: TableDescription, dated: bool = False) -> WholeRows:
+    return WholeRows(description, dated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
-from connector.formats.table_schemas import MetadataHeaders, schema_record, ttl_headers, version_headers
+from connector.formats.table_schemas import MetadataHeaders, cell_headers, schema_record, version_headers
 from connector.formats.transforms import build_transforms
 
 log = logging.getLogger(__name__)
@@ -104,12 +104,14 @@ class Encoder:
             if self._transform is None or self._routes_only:
                 key_bytes, value_bytes = bound.serialize_key(key), bound.serialize_value(value)
                 encoded = [(header[0], self._header_bytes(header)) for header in headers] if headers else []
-                records = [Record(plan.topic, key_bytes, value_bytes, [*encoded, *ttl_headers(change), *bound.version])]
+                records = [
+                    Record(plan.topic, key_bytes, value_bytes, [*encoded, *cell_headers(change), *bound.version])
+                ]
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
                 return records
             done = self._transform(self._decoded(plan, key, value, headers, "data", now))
-            records = self._serialized(done, (*ttl_headers(change), *bound.version))
+            records = self._serialized(done, (*cell_headers(change), *bound.version))
             if kind == "d" and self.options.tombstones:
                 if self.options.strict and done is not None:
                     # In Java a delete and its tombstone share one object with their headers.

@@ -18,7 +18,7 @@ from connector.formats.json_converter import JsonConverter
 from connector.formats.legacy import has_legacy_form
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
-from connector.formats.table_schemas import MetadataHeaders, ttl_header
+from connector.formats.table_schemas import MetadataHeaders, cell_header_places
 from connector.values import NativeType, RenderingRules
 from smt import Unwrapping
 
@@ -72,7 +72,7 @@ def outline_of(
     headers = () if plan.headers is None else header_names(layout)
     if headers and not (options.header_converter.kind == "simple" and _headers_alike(layout, options)):
         return None
-    headers = (*headers, *ttl_header(layout))
+    headers = (*headers, *cell_header_places(layout))
     value = _side(value_converter, plan.topic, plan.value_schema if unwrapping is None else unwrapping.schema)
     key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
     if value is None or (key is None and plan.key_schema is not None):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from connector.changes import ENDS, Change, Column, ColumnPlace, LogLayout, TableDescription, content_hash
+from connector.changes import ENDS, WRITTEN, Change, Column, ColumnPlace, LogLayout, TableDescription, content_hash
 from connector.config import OutputConfig
 from connector.formats.record import Record
 from connector.values import native
@@ -18,6 +18,8 @@ from connector.values import native
 TABLE_ID, SCHEMA_VERSION = "scylla.table.id", "scylla.schema.version"
 #: Of a record of a snapshot: what is left of the cells that have a TTL, in seconds from its time on.
 CELL_TTLS = "scylla.cell.ttls"
+#: When its cells were written, in microseconds, as CQL's WRITETIME tells it.
+CELL_TIMESTAMPS = "scylla.cell.timestamps"
 MetadataHeaders = tuple[tuple[str, bytes | None], ...]
 
 
@@ -55,16 +57,21 @@ def version_headers(description: TableDescription, options: OutputConfig) -> Met
     return ((TABLE_ID, description.table_id.encode()), (SCHEMA_VERSION, version.encode()))
 
 
-def ttl_headers(change: Change) -> MetadataHeaders:
-    ends = change.ends
-    return () if ends is None else ((CELL_TTLS, ends),)
+def cell_headers(change: Change) -> MetadataHeaders:
+    """The headers of a record of a snapshot that tell of single cells."""
+    told = ((CELL_TTLS, change.ends), (CELL_TIMESTAMPS, change.written))
+    return tuple((name, text) for name, text in told if text is not None)
 
 
-def ttl_header(layout: LogLayout) -> tuple[tuple[str, ColumnPlace], ...]:
-    """In which cell the text of `ttl_headers` is."""
-    if layout.columns[-1] != ENDS:
+def cell_header_places(layout: LogLayout) -> tuple[tuple[str, ColumnPlace], ...]:
+    """In which cells the texts of `cell_headers` are."""
+    if layout.columns[-1] != WRITTEN:
         return ()
-    return ((CELL_TTLS, ColumnPlace(Column(ENDS, native("text")), len(layout.columns) - 1)),)
+    last, text = len(layout.columns) - 1, native("text")
+    return (
+        (CELL_TTLS, ColumnPlace(Column(ENDS, text), last - 1)),
+        (CELL_TIMESTAMPS, ColumnPlace(Column(WRITTEN, text), last)),
+    )
 
 
 def _plain(document: dict[str, Any]) -> bytes:

@@ -280,7 +280,8 @@ class Samples:
         for _ in range(1 if alone else pick.choice((1, 1, 2, 3))):
             shared, cells = key | statics, range(len(columns))
             row = [shared[at] if at in shared else None if alone else self._selected(columns[at]) for at in cells]
-            rows.append((*row, *(None if row[at] is None else self._end() for at in shape.timed)))
+            times = (self._end, self._written) if shape.timed else ()
+            rows.append((*row, *(None if row[at] is None else draw() for draw in times for at in shape.timed)))
         return rows
 
     def _selected(self, column: Column) -> bytes | None:
@@ -294,6 +295,10 @@ class Samples:
     def _end(self) -> bytes | None:
         """The second in which a cell ends."""
         return None if self._random.random() < 0.7 else struct.pack(">q", SELECTED_AT + self._random.getrandbits(20))
+
+    def _written(self) -> bytes | None:
+        """The microsecond in which a cell was written."""
+        return None if self._random.random() < 0.2 else struct.pack(">q", self._random.getrandbits(51))
 
     def page(self, batches: int) -> list[Row]:
         """Rows of so many batches, of few streams."""

@@ -1,8 +1,8 @@
 """Chunks of a table: the rows of some tokens, read in one go, or the rows of some partitions.
 
 In: a question, tokens, an open connection. Out: partitions in the order of their tokens, and up to which token, or row
-of a partition that is too large, they are all there. Nothing but columns is selected, unless TTLs are asked for: a
-selection with functions makes ScyllaDB show rows that do not exist, which have to be found (`phantom_rows`).
+of a partition that is too large, they are all there. Nothing but columns is selected, unless times of cells are asked
+for: a selection with functions makes ScyllaDB show rows that do not exist, which have to be found (`phantom_rows`).
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ Partitions = dict[Row, list[Row]] | UncutPartitions
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which rows are wanted: all of a table, or those that a CQL condition is true of. ``ending``: with TTLs."""
+    """Which rows are wanted: all of a table, or those that a CQL condition is true of. ``dated``: with the times of
+    their cells."""
 
     description: TableDescription
     where: str | None = None
-    ending: bool = False
+    dated: bool = False
 
     @property
     def shape(self) -> WholeRows:
-        return whole_rows(self.description, self.ending)
+        return whole_rows(self.description, self.dated)
 
     @property
     def deceivable(self) -> bool:
@@ -73,7 +74,8 @@ class Question:
     def cql(self, condition: str) -> str:
         columns = self.shape.columns
         names = [quote_identifier(column.name) for column in columns]
-        names += [f"TTL({quote_identifier(columns[at].name)})" for at in self.shape.timed]
+        timed = [quote_identifier(columns[at].name) for at in self.shape.timed]
+        names += [f"{function}({name})" for function in ("TTL", "WRITETIME") for name in timed]
         table = qualified(self.description.keyspace, self.description.name)
         query = f"SELECT {', '.join(names)} FROM {table} WHERE {condition}"
         return query if self.where is None else f"{query}{' AND ' if condition else ''}{self.where} ALLOW FILTERING"

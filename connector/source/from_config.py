@@ -35,9 +35,9 @@ def reading_settings(config: ReadingConfig) -> ReadingSettings:
     )
 
 
-def snapshot_settings(config: ReadingConfig, ending: bool) -> SnapshotSettings:
+def snapshot_settings(config: ReadingConfig, dated: bool) -> SnapshotSettings:
     return SnapshotSettings(
         max_queries_per_second=config.snapshot_queries_per_second,
         clocks_apart_ms=config.confidence_ms // 4,
-        ending=ending,
+        dated=dated,
     )

@@ -73,10 +73,10 @@ class SnapshotSettings:
     """How to read the rows of tables. What is read waits in memory until its place has come: ``max_bytes`` of it.
 
     ``clocks_apart_ms``: what is written has a time at most so far ahead of the servers' clocks as they were seen.
-    ``ending``: what is left of each cell is read as well."""
+    ``dated``: the times of each cell are read as well."""
 
     max_queries_per_second: float = 50.0
-    ending: bool = False
+    dated: bool = False
     clocks_apart_ms: int = 0
     max_bytes: int = 64 << 20
     chunk: ChunkSize = ChunkSize(5_000, 4 << 20)

@@ -228,7 +228,7 @@ class Snapshots:
         if span is None:
             return False
         start = opening.inside.get(span[0]) if before is None or before.upto != span[0] else before.stop
-        question = Question(self._tables[opening.table].description, opening.where, self._settings.ending)
+        question = Question(self._tables[opening.table].description, opening.where, self._settings.dated)
         held = HeldChunk(opening, question.shape, span[0], start)
         self._held.setdefault(opening.state, queue).append(held)
         read = partial(read_chunk, self._connection, question, span, start, self._settings.chunk)
@@ -382,7 +382,7 @@ class Snapshots:
                 "%s: the snapshot waits for %d partitions that change all the time, read %d times: %s",
                 table, len(keys), held.tries, next(iter(held.doubted.values())),
             )  # fmt: skip
-        question = Question(held.description, held.opening.where, self._settings.ending)
+        question = Question(held.description, held.opening.where, self._settings.dated)
         if not held.is_part:
             ask = partial(read_partitions, self._connection, question, sorted(keys, key=token_of_key))
         else:

@@ -157,7 +157,7 @@ def build_worker(
         background=background,
     )
     watch = Watch(planner, connection, reading, chores, tables, background)
-    wanted = snapshot_settings(connector.reading, ending=connector.output.metadata)
+    wanted = snapshot_settings(connector.reading, dated=connector.output.metadata)
     snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background, pipeline.takes_uncut)
     reads = Reading(
         planner, connection, reading, events.put, transactions, tables, background, snapshots, pipeline.takes_uncut

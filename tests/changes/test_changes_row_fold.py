@@ -237,19 +237,38 @@ def test_a_whole_row_is_of_the_columns_that_the_log_has() -> None:
     assert layout_of(TABLE, tuple((name, "") for name in LAYOUT.columns)) is LAYOUT
 
 
-ENDING = whole_rows(TABLE, ending=True)
+DATED = whole_rows(TABLE, dated=True)
+
+
+def dated(ends: dict[str, int], times: dict[str, int], **cells: Any) -> Row:
+    """A row, some cells of which end in these seconds, and were written in these microseconds."""
+    ends_at, written_at = ({NAMES.index(name): at for name, at in each.items()} for each in (ends, times))
+    return (*selected(**cells), *DATED.times(ends_at, written_at))
 
 
 def ending(ends: dict[str, int], **cells: Any) -> Row:
-    """A row, some cells of which end in these seconds."""
-    return (*selected(**cells), *ENDING.ends({NAMES.index(name): end for name, end in ends.items()}))
+    return dated(ends, {}, **cells)
 
 
 def left(rows: list[Row], *batches: Batch, upto: int = END) -> list[dict[str, int]]:
     """What is left of the cells of each row of the snapshot, in seconds from second 4 on."""
-    folded = brought_to(upto, ENDING, rows, batches)
-    shown = ENDING.of_partition(folded, at_s=4)
-    return [json.loads(row[-1]) if row[-1] else {} for row in shown]
+    return told(-2, rows, *batches, upto=upto)
+
+
+def told(header: int, rows: list[Row], *batches: Batch, upto: int = END) -> list[dict[str, int]]:
+    folded = brought_to(upto, DATED, rows, batches)
+    shown = DATED.of_partition(folded, at_s=4)
+    return [json.loads(row[header] or b"{}") for row in shown]
+
+
+def test_cells_tell_when_they_were_written_last() -> None:
+    read = [
+        dated({"v": 60}, {"v": 7, "s": 5}, ck=1, v=1, s=2),
+        dated({}, {"v": 8, "s": 5}, ck=2, v=1, s=2, m={"x": 1}.items()),
+    ]
+    assert told(-1, read) == [{"s": 5}, {"v": 7}, {"v": 8}]
+    changes = written(6_000_000, v=number(2)), written(7_000_000, ck=2, **{"cdc$deleted_v": b"\x01"})
+    assert told(-1, read, *changes) == [{"s": 5}, {"v": 6_000_000}, {}]
 
 
 def test_cells_tell_what_is_left_of_them() -> None:
@@ -261,11 +280,11 @@ def test_what_has_ended_by_then_is_not_there() -> None:
     assert after_ends([ending({"v": 10}, ck=1, v=1, m={"x": 1}.items())]) == [row(m=[("x", 1)])]
     with pytest.raises(Doubtful):
         after_ends([ending({"v": 10}, ck=1, v=1)])
-    assert not ENDING.ends_by(ending({"v": 11}, ck=1, v=1), 10) and ENDING.ends_by(ending({"v": 10}, ck=1, v=1), 10)
+    assert not DATED.ends_by(ending({"v": 11}, ck=1, v=1), 10) and DATED.ends_by(ending({"v": 10}, ck=1, v=1), 10)
 
 
 def after_ends(rows: list[Row]) -> list[dict[str, Any]]:
-    return [decoded(each) for each in brought_to(END, ENDING, rows, ())]
+    return [decoded(each) for each in brought_to(END, DATED, rows, ())]
 
 
 def test_what_is_written_since_has_its_own_end_or_none() -> None:
@@ -281,4 +300,4 @@ def test_what_is_written_for_a_time_ends_at_a_whole_second() -> None:
     read, seconds = [ending({}, ck=1, v=1, m={"x": 1}.items())], (4).to_bytes(4, "big")
     some = written(6_900_000, v=number(2), **{"cdc$ttl": seconds})
     assert left(read, some, upto=9_999_999) == [{"v": 6}]
-    assert [row(m=[("x", 1)])] == [decoded(each) for each in brought_to(END, ENDING, read, [some])]
+    assert [row(m=[("x", 1)])] == [decoded(each) for each in brought_to(END, DATED, read, [some])]

@@ -18,6 +18,7 @@ from connector.errors import SourceError
 from tests.simulation.base_world import COLLECTIONS, PLAIN, Cells, Elements, History, Write, token_of_pk
 
 SELECT = re.compile(r"SELECT (?P<what>.+) FROM (?P<keyspace>\w+)\.(?P<table>\w+) WHERE (?P<where>.+)")
+_TIME = re.compile(r"(?:TTL|WRITETIME)\((.+)\)")
 _CLOSED = {"insert": b"\x02", "update": b"\x01", "static": b"\x01", "row": b"\x03", "partition": b"\x04"}
 _RANGE = (b"\x06", b"\x07")  # behind the first, up to and with the last
 _TRUE = b"\x01"
@@ -119,10 +120,10 @@ class Selection:
 
     def rows(self, history: History, columns: set[str], now_ms: int) -> Iterator[tuple[bytes | None, ...]]:
         """What it shows now, in the order of tokens."""
-        plain = {re.sub(r"TTL\((.+)\)", r"\1", name).strip('"') for name in self.what}
+        plain = {_TIME.sub(r"\1", name).strip('"') for name in self.what}
         if not plain <= columns:
             raise SourceError(f"Undefined column name {', '.join(plain - columns)}")
-        deceived = any(name.startswith("TTL(") for name in self.what)
+        deceived = any(map(_TIME.fullmatch, self.what))
         before: bytes | None = None
         for pk in sorted(history.writes, key=token_of_pk):
             if not self._wanted(pk):
@@ -155,8 +156,10 @@ class Selection:
         for name, value in shown.items():
             there[name] = _shown(name, value)
             if name not in COLLECTIONS:
-                end = (statics if name == "s" else cells).ends(name)
+                of = statics if name == "s" else cells
+                end = of.ends(name)
                 there[f"TTL({name})"] = None if end >= 1 << 60 else _int(end // 1_000_000 - us // 1_000_000)
+                there[f"WRITETIME({name})"] = struct.pack(">q", of.written[name])
         return tuple(there.get(name) for name in self.what)
 
     def place(self, row: Sequence[bytes | None]) -> tuple[int, int]:

@@ -65,9 +65,11 @@ class Write:
 
 @dataclass
 class Cells:
-    """Of a row, or the static ones: values with the end of their lives. ``marker``: until when it lives without any."""
+    """Of a row, or the static ones: values with the end of their lives, and when they were ``written``. ``marker``:
+    until when it lives without any."""
 
     values: dict[str, tuple[str | int, int]] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
     elements: dict[str, dict[str | int | bytes, tuple[int, int]]] = field(default_factory=dict)
     marker: int = 0
 
@@ -81,7 +83,7 @@ class Cells:
                 self.values.pop(name, None)
                 self.elements.pop(name, None)
             else:
-                self.values[name] = value, write.until
+                self.values[name], self.written[name] = (value, write.until), write.us
         if write.kind == "insert":
             self.marker = write.until
 

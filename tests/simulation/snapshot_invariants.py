@@ -18,6 +18,8 @@ from tests.simulation.base_world import COLLECTIONS, FOR_EVER, PLAIN, Cells, His
 from tests.simulation.kafka_log import Stored
 
 Key = tuple[int, int | None]
+#: A record's value, and what its headers say of single cells: what is left of them, when they were written.
+Told = tuple[dict[str, Any], dict[str, int], dict[str, int]]
 
 # The ends of lives are whole seconds, told in seconds from a moment that is none.
 UNSURE_US = 2_000_000
@@ -90,14 +92,14 @@ def breaches(
     now_us: int,
 ) -> list[str]:
     """``given_up``: partitions of which some write is in no topic. ``asked``: how many snapshots somebody asked for."""
-    of_keys: dict[Key, list[tuple[dict[str, Any], dict[str, int]]]] = defaultdict(list)
+    of_keys: dict[Key, list[Told]] = defaultdict(list)
     for record in records:
         headers = dict(record.headers)
         if record.value is None or REPEATED_HEADER in headers:
             continue
         key = json.loads(record.key or b"")
-        ends = json.loads(headers.get("scylla.cell.ttls", b"{}"))
-        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends))
+        ends, written = (json.loads(headers.get(f"scylla.cell.{what}", b"{}")) for what in ("ttls", "timestamps"))
+        of_keys[key["pk"], key["ck"]].append((json.loads(record.value), ends, written))
     several = [json.loads(record.value) for record in deletes if record.value is not None]
     found: list[str] = []
     keys = {*of_keys, *((write.pk, write.ck) for each in history.writes.values() for write in each if write.cells)}
@@ -115,7 +117,7 @@ class _Story:
         self,
         history: History,
         key: Key,
-        records: list[tuple[dict[str, Any], dict[str, int]]],
+        records: list[Told],
         gone: list[int],
         asked: int,
         now_us: int,
@@ -125,7 +127,7 @@ class _Story:
 
     def order(self) -> str | None:
         last, before = 0, None
-        for value, _ in self._records:
+        for value, *_ in self._records:
             at = value["source"]["ts_us"]
             if at < last or (at == last and before == "r"):
                 return f"{value['op']} of {at} behind {before} of {last}"
@@ -136,13 +138,14 @@ class _Story:
         old = self._source(0)
         seen = Seen(known=not (old and old.shown(0) is not None))
         gone = list(self._gone)
-        for value, ends in self._records:
+        for value, ends, written in self._records:
             at = value["source"]["ts_us"]
             while gone and gone[0] <= at:
                 gone.pop(0)
                 seen.end()
             seen.take(value, ends)
             yield from self._compared(seen, at, f"{value['op']} of {at}")
+            yield from self._dated(value, written, at)
         if gone:
             seen.end()
         yield from self._compared(seen, self._now_us, "the end")
@@ -151,6 +154,13 @@ class _Story:
     def _source(self, us: int) -> Cells | None:
         partition = self._history.partition(self._pk, lambda write: write.us <= (us or self._history.log_from_us))
         return partition.statics if self._ck is None else partition.rows.get(self._ck)
+
+    def _dated(self, value: dict[str, Any], written: dict[str, int], at: int) -> Iterator[str]:
+        source = self._source(at)
+        for name, us in source.written.items() if source and value["op"] == "r" else ():
+            cell = value["after"].get(name)
+            if cell is not None and cell["value"] is not None and written.get(name) != us:
+                yield f"r of {at} says that {name} was written at {written.get(name)}, that was at {us}"
 
     def _compared(self, seen: Seen, at: int, what: str) -> Iterator[str]:
         if not seen.known:
@@ -183,7 +193,7 @@ class _Story:
         return source.shown(FOR_EVER - 1).get(name), FOR_EVER
 
     def _rows(self) -> Iterator[str]:
-        counts = Counter(value["source"]["snapshot"] for value, _ in self._records if value["op"] == "r")
+        counts = Counter(value["source"]["snapshot"] for value, *_ in self._records if value["op"] == "r")
         throughout = self._lives_throughout()
         for kind, most in (("true", 1), ("incremental", self._asked)):
             if counts[kind] > most or (throughout and counts[kind] < most):

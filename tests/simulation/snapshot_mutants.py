@@ -337,6 +337,13 @@ FOLDED = [
         folding.test_what_lives_for_a_time_is_gone_after_it,
     ),
     Mutant(
+        "what a change writes was written by it",
+        FOLDING,
+        "    cell.value, cell.at, cell.until, cell.written = value, us, until, us\n",
+        "    cell.value, cell.at, cell.until = value, us, until\n",
+        folding.test_cells_tell_when_they_were_written_last,
+    ),
+    Mutant(
         "what is replaced keeps no element",
         FOLDING,
         "            cell.cells = {key: each for key, each in cell.cells.items() if each.at >= us}\n",

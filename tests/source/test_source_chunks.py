@@ -139,14 +139,16 @@ def test_cells_with_a_ttl_tell_when_they_end_and_no_row_is_made_up(
 ) -> None:
     """Partitions of static values alone stand among those with rows: where a function is selected, ScyllaDB gives them
     the clustering key of the row before."""
-    name = question.description.full_name
-    session.execute(f"UPDATE {name} USING TTL 5000 SET v = 7 WHERE pk = 1 AND a = 0 AND b = 'x' AND c = 0")
+    name, written = question.description.full_name, connection.clock.now_ms() * 1000 + 17
+    session.execute(
+        f"UPDATE {name} USING TTL 5000 AND TIMESTAMP {written} SET v = 7 WHERE pk = 1 AND a = 0 AND b = 'x' AND c = 0"
+    )
     session.execute(f"UPDATE {name} USING TTL 9000 SET s = 7 WHERE pk = 4")
     all_ = ChunkSize(1 << 30, 1 << 30)
     plain = read_chunk(connection, question, (MIN_TOKEN, MAX_TOKEN), None, all_)
-    ending = Question(question.description, ending=True)
-    dated = read_chunk(connection, ending, (MIN_TOKEN, MAX_TOKEN), None, all_)
-    shape, now = ending.shape, connection.clock.now_ms() // 1000
+    with_times = Question(question.description, dated=True)
+    dated = read_chunk(connection, with_times, (MIN_TOKEN, MAX_TOKEN), None, all_)
+    shape, now = with_times.shape, connection.clock.now_ms() // 1000
     width = len(shape.columns)
     assert {key: [row[:width] for row in rows] for key, rows in dated.partitions.items()} == plain.partitions
     left = {
@@ -159,5 +161,6 @@ def test_cells_with_a_ttl_tell_when_they_end_and_no_row_is_made_up(
     assert left.keys() == {(1, "v"), (4, "s")}
     assert 4900 <= left[1, "v"] <= 5001 and 8900 <= left[4, "s"] <= 9001
     (key,) = [key for key in dated.partitions if key[0] == (1).to_bytes(4, "big")]
-    (again,) = read_partitions(connection, ending, [key])[key]
-    assert again[:width] == dated.partitions[key][0][:width] and again[width:] != (None,) * len(shape.timed)
+    (again,) = read_partitions(connection, with_times, [key])[key]
+    assert again[:width] == dated.partitions[key][0][:width] and again[width:] != (None,) * 2 * len(shape.timed)
+    assert shape.written_at(again, [column.name for column in shape.columns].index("v")) == written

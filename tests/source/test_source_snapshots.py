@@ -21,7 +21,7 @@ from connector.table_name import TableName
 from connector.topology import Inside, Wish
 from connector.values import encode, parse_type
 from embedded.scylla.tokens import murmur3_token
-from tests.changes.test_changes_row_fold import ENDING, LAYOUT, SHAPE, TABLE, number, selected, written
+from tests.changes.test_changes_row_fold import DATED, LAYOUT, SHAPE, TABLE, number, selected, written
 from tests.topology.single import WHOLE, Single, tablets
 
 NAME = TableName("ks", "t")
@@ -100,7 +100,7 @@ class Stage:
         self.snapshots = Snapshots(
             self.one.planner,
             connection,
-            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms, ending=ending),
+            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms, dated=ending),
             self.chores,  # type: ignore[arg-type]
             self.tables,  # type: ignore[arg-type]
             self.consumer,
@@ -364,14 +364,19 @@ def test_rows_that_nobody_makes_objects_of_are_the_same(ending: bool) -> None:
         assert stage.one.planner.openings(stage.one.now) == []
     assert placed[0] == placed[1]
     assert sum(len(rows) for _, _, rows in placed[0]) == 5
-    lefts = sorted(row[-1] for _, _, each in placed[0] for row in each if ending and row[-1] is not None)
+    lefts = sorted(row[-2] for _, _, each in placed[0] for row in each if ending and row[-2] is not None)
     assert lefts == ([b'{"s":99990}', b'{"s":99990}', b'{"v":99990}'] if ending else [])
+    times = sorted(row[-1] for _, _, each in placed[0] for row in each if ending and row[-1] is not None)
+    assert times == ([b'{"s":7}', b'{"s":7}', b'{"v":10000500}', b'{"v":7}'] if ending else [])
 
 
 def found(ending: bool, **cells: Any) -> Row:
-    """As it is selected: what it holds of `s` and `v` ends in second 100,000."""
+    """As it is selected: what it holds of `s` and `v` was written in microsecond 7, and ends in second 100,000."""
     timed = {SHAPE.columns.index(column) for column in SHAPE.columns if column.name in {"s", "v"} & {*cells}}
-    return (*selected(**cells), *(ENDING.ends(dict.fromkeys(timed, 100_000)) if ending else ()))
+    return (
+        *selected(**cells),
+        *(DATED.times(dict.fromkeys(timed, 100_000), dict.fromkeys(timed, 7)) if ending else ()),
+    )
 
 
 def test_a_part_that_shows_nothing_more_than_static_values_has_no_rows() -> None:

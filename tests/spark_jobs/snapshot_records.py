@@ -25,7 +25,7 @@ def snapshotted(settings: ConnectionSettings, table: TableName, at_us: int) -> l
     connection = Connection(settings)
     with contextlib.closing(connection):
         connection.open()
-        question = Question(describe_table(connection, table).description, ending=True)
+        question = Question(describe_table(connection, table).description, dated=True)
         chunk = read_chunk(connection, question, _ALL, None, ChunkSize(rows=10**6, bytes=10**9))
         shape = question.shape
         made: list[Batch] = []

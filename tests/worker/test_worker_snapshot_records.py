@@ -37,6 +37,8 @@ def legacy_with_metadata(found: Found) -> None:
     assert value["after"]["m"]["value"] == {"mode": "overwrite", "elements": [{"key": "k", "value": 7}]}
     assert value["source"]["operation"] == 9 and "scylla.schema.version" in headers
     assert 4_000 < json.loads(headers["scylla.cell.ttls"])["v"] <= 5_000
+    written = json.loads(headers["scylla.cell.timestamps"])
+    assert written.keys() == {"v"} and 0 < value["source"]["ts_us"] - written["v"] < 600_000_000
     # A row says of each column what it holds, null included.
     assert empty["after"]["v"] == {"value": None}
 
