@@ -105,7 +105,18 @@ def snapshot_text(shot: SnapshotStatus) -> str:
     elif shot.paused:
         state += ", paused"
     waits = f"; {shot.undecided} partitions change all the time and are read again" if shot.undecided else ""
-    return f"{shot.kind}, {state}, {shot.rows} rows by the workers that run now{waits}"
+    goes = "" if shot.ended else pace_text(shot.rows_per_second, shot.seconds_left)
+    return f"{shot.kind}, {state}, {shot.rows} rows by the workers that run now{goes}{waits}"
+
+
+def pace_text(rows_per_second: float, seconds_left: int | None) -> str:
+    """How fast, and how long yet; nothing while that is not known."""
+    rate = f", {rows_per_second:,.0f} rows/s" if rows_per_second else ""
+    if seconds_left is None:
+        return rate
+    minutes = round(seconds_left / 60)
+    left = f"{seconds_left} s" if seconds_left < 100 else f"{minutes} min" if minutes < 100 else f"{minutes / 60:.0f} h"
+    return f"{rate}, about {left} to go"
 
 
 COMMAND = SnapshotCommand()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connector.cli.output import Output
+from connector.cli.snapshot import pace_text
 
 if TYPE_CHECKING:
     from connector.worker.status_document import WorkerStatus
@@ -32,10 +33,13 @@ class Standing:
     rows: int
     tables: int
     undecided: int
+    rows_per_second: float = 0.0
+    seconds_left: int | None = None
 
     def text(self) -> str:
         waits = f", {self.undecided} partitions read again" if self.undecided else ""
-        return f"{self.done:4.0%} of {self.tables} table{'s' * (self.tables != 1)}, {self.rows:,} rows{waits}"
+        goes = pace_text(self.rows_per_second, self.seconds_left)
+        return f"{self.done:4.0%} of {self.tables} table{'s' * (self.tables != 1)}, {self.rows:,} rows{goes}{waits}"
 
     def bar(self) -> str:
         full = round(_BAR * self.done)
@@ -46,12 +50,16 @@ def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
     """None while no worker knows of a snapshot."""
     done: dict[str, float] = {}
     rows = undecided = 0
+    pace, left = 0.0, None
     for report in reports:
         for name, table in report.tables.items():
             if (shot := table.snapshot) is not None:
                 done[name] = max(done.get(name, 0.0), shot.done)
                 rows, undecided = rows + shot.rows, undecided + shot.undecided
-    return Standing(sum(done.values()) / len(done), rows, len(done), undecided) if done else None
+                pace += shot.rows_per_second
+                if shot.seconds_left is not None:
+                    left = max(left or 0, shot.seconds_left)
+    return Standing(sum(done.values()) / len(done), rows, len(done), undecided, pace, left) if done else None
 
 
 class SnapshotProgress:

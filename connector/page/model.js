@@ -66,6 +66,8 @@ function snapshotOf(parts) {
     rereads: sum("rereads"),
     undecided: sum("undecided"),
     held: sum("held_bytes"),
+    pace: sum("rows_per_second"),
+    left: Math.max(-1, ...last.map((part) => part.seconds_left ?? -1)),
   };
 }
 

@@ -183,6 +183,8 @@ export function snapshots(connector) {
       const shown = `${percent === 100 ? 100 : percent.toFixed(1)} %`;
       const more = [
         `${count(snapshot.rows)} rows`, `begun ${moment(snapshot.began)}`,
+        !snapshot.ended && snapshot.pace ? `${count(Math.round(snapshot.pace))} rows/s` : "",
+        !snapshot.ended && snapshot.left >= 0 ? `about ${span(snapshot.left * 1000)} to go` : "",
         snapshot.rereads ? `${count(snapshot.rereads)} read again` : "", snapshot.undecided ? `${count(snapshot.undecided)} undecided` : "",
         snapshot.held ? `${bytes(snapshot.held)} held` : "",
       ].filter(Boolean);

@@ -143,6 +143,8 @@ def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:
         rereads=sum(each.rereads for each in last),
         undecided=sum(each.undecided for each in last),
         held_bytes=sum(each.held_bytes for each in last),
+        rows_per_second=round(sum(each.rows_per_second for each in last), 1),
+        seconds_left=max((each.seconds_left for each in last if each.seconds_left is not None), default=None),
     )
 
 

@@ -13,6 +13,7 @@ from connector.source import STREAM_SETS, Failing, instant
 from connector.table_name import TableName
 from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, snapshot_over, visible_to
 from connector.worker.about import About
+from connector.worker.snapshot_paces import Pace, SnapshotPaces
 from connector.worker.state import State
 from connector.worker.status_document import (
     DeliveryStatus,
@@ -39,6 +40,7 @@ class Snapshots:
         self._worker = worker
         self._about = about
         self._positions: dict[TableName, int] = {}
+        self._paces = SnapshotPaces()
         self._configuration: tuple[Configuration, str] | None = None
 
     def take(self) -> WorkerStatus:
@@ -154,7 +156,7 @@ class Snapshots:
             log_ttl_seconds=self._ttl(table),
             latency_seconds=measures.latency[name].status() if name in measures.latency else None,
             batch_rows=measures.rows[name].status() if name in measures.rows else None,
-            snapshot=_snapshot(worker, plan),
+            snapshot=self._snapshot(plan, now),
         )
 
     def _lag(self, table: TableName, position: int | None, now: int) -> int | None:
@@ -166,6 +168,29 @@ class Snapshots:
             self._positions.pop(table, None)  # others have its slots
         known = self._positions.get(table)
         return None if known is None else max(0, now - max(known, self._oldest(table, now)))
+
+    def _snapshot(self, plan: TableState, now: int) -> SnapshotStatus | None:
+        last = last_snapshot(plan)
+        if last is None:
+            return None
+        (name, snapshot), snapshots = last, self._worker.snapshots
+        counters, done = snapshots.counters, share_done(plan, name)
+        if snapshot.ended is not None or snapshot.paused:
+            self._paces.forget(plan.table)
+            pace = Pace()
+        else:
+            pace = self._paces.of(plan.table, name, now, done, counters.rows[plan.table])
+        return SnapshotStatus.of(
+            snapshot,
+            done,
+            rows=counters.rows[plan.table],
+            chunks=counters.chunks[plan.table],
+            rereads=counters.rereads[plan.table],
+            undecided=snapshots.undecided(plan.table),
+            held_bytes=snapshots.held_bytes_of(plan.table),
+            rows_per_second=pace.rows_per_second,
+            seconds_left=pace.seconds_left,
+        )
 
     def _oldest(self, table: TableName, now: int) -> int:
         """Before this no row of the log can be: "from the oldest" is stored as 0."""
@@ -218,23 +243,6 @@ def _waits(listed: list[Waiting], position: int | None) -> bool:
     # Nothing is known yet of where these stand: without them the position would promise more than is true.
     unplaced = any(each.slot is not None and each.range_end is None for each in waiting)
     return unplaced or (bool(waiting) and position is None)
-
-
-def _snapshot(worker: Worker, plan: TableState) -> SnapshotStatus | None:
-    last = last_snapshot(plan)
-    if last is None:
-        return None
-    name, snapshot = last
-    counters = worker.snapshots.counters
-    return SnapshotStatus.of(
-        snapshot,
-        share_done(plan, name),
-        rows=counters.rows[plan.table],
-        chunks=counters.chunks[plan.table],
-        rereads=counters.rereads[plan.table],
-        undecided=worker.snapshots.undecided(plan.table),
-        held_bytes=worker.snapshots.held_bytes_of(plan.table),
-    )
 
 
 def _reading(worker: Worker) -> ReadingStatus:

@@ -66,7 +66,7 @@ class HistogramStatus(Document):
 
 class SnapshotStatus(Document):
     """The last snapshot of a table. ``done``: the part of its tokens whose rows are committed, whoever did it; the
-    other figures are the worker's own."""
+    other figures are the worker's own, but for ``seconds_left``: an estimate for all of it, while that can be told."""
 
     ended: bool
     kind: str = "initial"
@@ -79,9 +79,11 @@ class SnapshotStatus(Document):
     rereads: int = 0
     undecided: int = 0
     held_bytes: int = 0
+    rows_per_second: float = 0.0
+    seconds_left: int | None = None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, done: float, **own: int) -> SnapshotStatus:
+    def of(cls, snapshot: Snapshot, done: float, **own: Any) -> SnapshotStatus:
         """What is committed of it, and the figures of who tells, if that is a worker."""
         return cls(
             ended=snapshot.ended is not None,

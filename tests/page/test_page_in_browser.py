@@ -65,7 +65,7 @@ def focus(browser: Browser, wanted: str) -> None:
 def everything(stage: Stage) -> None:
     """Something in each panel, and in each state."""
     shot = {"ended": False, "began_ms": stage.began_ms, "done": 0.42, "rows": 4200, "rereads": 3}
-    shot |= {"undecided": 0, "held_bytes": 2048}
+    shot |= {"undecided": 0, "held_bytes": 2048, "rows_per_second": 350.4, "seconds_left": 300}
     wait = {"reason": "an earlier stream of the same keys is not delivered yet", "slot": 4, "waits_for_slot": 3}
     streams = [STREAM.format(0x6000000000000000)], [STREAM.format(0x1000000000000000)]
     waiting = [
@@ -168,6 +168,7 @@ def test_what_has_failed_is_named_and_tried_again(browser: Browser, stage: Stage
     assert "0x20000000" in text and "waits for slot 3" in text and "0x10000000" in text
     assert "the status topic is not written" in text
     assert "42.0 %" in browser.text("#snapshots")
+    assert "350 rows/s · about 5 min to go" in browser.text("#snapshots")
     browser.click(button("Retry shop"))
     until(lambda: stage.told, 60, "a restart")
     [(method, path)] = stage.told
