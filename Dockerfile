@@ -24,16 +24,25 @@ COPY scylla_cdc scylla_cdc
 RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json . && \
     python .ci/locked.py report.json requirements.lock > wanted.lock && \
     pip install --require-hashes --no-deps --requirement wanted.lock && \
-    PYTHONPATH=/opt/compiler WHEEL_PLATFORM="linux_$(uname -m)" pip install --no-deps --no-build-isolation .
+    PYTHONPATH=/opt/compiler WHEEL_PLATFORM="linux_$(uname -m)" pip install --no-deps --no-build-isolation . && \
+    pip check
+
+# What runs neither installs nor tests: packages bring tests along, one of them with a key that scanners report.
+FROM build AS build-connector
+RUN pip uninstall --quiet --yes setuptools pip && \
+    find /opt/scylla-cdc -type d \( -name test -o -name tests \) -prune -exec rm -r {} +
 
 FROM build AS build-landing
 # Spark comes as source, and is built with the setuptools above.
 RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.txt --report report.json '.[spark]' && \
     python .ci/locked.py report.json requirements.lock > wanted.lock && \
-    pip install --require-hashes --no-deps --no-build-isolation --requirement wanted.lock
+    pip install --require-hashes --no-deps --no-build-isolation --requirement wanted.lock && \
+    pip check
 # Into the image, so that a container needs no network to start.
 ENV SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache
-RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java
+RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java && \
+    pip uninstall --quiet --yes setuptools pip && \
+    find /opt/scylla-cdc -type d \( -name test -o -name tests \) -prune -exec rm -r {} +
 
 FROM python:3.11-slim AS landing
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cdc && install -d -o cdc /lake
@@ -53,7 +62,7 @@ CMD ["land", "/etc/scylla-cdc/landing.json"]
 # Last, so that it is what `docker build .` makes.
 FROM python:3.11-slim AS connector
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin cdc
-COPY --from=build /opt/scylla-cdc /opt/scylla-cdc
+COPY --from=build-connector /opt/scylla-cdc /opt/scylla-cdc
 ENV PATH=/opt/scylla-cdc/bin:$PATH \
     PYTHONUNBUFFERED=1
 USER 10001

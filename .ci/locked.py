@@ -19,12 +19,15 @@ def main(report: str, lock: str) -> int:
     resolved = json.loads(Path(report).read_text())["install"]
     wanted = {normal(each["metadata"]["name"]) for each in resolved if "dir_info" not in each["download_info"]}
     entries = re.findall(r"^\S[^\n]*(?:\n[ ][^\n]*)*", Path(lock).read_text(), re.MULTILINE)
-    found = {normal(re.split(r"[=\[ ;]", each, maxsplit=1)[0]): each for each in entries}
+    # A package may stand there several times, for different Pythons: pip takes the one whose marker fits.
+    found: dict[str, list[str]] = {}
+    for each in entries:
+        found.setdefault(normal(re.split(r"[=\[ ;]", each, maxsplit=1)[0]), []).append(each)
     missing = sorted(wanted - found.keys())
     if missing:
         print(f"{lock} does not hold {', '.join(missing)}", file=sys.stderr)
         return 1
-    print("\n".join(found[name] for name in sorted(wanted)))
+    print("\n".join(each for name in sorted(wanted) for each in found[name]))
     return 0
 
 

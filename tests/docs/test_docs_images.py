@@ -48,6 +48,11 @@ def test_what_is_installed_is_what_the_lock_file_says(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert re.findall(r"^\S+(?===)", done.stdout, re.MULTILINE) == ["pyyaml", "scylla-driver"], done.stderr
     assert done.stdout.count("--hash=sha256:") > 2
+    # For each Python its own version: with one of them alone, pip installs nothing at all for the others.
+    report.write_text(json.dumps({"install": [{"metadata": {"name": "numpy"}, "download_info": {}}]}))
+    taken = subprocess.run(command, capture_output=True, text=True).stdout
+    locked = re.findall(r"^numpy==.*$", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert len(locked) > 1 and re.findall(r"^numpy==.*$", taken, re.MULTILINE) == locked
     report.write_text(json.dumps({"install": [{"metadata": {"name": "no-such"}, "download_info": {}}]}))
     assert "no-such" in subprocess.run(command, capture_output=True, text=True).stderr
 
