@@ -8,19 +8,22 @@ from smt.chain import build_chain
 from smt.connect.java_regex import java_pattern
 from smt.connect.name_adjustment import name_adjuster
 from smt.connect.numbers import java_text
+from smt.connect.options import REQUIRED, Option
 from smt.connect.predicates import PREDICATES, build_predicate, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
 from smt.json_text import json_text, unwrap, wrap
 from smt.record import Header, Place, Record, Schema
-from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_type
+from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_options, transform_type
 from smt.unwrapping import Unwrapping, Unwraps
 
 __all__ = [
     "DEBEZIUM_EXTRACT",
     "PREDICATES",
+    "REQUIRED",
     "TYPES",
     "Header",
+    "Option",
     "OptionProblem",
     "Place",
     "Record",
@@ -40,6 +43,7 @@ __all__ = [
     "json_text",
     "name_adjuster",
     "simple_text",
+    "transform_options",
     "transform_type",
     "unwrap",
     "wrap",

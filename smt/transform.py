@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from smt.connect.registry import CONNECT_TYPES, REFUSED, build_connect
+from smt.connect.options import Option
+from smt.connect.registry import CONNECT_TYPES, REFUSED, build_connect, connect_options
 from smt.envelope import omit_refused
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, nearest
 from smt.extract import build_extract, losses_of
 from smt.flatten import build_flatten
-from smt.options import parse_extract_options, parse_flatten_options
+from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, parse_extract_options, parse_flatten_options
 from smt.record import Record
 from smt.unwrapping import Unwraps, unwraps_cells, unwraps_rows
 
@@ -74,6 +75,17 @@ def unknown_type(name: str) -> OptionProblem:
     close = nearest(name, TYPES, 0.7) or nearest(short, set(TYPES.values()), 0.7)
     hint = f"did you mean {close}?" if close else "one of " + ", ".join(sorted(set(TYPES.values())))
     return OptionProblem("", f"There is no transform {name!r}", hint)
+
+
+def transform_options(type_name: str) -> tuple[Option, ...]:
+    """All that a transform may be told, as tools show it; nothing, if there is no such transform."""
+    kind = TYPES.get(type_name.strip())
+    if kind is None:
+        return ()
+    if kind in CONNECT_TYPES:
+        return connect_options(kind)
+    names = FLATTEN_OPTIONS if kind == FLATTEN else EXTRACT_OPTIONS
+    return tuple(Option(name, "text", "Explained in docs/smt.md.", default=None) for name in names)
 
 
 def build_transform(

@@ -74,7 +74,14 @@ from connector.config.secret import Secret, is_secret_name, learn
 from connector.config.source_config import SourceConfig
 from connector.config.tls import KeystoreError, TlsConfig, TlsMaterial, configured_context, tls_material
 from connector.config.topic_creation import TopicCreation, TopicGroup
-from connector.config.transforms import REGEX_ROUTER, PredicateSpec, TransformCheck, TransformSpec
+from connector.config.transforms import (
+    PREDICATES,
+    REGEX_ROUTER,
+    TRANSFORMS,
+    PredicateSpec,
+    TransformCheck,
+    TransformSpec,
+)
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 
 __all__ = [
@@ -87,10 +94,12 @@ __all__ = [
     "LIST",
     "LONG_MAX",
     "OUTPUT_FORMATS",
+    "PREDICATES",
     "READING",
     "REGEX_ROUTER",
     "STRING",
     "TABLE_NAMES",
+    "TRANSFORMS",
     "URLS",
     "WORKER_BY_NAME",
     "Configuration",

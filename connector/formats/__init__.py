@@ -14,6 +14,7 @@ from connector.formats.readable import batch_document
 from connector.formats.record import Record
 from connector.formats.routing import routed_topics
 from connector.formats.schema_checks import refused_schemas
+from connector.formats.step_options import step_options
 from connector.formats.transforms import build_transforms, check_transform
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "check_transform",
     "refused_schemas",
     "routed_topics",
+    "step_options",
     "to_json",
 ]

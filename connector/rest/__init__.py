@@ -6,7 +6,16 @@ and how its state is found out is not known here.
 
 from __future__ import annotations
 
-from connector.rest.cluster import Cluster, ConnectorView, ConnectState, Instance, LoggerLevel, Offset
+from connector.rest.cluster import (
+    Cluster,
+    ConnectorView,
+    ConnectState,
+    Instance,
+    LoggerLevel,
+    Offset,
+    StepOption,
+    Steps,
+)
 from connector.rest.routes import API_VERSION, rest_routes
 
 __all__ = [
@@ -17,5 +26,7 @@ __all__ = [
     "Instance",
     "LoggerLevel",
     "Offset",
+    "StepOption",
+    "Steps",
     "rest_routes",
 ]

@@ -76,6 +76,29 @@ class Offset:
     offset: Mapping[str, Any] | None
 
 
+#: The two kinds of steps on a record's way, by the properties that list them.
+Steps = Literal["transforms", "predicates"]
+
+
+class StepOption(Protocol):
+    """What a transform or a predicate may be told. ``type``: by Connect's names."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def required(self) -> bool: ...
+
+    @property
+    def default(self) -> str | None: ...
+
+    @property
+    def doc(self) -> str: ...
+
+
 class Cluster(Protocol):
     """The service. What says so may take a while: it is called in another thread than the server's."""
 
@@ -128,3 +151,6 @@ class Cluster(Protocol):
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         """All that is wrong with a connector's configuration; may take a while."""
+
+    def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
+        """What transforms or predicates of a class may be told; nothing, if there is no such class."""

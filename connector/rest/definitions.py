@@ -12,8 +12,9 @@ from typing import Any
 from connector import __version__
 from connector.config import CONNECTOR_CLASS, CONNECTOR_SECTIONS, Effect, Property, Section, as_written, is_secret_name
 from connector.errors import Problem
-from connector.rest.displays import DISPLAYED, Display, Importance
+from connector.rest.displays import DEFAULTS, DISPLAYED, Display, Importance
 from connector.rest.java_map import java_map_text
+from connector.rest.steps import OptionsOf, step_definitions
 
 #: As Connect shows values of the type PASSWORD.
 HIDDEN = "[hidden]"
@@ -42,7 +43,7 @@ def definitions() -> list[dict[str, Any]]:
     return [_definition(section, order, declared) for section, order, declared in _declared()]
 
 
-def validation(config: Mapping[str, str], problems: Iterable[Problem]) -> dict[str, Any]:
+def validation(config: Mapping[str, str], problems: Iterable[Problem], options_of: OptionsOf) -> dict[str, Any]:
     """Every property with its value and what is wrong with it; at the end what is no property of the connector."""
     errors: defaultdict[str, list[str]] = defaultdict(list)
     for problem in problems:
@@ -51,6 +52,12 @@ def validation(config: Mapping[str, str], problems: Iterable[Problem]) -> dict[s
     configs: list[dict[str, Any]] = [
         {"definition": _definition(section, order, declared), "value": _value(declared, config, errors)}
         for section, order, declared in _declared()
+    ]
+    # Behind Connect's own properties, and before the connector's.
+    at = next(place for place, each in enumerate(configs) if each["definition"]["group"] in _GROUPS_OF_CONNECTOR)
+    configs[at:at] = [
+        {"definition": definition, "value": _value_of_step(definition, classes, config, errors)}
+        for definition, classes in step_definitions(config, options_of)
     ]
     configs += [{"definition": None, "value": _unknown(name, config, errors[name])} for name in sorted(errors)]
     groups = [*dict.fromkeys(each["definition"]["group"] for each in configs if each["definition"])]
@@ -77,7 +84,7 @@ def _definition(section: Section, order: int, declared: Property) -> dict[str, A
         "name": declared.name,
         "type": _type(declared),
         "required": declared.required is not None or declared.name == "connector.class",
-        "default_value": None if declared.name == "connector.class" else _text(declared.default),
+        "default_value": _default(declared),
         "importance": shown.importance,
         "documentation": declared.doc,
         "group": shown.group,
@@ -86,6 +93,12 @@ def _definition(section: Section, order: int, declared: Property) -> dict[str, A
         "dependents": [],
         "order": shown.order,
     }
+
+
+def _default(declared: Property) -> str | None:
+    if declared.name == "connector.class":
+        return None
+    return DEFAULTS.get(declared.name) if declared.default is None else _text(declared.default)
 
 
 def _type(declared: Property) -> str:
@@ -115,7 +128,17 @@ def _value(declared: Property, config: Mapping[str, str], errors: dict[str, list
         given = HIDDEN
     found = [text for name in (declared.name, *declared.aliases) for text in errors.pop(name, [])]
     recommended = list(declared.kind.literals)
-    return _value_info(declared.name, _text(declared.default) if given is None else given, recommended, found)
+    return _value_info(declared.name, _default(declared) if given is None else given, recommended, found)
+
+
+def _value_of_step(
+    definition: Mapping[str, Any], classes: list[str], config: Mapping[str, str], errors: dict[str, list[str]]
+) -> dict[str, Any]:
+    name = definition["name"]
+    given = config.get(name, definition["default_value"])
+    if given is not None and is_secret_name(name):
+        given = HIDDEN
+    return _value_info(name, given, classes, errors.pop(name, []))
 
 
 def _unknown(name: str, config: Mapping[str, str], found: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How Kafka Connect and the Java connector show their properties to tools that draw forms.
 
-Out: `DISPLAYED`: groups, order, names and widths by the names of properties, in the order in which Connect lists them.
-Properties of ours alone have none.
+Out: `DISPLAYED`: groups, order, names and widths by the names of properties, in the order in which Connect lists them;
+properties of ours alone have none. `DEFAULTS` of those that have no effect here.
 """
 
 from __future__ import annotations
@@ -184,4 +184,12 @@ DISPLAYED = {
     each: Display(group, order, name, importance, width)
     for group, members in _GROUPS.items()
     for each, (order, name, importance, width) in members.items()
+}
+#: Connect's, of properties without an effect here.
+DEFAULTS = {
+    "errors.log.enable": "false",
+    "errors.log.include.messages": "false",
+    "errors.retry.delay.max.ms": "60000",
+    "errors.retry.timeout": "0",
+    "tasks.max.enforce": "true",
 }

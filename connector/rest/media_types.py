@@ -15,6 +15,8 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = rf'\s*({_TOKEN})=({_TOKEN}|"[^"\\]*")\s*'
 _TYPE = re.compile(rf"\s*({_TOKEN})(?:/({_TOKEN}))?\s*((?:;(?:{_PARAMETER}|\s*))*)")
 _PARAMETERS = re.compile(_PARAMETER)
+#: Types that Connect's HTTP server knows are written in its way, whatever letters were asked for.
+_KNOWN = (JSON, f"{JSON};charset=utf-8", f"{JSON};charset=iso-8859-1")
 _QUALITY = re.compile(r"0?\.[0-9]{1,3}|0\.?|1(\.0{0,3})?")
 
 
@@ -39,8 +41,9 @@ class _MediaType:
         """Without what says how much it is wanted; what has a wildcard is JSON alone."""
         if "*" in (self.kind, self.subtype):
             return JSON
-        shown = (f";{name}={text}" for name, text in self.parameters if name != "q")
-        return f"{self.kind}/{self.subtype}{''.join(shown)}"
+        shown = (f";{name}={text}" for name, text in sorted(dict(self.parameters).items()) if name != "q")
+        written = f"{self.kind}/{self.subtype}{''.join(shown)}"
+        return written.lower() if written.lower() in _KNOWN else written
 
 
 def type_of_the_answer(accept: str | None) -> str:

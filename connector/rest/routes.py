@@ -96,7 +96,8 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         refuse_other_plugins(request.parts["plugin"], given)
         config = texts(given)
         found = await asyncio.to_thread(cluster.problems, config)
-        return answer(definitions.validation(config, [*definitions.nulls(given), *found]))
+        found = [*definitions.nulls(given), *found]
+        return answer(definitions.validation(config, found, cluster.step_options))
 
     def between_workers(request: Request) -> Answer:
         raise Refused(400, "Internal request missing required signature")

@@ -15,7 +15,8 @@ from connector import __version__
 from connector.config import CONNECTOR_CLASS, Configuration, as_written
 from connector.delivery import cluster_id
 from connector.errors import CdcError, Problem, StillRunning
-from connector.rest import ConnectorView, Instance, LoggerLevel, Offset
+from connector.formats import step_options
+from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, StepOption, Steps
 from connector.table_name import TableName
 from connector.topology import Reason
 from connector.worker.connectors import Broken, Connectors
@@ -217,6 +218,9 @@ class ConnectCluster:
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return self._validate(config)
+
+    def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
+        return step_options(what, class_name)
 
     def _broken(self, broken: Broken) -> ConnectorView:
         instance = Instance("FAILED", self.worker_id, __version__, broken.reason)

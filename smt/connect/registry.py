@@ -17,7 +17,7 @@ from smt.connect.headers import DROP_HEADERS, HEADER_FROM, INSERT_HEADER
 from smt.connect.insert_field import INSERT_FIELD
 from smt.connect.logical_router import LOGICAL_ROUTER
 from smt.connect.mask_field import MASK_FIELD
-from smt.connect.options import parse
+from smt.connect.options import Option, parse
 from smt.connect.predicates import FILTER
 from smt.connect.replace_field import REPLACE_FIELD
 from smt.connect.routers import REGEX_ROUTER, TIMESTAMP_ROUTER
@@ -67,6 +67,11 @@ class Built:
     apply: Apply
     notes: tuple[str, ...]
     routes: bool
+
+
+def connect_options(short: str) -> tuple[Option, ...]:
+    """All that the transform of that short name may be told."""
+    return _BY_SHORT[short].options
 
 
 def build_connect(short: str, options: Mapping[str, str]) -> Built:

@@ -29,6 +29,12 @@ def test_values_may_be_texts_numbers_and_booleans() -> None:
     assert texts.connector.reading.confidence_ms == 500
 
 
+def test_around_a_text_blanks_go_that_java_takes_away() -> None:
+    """A name that was another one here than for those who asked for it was never found again."""
+    assert loaded({"name": " \t orders\x1f"}).connector.name == "orders"
+    assert loaded({"name": "\u00a0orders\u2028"}).connector.name == "\u00a0orders\u2028"
+
+
 def test_typed_access_by_java_name_and_by_attribute() -> None:
     configuration = loaded({"scylla.cluster.ip.addresses": "10.0.0.1 , [::1]:9142,2001:db8::1"})
     connector = configuration.connector

@@ -17,6 +17,7 @@ from tests.servers.patience import until
 
 ANSWERS = Path(__file__).with_name("answers.json")
 EDGES_ANSWERED = ANSWERS.with_name("answers_at_edges.json")
+STEPS_SHOWN = ANSWERS.with_name("steps_shown.json")
 IN_ORDER = ANSWERS.with_name("answers_in_order.json")
 _OF_THE_MOMENT = ("Date", "Server", "Content-Length", "Vary", "Transfer-Encoding")
 #: The connector of the recording; ours stands in its place.
@@ -38,6 +39,30 @@ class Case:
     def __str__(self) -> str:
         shown = "" if self.body is None else f" {self.body if isinstance(self.body, str) else json.dumps(self.body)}"
         return f"{self.method} {self.path}{shown}{''.join(f' {name}={value}' for name, value in self.headers)}"
+
+
+#: A transform and a predicate of each class that Connect brings along and we have.
+_TRANSFORM = "org.apache.kafka.connect.transforms."
+STEPS = (
+    *(
+        ("transforms", f"{_TRANSFORM}{name}$Value")
+        for name in ("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField")
+    ),
+    *(
+        ("transforms", f"{_TRANSFORM}{name}")
+        for name in ("ReplaceField$Key", "SetSchemaMetadata$Key", "TimestampConverter$Key", "DropHeaders", "Filter")
+    ),
+    *(
+        ("transforms", f"{_TRANSFORM}{name}")
+        for name in ("InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
+    ),
+    *(
+        ("predicates", f"{_TRANSFORM}predicates.{name}")
+        for name in ("TopicNameMatches", "HasHeaderKey", "RecordIsTombstone")
+    ),
+    ("transforms", "no.such.Transform"),
+    ("predicates", "no.such.Predicate"),
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +209,8 @@ _ODD_ACCEPTS = (
         f"application/json;{each}"
         for each in ("a=b", 'a="b"', "a", "=b", "a=", "", "q=0", "q=0.1234", "q=2", "q=x", "q = 1")
     ),
-    *("APPLICATION/JSON;A=B", "application/*;a=b", "*/json", "text/html, application/json;a=b;q=0.1;c=d"),
+    *("APPLICATION/JSON", "Application/Json;charset=UTF-8", "application/json;z=1;a=2;A=3", "APPLICATION/JSON;A=B"),
+    *("application/*;a=b", "*/json", "text/html, application/json;a=b;q=0.1;c=d"),
     *("application/json;a=b,application/json", "application/json;q=0.1,application/json;a=b", ",", "application/json,"),
     *("application/json,,", "a", "a/b/c", "/json", "application/", "app lication/json", "text/plain,a"),
 )
@@ -273,6 +299,17 @@ def ask(url: str, case: Case) -> Answered:
         connection.close()
 
 
+def steps_shown(url: str, what: str, class_name: str) -> dict[str, dict[str, Any]]:
+    """The definitions of one step, in order; of its texts none, and nothing of versions."""
+    body = {**CONFIG, "name": "n", what: "one", f"{what}.one.type": class_name}
+    found = json.loads(ask(url, Case("PUT", VALIDATE, body)).body)
+    groups = [each for each in found["groups"] if each.endswith(": one")]
+    shown = [each["definition"] for each in found["configs"] if each["definition"]]
+    kept = {each["name"]: {**each, "documentation": ""} for each in shown if each["group"] in groups}
+    kept.get(f"{what}.one.plugin.version", {})["default_value"] = None
+    return kept
+
+
 def states(url: str) -> tuple[str, ...]:
     """Of the connector and its tasks."""
     status = json.loads(ask(url, Case("GET", "/connectors/orders/status")).body)
@@ -292,6 +329,8 @@ def recorded_at_edges() -> dict[str, Answered]:
 
 
 def record(url: str) -> None:
+    shown = {f"{what} {name}": steps_shown(url, what, name) for what, name in STEPS}
+    STEPS_SHOWN.write_text(json.dumps(shown, indent=1) + "\n")
     EDGES_ANSWERED.write_text(json.dumps({str(case): _asked(url, case) for case in EDGES}, indent=1) + "\n")
     found = {str(case): _asked(url, case) for case in (FIRST, *LOOKING, *RESTARTING)}
     ANSWERS.write_text(json.dumps(found, indent=1) + "\n")

@@ -7,7 +7,8 @@ from typing import Any
 
 from connector.config import CONNECTOR_CLASS
 from connector.errors import Problem
-from connector.rest import ConnectorView, Instance, LoggerLevel, Offset
+from connector.formats import step_options
+from connector.rest import ConnectorView, Instance, LoggerLevel, Offset, StepOption, Steps
 from connector.secrets import MASK
 from connector.worker.log_levels import levels, set_level
 from tests.config.files import WORKER, validate
@@ -65,6 +66,9 @@ class Orders:
 
     def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
         self.altered.append(offsets)
+
+    def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
+        return step_options(what, class_name)
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return validate({**config, "connector.class": OURS}, WORKER, {})

@@ -15,6 +15,8 @@ from connector.suggestions import did_you_mean
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+# What Java takes away around a text: not every blank that there is.
+_BLANKS = "".join(map(chr, range(33)))
 
 
 class Invalid(ValueError):
@@ -45,7 +47,7 @@ def _boolean(text: str) -> bool:
 
 
 def _string(text: str) -> str:
-    return text.strip()
+    return text.strip(_BLANKS)
 
 
 def _list(text: str) -> tuple[str, ...]:
