@@ -1,7 +1,9 @@
 """Restoring: an offsets topic that compaction has not reached, half of it a neighbour's, read as a worker reads it.
 
-`--records N` of each (2,000,000). The reading process measures itself: processor time of all its threads, and how much
-memory it took beyond what it had before.
+`--records N` of each (2,000,000). Each reading is a process that measures itself: processor time of all threads, and
+how much memory it took beyond what it had before. With `group.instance.id` a worker also looks for tables that were
+read before, in what was written since its `run` began, or in all of it, where that was not read yet. What owners of
+slots have said is looked for where a transaction has no end.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from connector.delivery import KafkaClients, encode_offsets_key, restore
+from connector.delivery import KafkaClients, encode_offsets_key, named_tables, restore
+from connector.delivery.committed_words import committed_words
 from connector.table_name import TableName
 from connector.topology import Mark, MarkKey, mark_entry
 from embedded.kafka import EmbeddedKafka
@@ -35,14 +39,18 @@ def main() -> dict[str, str]:
     records: int = parser.parse_args().records
     with EmbeddedKafka() as kafka:
         written = _write(kafka.bootstrap_servers, records)
-        reader = [sys.executable, "-c", "from bench.offsets import measure; measure()", kafka.bootstrap_servers]
-        found = json.loads(subprocess.run(reader, check=True, stdout=subprocess.PIPE).stdout)
-    rate = written * 2 / found["cpu"] / 1000
-    return {
-        "stored records, of this connector and of a neighbour": f"{written:,} each, {found['entries']:,} keys of ours",
-        "restored in": f"{found['cpu']:.1f} CPU-seconds, {rate:.0f}k records per CPU-second",
-        "memory beyond the base": f"{found['memory']:.0f} MiB",
+        found = {what: _measured(kafka.bootstrap_servers, what) for what in READINGS}
+    return {"stored records, of this connector and of a neighbour": f"{written:,} each"} | {
+        what: f"{each['cpu']:.1f} CPU-seconds, {written * 2 / each['cpu'] / 1000:.0f}k records per CPU-second, "
+        f"{each['memory']:.0f} MiB beyond the base, found {each['found']:,}"
+        for what, each in found.items()
     }
+
+
+def _measured(bootstrap: str, what: str) -> dict[str, float]:
+    reader = [sys.executable, "-c", "from bench.offsets import measure; measure()", bootstrap, what]
+    found: dict[str, float] = json.loads(subprocess.run(reader, check=True, stdout=subprocess.PIPE).stdout)
+    return found
 
 
 def _write(bootstrap: str, records: int) -> int:
@@ -77,14 +85,34 @@ def _write(bootstrap: str, records: int) -> int:
     return written
 
 
+def _entries(clients: KafkaClients) -> int:
+    slots = restore(clients, connector=OWN, topic=TOPIC, group="bench", slots=range(SLOTS))
+    return sum(len(slot.entries) for slot in slots.values())
+
+
+def _tables(clients: KafkaClients) -> int:
+    return len(named_tables(clients, connector=OWN, topic=TOPIC, group="bench", slots=SLOTS, starts={}))
+
+
+def _owners(clients: KafkaClients) -> int:
+    return len(committed_words(clients, OWN, TOPIC, SLOTS, "bench").newest)
+
+
+READINGS: dict[str, Callable[[KafkaClients], int]] = {
+    "entries restored": _entries,
+    "tables that it names": _tables,
+    "what owners have said": _owners,
+}
+
+
 def measure() -> None:
-    """In a process of its own, whose base is what it takes to be about to restore."""
+    """In a process of its own, whose base is what it takes to be about to read."""
     clients = KafkaClients({"bootstrap.servers": sys.argv[1]})
     before = resource.getrusage(resource.RUSAGE_SELF)
-    slots = restore(clients, connector=OWN, topic=TOPIC, group="bench", slots=range(SLOTS))
+    found = READINGS[sys.argv[2]](clients)
     after = resource.getrusage(resource.RUSAGE_SELF)
     figures = {
-        "entries": sum(len(slot.entries) for slot in slots.values()),
+        "found": found,
         "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         "memory": (after.ru_maxrss - before.ru_maxrss) / 1024,
     }

@@ -33,6 +33,7 @@ from connector.stop_signals import on_signals
 if TYPE_CHECKING:
     from connector.worker.checks import Waiting
     from connector.worker.shared_state import SharedState
+    from connector.worker.slots import Noted
 
 log = logging.getLogger(__name__)
 
@@ -160,11 +161,11 @@ class RunCommand:
             for configuration in configurations:
                 supervisor.prepare(configuration, partial(Preparation, configuration, stop, checks))
         else:
-            problems, slots = checks(configurations[0], stop, supervisor)
+            problems, noted = checks(configurations[0], stop, supervisor)
             if problems:
                 raise ConfigurationError(dict.fromkeys(problems))
-            if slots is not None:
-                supervisor.slots[configurations[0].connector.name] = slots
+            if noted is not None:
+                supervisor.noted[configurations[0].connector.name] = noted
         if not by_api and all(each.connector.reading.snapshot_mode == "initial_only" for each in configurations):
             stack.enter_context(SnapshotProgress(output, supervisor.own_statuses))
         return supervisor.run(stop)
@@ -186,8 +187,8 @@ def _checks(
     configuration: Configuration,
     stop: threading.Event,
     waiting: Waiting,
-) -> tuple[Sequence[Problem], int | None]:
-    """What the servers object to; if nothing, the number of slots, if marks say it."""
+) -> tuple[Sequence[Problem], Noted | None]:
+    """What the servers object to; if nothing, what the offsets topic says, if there are marks."""
     from connector.worker.checks import wait_until_checked
     from connector.worker.slots import slots_by_marks
     from connector.worker.starting import name_of_start

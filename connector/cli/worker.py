@@ -68,7 +68,7 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQu
             stop,
             _report,
             instructions,
-            slots=order.slots,
+            noted=order.noted,
             start=order.start,
             ending=partial(_bound_the_end, stop),
         )

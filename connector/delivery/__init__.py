@@ -10,6 +10,7 @@ from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.hanging_transactions import Field, Unseen
 from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
+from connector.delivery.named_tables import NamedTables, named_tables
 from connector.delivery.patient_registry import PatientRegistry
 from connector.delivery.producer import ReportingProducer, TransactionalProducer, fence
 from connector.delivery.records import (
@@ -55,6 +56,7 @@ __all__ = [
     "KafkaRecord",
     "Lookout",
     "Membership",
+    "NamedTables",
     "OutgoingRecord",
     "PatientRegistry",
     "ReportingProducer",
@@ -82,6 +84,7 @@ __all__ = [
     "group_members",
     "listed_groups",
     "look_at_topic",
+    "named_tables",
     "parse_json",
     "prepare_topics",
     "present_members",

@@ -6,14 +6,19 @@ stands somewhere without an end is judged by it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
-from connector.delivery.records import Headers, begin_of, commit_name, decode_offsets_entry, owner_of, written_at
-from connector.delivery.topic_reader import read_topic
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
+from connector.delivery.failures import translated
+from connector.delivery.records import Headers, OwnKeys, begin_of, commit_name, owner_of, written_at
+from connector.delivery.slot_reader import OwnersRead, Patience, bulk_reader, read_to_end
+from connector.errors import RetriableDeliveryError
 
+# For the next record, not for all of them.
+PATIENCE_SECONDS = 30.0
 GROUP_SECONDS = 10.0
 
 # Later than any record.
@@ -23,11 +28,11 @@ NEVER = 2**63 - 1
 @dataclass
 class Words:
     """What is committed: each owner's newest entry in any slot, as its timestamp, names of transactions, and their
-    times: from their begin to their last entry."""
+    times: by their owners, from their begin to their last entry."""
 
     newest: dict[str, int] = field(default_factory=dict)
     commits: set[str] = field(default_factory=set)
-    times: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    times: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def heard(self, owner: str, timestamp: int) -> None:
         self.newest[owner] = max(self.newest.get(owner, 0), timestamp)
@@ -36,10 +41,11 @@ class Words:
         self.commits.add(name)
         began = begin_of(name)
         if began is not None and timestamp != NEVER:
-            self.times.setdefault(owner_of(name), []).append((began, timestamp))
+            ends = self.times.setdefault(owner_of(name), {})
+            ends[began] = max(ends.get(began, timestamp), timestamp)
 
     def committed_at(self, owner: str, timestamp: int) -> bool:
-        return any(began <= timestamp <= ended for began, ended in self.times.get(owner, ()))
+        return any(began <= timestamp <= ended for began, ended in self.times.get(owner, {}).items())
 
 
 def time_of_word(headers: Headers | None, timestamp: int, stamped: bool) -> int:
@@ -47,22 +53,53 @@ def time_of_word(headers: Headers | None, timestamp: int, stamped: bool) -> int:
     return NEVER if stamped else written_at(headers, timestamp)
 
 
+class _SlotWords:
+    """Of one slot, as it is read. Of a record no more is parsed than who owns it, and that once for each owner."""
+
+    def __init__(self, connector: str, slot: int, words: Words) -> None:
+        self.end = 0
+        self._keys = OwnKeys(connector)
+        self._owners = OwnersRead(connector, slot)
+        self._words = words
+        self._owner: str | None = None
+
+    def take(self, run: list[Message]) -> Iterator[Message]:
+        """The next messages of the partition; those that are none are handed back."""
+        for message in run:
+            if message.error() is not None:
+                yield message
+                continue
+            self.end = max(self.end, (message.offset() or 0) + 1)
+            if self._keys.own(message) is not None:
+                self._hear(message)
+
+    def _hear(self, message: Message) -> None:
+        # Positions are their slot's owner's.
+        self._owner = self._owners.of(message) or self._owner
+        headers, (kind, timestamp) = message.headers(), message.timestamp()
+        time_ms = time_of_word(headers, timestamp, kind == TIMESTAMP_LOG_APPEND_TIME)
+        if self._owner is not None:
+            self._words.heard(self._owner, time_ms)
+        if name := commit_name(headers):
+            self._words.named(name, time_ms)
+
+
 def committed_words(clients: KafkaClients, connector: str, topic: str, slots: int, group: str) -> Words:
-    """Positions are their slot's owner's."""
-    owners: dict[int, str] = {}
+    """All of them, however old: the last word that an owner has in any slot need not be the newest of its key."""
     words = Words()
-    for record in read_topic(clients, topic, slots, group, READ_COMMITTED):
-        entry = decode_offsets_entry(connector, record.partition, record.key, record.value, topic, record.offset)
-        if entry is None:
-            continue
-        if entry.owner is not None:
-            owners[entry.slot] = entry.owner
-        owner = owners.get(entry.slot)
-        time_ms = time_of_word(record.headers, record.timestamp, record.stamped)
-        if owner is not None:
-            words.heard(owner, time_ms)
-        if name := commit_name(record.headers):
-            words.named(name, time_ms)
+    try:
+        ends = high_watermarks(clients, topic, range(slots))
+        into = {slot: _SlotWords(connector, slot, words) for slot, end in ends.items() if end}
+        if into:
+            reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(into, 0))
+            try:
+                read_to_end(reader, into, set(into), {}, Patience(PATIENCE_SECONDS), lambda: False)
+            finally:
+                reader.close()
+    except KafkaException as caught:
+        raise translated(caught.args[0], f"reading topic {topic}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
     # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
     asking = clients.consumer(group, READ_UNCOMMITTED)
     try:

@@ -114,9 +114,11 @@ def read_committed(
     slots: Iterable[int],
     cancelled: Callable[[], bool] = lambda: False,
     patience: float = 30.0,
+    noted: Callable[[bytes], None] = lambda key: None,
 ) -> dict[int, RestoredSlot]:
-    """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from."""
-    found = {slot: SlotRecords(connector, slot) for slot in slots}
+    """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from. ``noted`` is
+    told every key of the connector, also of entries that are no more."""
+    found = {slot: SlotRecords(connector, slot, noted=noted) for slot in slots}
     reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(found, 0))
     try:
         read_to_end(reader, found, set(found), {}, Patience(patience), cancelled)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -62,23 +62,62 @@ class RestoredSlot:
     entries: list[OffsetsEntry] = field(default_factory=list)
 
 
+class OwnersRead:
+    """Whom records of one slot name as their owner. One that was named before is known by its bytes."""
+
+    def __init__(self, connector: str, slot: int) -> None:
+        self._connector = connector
+        self._slot = slot
+        self._known: dict[bytes, str] = {}
+
+    def of(self, message: Message) -> str | None:
+        """``message`` is one of ours, see `OwnKeys`."""
+        found = _OWNER.search(message.value() or b"")
+        if found is None:
+            return None
+        owner = self._known.get(found[1])
+        if owner is None:
+            entry = decoded(self._connector, self._slot, message)
+            owner = None if entry is None else entry.owner
+            if owner is not None:
+                self._known[found[1]] = owner
+        return owner
+
+
+class SlotTaker(Protocol):
+    """Takes what is read of one slot; ``end`` is the offset behind."""
+
+    end: int
+
+    def take(self, run: list[Message]) -> Iterator[Message]: ...
+
+
 class SlotRecords:
     """The newest records of one slot, as they are read; in the end its `RestoredSlot`.
 
     With ``owners`` also everybody who is named as an owner in any record, the newest or not. With ``tombstones`` an
-    entry that is no more is an entry, too.
+    entry that is no more is an entry, too. ``noted`` is told each key that was not there.
     """
 
-    def __init__(self, connector: str, slot: int, end: int = 0, *, owners: bool = False) -> None:
+    def __init__(
+        self,
+        connector: str,
+        slot: int,
+        end: int = 0,
+        *,
+        owners: bool = False,
+        noted: Callable[[bytes], None] = lambda key: None,
+    ) -> None:
         self.end = end
-        self.owners: set[str] = set()
         self.tombstones = False
         self._connector = connector
         self._slot = slot
         self._keys = OwnKeys(connector)
         self._newest: dict[bytes, Message] = {}
         self._last: Message | None = None
-        self._noted: set[bytes] | None = set() if owners else None
+        self._owners = OwnersRead(connector, slot) if owners else None
+        self.owners: set[str] = set()
+        self._note = noted
 
     def take(self, run: list[Message]) -> Iterator[Message]:
         """The next messages of the partition; those that are none but tell of errors and of the end are handed back."""
@@ -101,6 +140,8 @@ class SlotRecords:
         for raw, message in newest.items():
             key = raw if raw in known else self._keys.own(message)
             if key is not None:
+                if key not in known:
+                    self._note(key)
                 mine.append((key, message))
                 odd |= key != raw
         self._last = next((each for each in reversed(run) if self._is_own(each)), self._last)
@@ -112,8 +153,9 @@ class SlotRecords:
                 known.pop(key, None)
             else:
                 known[key] = message
-        if self._noted is not None:
-            self._note_owners(run, self._noted)
+        if self._owners is not None:
+            named = (self._owners.of(message) for message in run if self._keys.own(message) is not None)
+            self.owners.update(owner for owner in named if owner is not None)
 
     def restored(self) -> RestoredSlot:
         """What the newest records say, in the topic's order; what is read next begins anew."""
@@ -129,15 +171,6 @@ class SlotRecords:
         key = message.key()
         return key is not None and (key in self._newest or self._keys.own(message) is not None)
 
-    def _note_owners(self, run: list[Message], noted: set[bytes]) -> None:
-        for message in run:
-            found = _OWNER.search(message.value() or b"")
-            if found is not None and found[1] not in noted:
-                entry = self._decoded(message) if self._keys.own(message) is not None else None
-                if entry is not None and entry.owner is not None:
-                    noted.add(found[1])
-                    self.owners.add(entry.owner)
-
     def newest_owners(self) -> set[str]:
         """The owners that the newest records name."""
         naming = (message for message in self._newest.values() if _OWNER.search(message.value() or b""))
@@ -145,9 +178,13 @@ class SlotRecords:
         return {entry.owner for entry in found if entry is not None and entry.owner is not None}
 
     def _decoded(self, message: Message) -> OffsetsEntry | None:
-        return decode_offsets_entry(
-            self._connector, self._slot, message.key(), message.value(), message.topic() or "", message.offset() or 0
-        )
+        return decoded(self._connector, self._slot, message)
+
+
+def decoded(connector: str, slot: int, message: Message) -> OffsetsEntry | None:
+    """What a message of the offsets topic says; see `decode_offsets_entry`."""
+    topic, offset = message.topic() or "", message.offset() or 0
+    return decode_offsets_entry(connector, slot, message.key(), message.value(), topic, offset)
 
 
 def _offset(found: tuple[bytes, Message]) -> int:
@@ -172,7 +209,7 @@ def bulk_reader(clients: KafkaClients, group: str, isolation: str, topic: str, s
 
 def read_to_end(
     reader: Consumer,
-    into: Mapping[int, SlotRecords],
+    into: Mapping[int, SlotTaker],
     waiting: set[int],
     ends: Mapping[int, int],
     patience: Patience,
@@ -194,7 +231,7 @@ def read_to_end(
                 patience.renew()
 
 
-def _handle(event: Message, slot: int, records: SlotRecords, waiting: set[int], ends: Mapping[int, int]) -> None:
+def _handle(event: Message, slot: int, records: SlotTaker, waiting: set[int], ends: Mapping[int, int]) -> None:
     error, offset = event.error(), event.offset() or 0
     assert error is not None
     if error.code() == KafkaError._PARTITION_EOF:

@@ -63,13 +63,20 @@ def read_tail(
 def scan_partition(
     clients: KafkaClients, topic: str, partition: int, group: str, prefix: bytes, start: int
 ) -> tuple[list[StoredRecord], int]:
-    """The records whose keys begin with ``prefix``, from ``start`` to the high watermark as of now, and that offset.
+    """The newest record of each key that begins with ``prefix``, in the topic's order, from ``start`` to the high
+    watermark as of now, and that offset.
 
     Read uncommitted: for records that are written without a transaction, and must not wait for those of others.
     """
     ends = _ends(clients, topic, [partition])
     read = _messages(clients, topic, group, READ_UNCOMMITTED, {partition: start}, ends)
-    return [_stored(message) for message in read if (message.key() or b"").startswith(prefix)], ends[partition]
+    newest: dict[bytes, Message] = {}
+    for message in read:
+        key = message.key()
+        if key is not None and key.startswith(prefix):
+            newest.pop(key, None)
+            newest[key] = message
+    return [_stored(message) for message in newest.values()], ends[partition]
 
 
 def _ends(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:

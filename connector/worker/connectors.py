@@ -108,7 +108,7 @@ class Connectors:
     def _admit(self, tenant: Tenant, orders: list[WorkerOrder]) -> None:
         """A connector with its workers, in place of what it was; who looks sees the one or the other."""
         supervisor, group = self.supervisor, self._group(tenant.name)
-        supervisor.slots.pop(tenant.name, None)
+        supervisor.noted.pop(tenant.name, None)
         supervisor.due |= {order.index: 0.0 for order in orders}
         supervisor.tenants = {**supervisor.tenants, group: tenant}
         supervisor.orders = [*self._others(group), *orders]

@@ -1,25 +1,25 @@
 """Topics of tables that are not read now, and were before: a worker whose id outlives it may have left something there.
 
-In: the offsets topic. Out: names of topics. Whatever such a worker left open has to be ended when it starts: from its
-next commit on nobody can tell any more that it was not committed, and once the table is read again, the marker of that
-commit would speak for both.
+In: the offsets topic, of which the keys are enough, and only what nobody of this `run` has read yet. Out: names of
+topics. Whatever such a worker left open has to be ended when it starts: from its next commit on nobody can tell any more
+that it was not committed, and once the table is read again, the marker of that commit would speak for both.
 """
 
 from __future__ import annotations
 
 from connector.config import Configuration
-from connector.delivery import READ_COMMITTED, KafkaClients, decode_offsets_entry, read_topic
-from connector.table_name import TableName
+from connector.delivery import KafkaClients, named_tables
 from connector.worker.settings import topic_specs
+from connector.worker.slots import Noted
 
 
 class FormerTopics:
     """Of one process, asked for the first time before it has committed anything."""
 
-    def __init__(self, clients: KafkaClients, configuration: Configuration, slots: int) -> None:
+    def __init__(self, clients: KafkaClients, configuration: Configuration, noted: Noted) -> None:
         self._clients = clients
         self._configuration = configuration
-        self._slots = slots
+        self._noted = noted
         self._found: frozenset[str] | None = None
 
     def __call__(self) -> frozenset[str]:
@@ -28,18 +28,17 @@ class FormerTopics:
         return self._found
 
     def _look(self) -> frozenset[str]:
-        connector, group = self._configuration.connector, self._configuration.group
-        topic = connector.delivery.offset_topic
-        tables: set[TableName] = set()
-        for record in read_topic(self._clients, topic, self._slots, group, READ_COMMITTED):
-            entry = decode_offsets_entry(
-                connector.name, record.partition, record.key, record.value, topic, record.offset
-            )
-            if entry is not None and entry.value is not None:
-                keyspace, table = entry.key.get("keyspace_name"), entry.key.get("table_name")
-                if isinstance(keyspace, str) and isinstance(table, str):
-                    tables.add(TableName(keyspace, table))
-        former = sorted(tables.difference(connector.reading.tables))
+        connector = self._configuration.connector
+        # What was read before may lack what a predecessor, who is fenced only now, has committed since.
+        since = named_tables(
+            self._clients,
+            connector=connector.name,
+            topic=connector.delivery.offset_topic,
+            group=self._configuration.group,
+            slots=self._noted.slots,
+            starts=self._noted.read_to,
+        )
+        former = sorted((self._noted.tables | since).difference(connector.reading.tables))
         then, now = (
             {spec.name for spec in topic_specs(configuration)}
             for configuration in (self._configuration.with_tables(former, ""), self._configuration)

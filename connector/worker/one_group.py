@@ -142,11 +142,10 @@ class OneGroup:
     def _owners(self) -> set[str]:
         """Whom the marks of the slot name: whoever runs has one in every slot."""
         prefix = b"[" + compact_json(self._connector) + b","
-        records, _ = scan_partition(self._clients, self._topic, TENURE_SLOT, self._group, prefix, 0)
-        newest = {record.key: record for record in records}
+        newest, _ = scan_partition(self._clients, self._topic, TENURE_SLOT, self._group, prefix, 0)
         entries = (
             decode_offsets_entry(self._connector, TENURE_SLOT, each.key, each.value, self._topic, each.offset)
-            for each in newest.values()
+            for each in newest
         )
         return {entry.owner for entry in entries if entry is not None and entry.owner is not None}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from connector.config import Configuration
 from connector.secrets import known
+from connector.worker.slots import Noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +16,8 @@ class WorkerOrder:
     index: int
     log_format: str = "human"
     debug: bool = False
-    # The number of slots, once anybody of this `run` knows it: it takes reading the whole offsets topic to find out.
-    slots: int | None = None
+    # What anybody of this `run` has found out by reading the whole offsets topic.
+    noted: Noted | None = None
     # The name of this start of the connector, if nobody ran it before.
     start: str | None = None
     # What the filter of the new process has to know: references were resolved here.

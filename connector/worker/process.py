@@ -38,7 +38,7 @@ from connector.worker.instructions import Asked, Instruction, ReadTables, TellSt
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
 from connector.worker.settings import identity, kafka_clients, topic_specs
-from connector.worker.slots import check_partitions, slots_in_force
+from connector.worker.slots import Noted, check_partitions, slots_in_force
 from connector.worker.status import Snapshots
 from connector.worker.status_topic import StatusTopic
 from connector.worker.told_streams import told_streams
@@ -64,17 +64,18 @@ def run_worker(
     stop: threading.Event,
     report: Report,
     instructions: queue.SimpleQueue[Asked],
-    slots: int | None = None,
+    noted: Noted | None = None,
     start: str | None = None,
     ending: Callable[[int], None] = lambda status: None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
-    ``slots`` is their number, where somebody has asked for it before; else it is asked for here, and reported.
+    ``noted`` is what the offsets topic says, where somebody has read it before; else it is read here, and the number of
+    slots is reported.
     ``ending`` is told the status when all that is left to do is to close what is open.
     """
     try:
-        worker = _prepare(configuration, index, stop, report, slots, start)
+        worker = _prepare(configuration, index, stop, report, noted, start)
     except Stopped:
         return 0
     except ConfigurationError as error:
@@ -158,7 +159,7 @@ def _prepare(
     index: int,
     stop: threading.Event,
     report: Report,
-    slots: int | None,
+    noted: Noted | None,
     start: str | None,
 ) -> Worker:
     who = identity(configuration, index)
@@ -172,17 +173,17 @@ def _prepare(
     topics, unusable = _patiently("preparing topics", lambda: _topics(clients, configuration), stop, report, clients)
     offsets = configuration.connector.delivery.offset_topic
     partitions = topics[offsets].partitions
-    if slots is None:
-        slots = _patiently(
+    if noted is None:
+        noted = _patiently(
             "reading the offsets topic",
             lambda: slots_in_force(clients, configuration, partitions, stop.is_set),
             stop,
             report,
             clients,
         )
-        report(SlotsMessage(connector=configuration.connector.name, slots=slots))
+        report(SlotsMessage(connector=configuration.connector.name, slots=noted.slots))
     else:
-        check_partitions(offsets, partitions, slots)
+        check_partitions(offsets, partitions, noted.slots)
     encoder = Encoder(configuration.connector.output, *_registries(configuration))
     schema_topic = configuration.connector.output.schema_topic
     tables.recorded_versions(
@@ -203,7 +204,7 @@ def _prepare(
         topics=topics,
         unusable=unusable,
         encoder=encoder,
-        slots=slots,
+        noted=noted,
         native=native,
         start=start,
     )

@@ -200,9 +200,12 @@ def _last_words(clients: KafkaClients, configuration: Configuration) -> list[Wor
     partitions = topic_partitions(clients.admin()).get(topic)
     if not partitions:
         return []
+    # A worker reports every second or two, and long: only what it said last is parsed.
+    records = read_topic(clients, topic, partitions, configuration.group, READ_COMMITTED)
+    newest = {record.key: record.value for record in records}
     found: dict[str, WorkerStatus] = {}
-    for record in read_topic(clients, topic, partitions, configuration.group, READ_COMMITTED):
-        _take(configuration.connector.name, record.key, record.value, found)
+    for key, value in newest.items():
+        _take(configuration.connector.name, key, value, found)
     return [found[name] for name in sorted(found)]
 
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import lru_cache
+from typing import Final
 
 from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic
 from connector.formats import Encoder, Record
 from connector.source import Tables
 
 log = logging.getLogger(__name__)
+
+_REMEMBERED: Final = 10_000
 
 
 def schema_records(encoder: Encoder, tables: Tables) -> list[Record]:
@@ -33,8 +37,10 @@ def last_versions(clients: KafkaClients, topic: str, group: str) -> dict[str, st
     if not topic:
         return {}
     found: dict[str, str] = {}
+    # Of a topic that is not compacted each key is parsed once all the same.
+    key_of = lru_cache(maxsize=_REMEMBERED)(_key)
     for record in read_topic(clients, topic, 1, group, READ_COMMITTED):
-        key = _key(record.key)
+        key = key_of(record.key)
         if key is None:
             place = f"topic {topic}, partition {record.partition}, offset {record.offset}"
             log.warning("%s: a foreign record is passed over: its key names no version of a table", place)

@@ -1,16 +1,18 @@
 """How many slots a connector has: what its existing marks say, else what is configured.
 
-In: the offsets topic. Out: the number that rules, and what is worth saying about it.
+In: the offsets topic. Out: the number that rules, and what is worth saying about it; which tables the topic names.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, read_committed, topic_partitions
+from connector.delivery import KafkaClients, NamedTables, read_committed, topic_partitions
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
+from connector.table_name import TableName
 from connector.topology import noted_slots
 from connector.worker.settings import kafka_clients, offsets_spec
 
@@ -19,7 +21,16 @@ log = logging.getLogger(__name__)
 PROPERTY = "offset.storage.partitions"
 
 
-def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What reading the offsets topic has told. ``tables`` are all that it names, up to the offsets ``read_to``."""
+
+    slots: int
+    tables: frozenset[TableName] = frozenset()
+    read_to: Mapping[int, int] = field(default_factory=dict)
+
+
+def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) -> Noted | None:
     """What marks say, once for all workers of a `run`; None where there are none or Kafka does not answer now."""
     clients, topic = kafka_clients(configuration), configuration.connector.delivery.offset_topic
     try:
@@ -28,40 +39,47 @@ def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) 
     except RetriableDeliveryError as error:
         log.debug("the number of slots is not known yet: %s", error)
         return None
-    if noted is not None:
-        _tell(configuration, noted)
+    if noted is None:
+        return None
+    _tell(configuration, noted.slots)
     return noted
 
 
 def slots_in_force(
     clients: KafkaClients, configuration: Configuration, partitions: int, cancelled: Callable[[], bool]
-) -> int:
+) -> Noted:
     """The number of slots, of a topic with ``partitions``.
 
     Marks name the number that they were written with: with another one, streams would belong to other slots, and nobody
     would find their positions. Further partitions are ignored; fewer cannot hold what is there.
     """
-    slots = _noted(clients, configuration, partitions, cancelled)
-    if slots is not None:
-        _tell(configuration, slots)
+    noted = _noted(clients, configuration, partitions, cancelled)
+    if noted is not None:
+        _tell(configuration, noted.slots)
     else:
-        slots = offsets_spec(configuration).partitions if PROPERTY in configuration.worker.given else partitions
-    check_partitions(configuration.connector.delivery.offset_topic, partitions, slots)
-    return slots
+        given = PROPERTY in configuration.worker.given
+        noted = Noted(offsets_spec(configuration).partitions if given else partitions)
+    check_partitions(configuration.connector.delivery.offset_topic, partitions, noted.slots)
+    return noted
 
 
 def _noted(
     clients: KafkaClients, configuration: Configuration, partitions: int, cancelled: Callable[[], bool]
-) -> int | None:
-    slots = read_committed(
+) -> Noted | None:
+    named = NamedTables()
+    read = read_committed(
         clients,
         connector=configuration.connector.name,
         topic=configuration.connector.delivery.offset_topic,
         group=configuration.group,
         slots=range(partitions),
         cancelled=cancelled,
+        noted=named.note,
     )
-    return noted_slots([entry for slot in slots.values() for entry in slot.entries])
+    slots = noted_slots([entry for slot in read.values() for entry in slot.entries])
+    if slots is None:
+        return None
+    return Noted(slots, frozenset(named.tables), {slot: each.end for slot, each in read.items()})
 
 
 def _tell(configuration: Configuration, noted: int) -> None:

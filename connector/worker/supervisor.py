@@ -32,6 +32,7 @@ from connector.worker.messages import (
 from connector.worker.order import WorkerOrder
 from connector.worker.service import SILENT_SECONDS, Service
 from connector.worker.shared_state import SharedState
+from connector.worker.slots import Noted
 from connector.worker.status_document import WorkerStatus
 from connector.worker.tenants import Preparation, Tenant
 
@@ -76,8 +77,8 @@ class Supervisor(Service):
         #: What other threads want done in ours.
         self.requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.due: dict[int, float] = {order.index: 0.0 for order in orders}
-        #: By connector, as marks or its first worker say; without a number each worker asks.
-        self.slots: dict[str, int] = {}
+        #: By connector, as marks or its first worker say; without it each worker asks.
+        self.noted: dict[str, Noted] = {}
         #: The name of this start of each connector, if it is one.
         self.starts: dict[str, str | None] = {}
         self.shared: SharedState | None = None
@@ -165,14 +166,14 @@ class Supervisor(Service):
                 continue  # those of another configuration end first
             prepared = tenant.preparation
             if tenant.may_start():
-                if prepared is not None and prepared.slots is not None:
-                    self.slots[tenant.name] = prepared.slots
+                if prepared is not None and prepared.noted is not None:
+                    self.noted[tenant.name] = prepared.noted
                 del self.due[order.index]
                 self._start(order)
 
     def _start(self, order: WorkerOrder) -> None:
         name = order.configuration.connector.name
-        known = replace(order, slots=self.slots.get(name), start=self.starts.get(name))
+        known = replace(order, noted=self.noted.get(name), start=self.starts.get(name))
         child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]
@@ -220,7 +221,7 @@ class Supervisor(Service):
             case BlockedMessage():
                 child.blocked = f"for {message.seconds:.0f} s: {message.cause}"
             case SlotsMessage():
-                self.slots[message.connector] = message.slots
+                self.noted[message.connector] = Noted(message.slots)
             case StreamsMessage():
                 child.streams = {**child.streams, message.table: message}
             case EndMessage():

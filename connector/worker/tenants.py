@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from connector.config import Configuration
 from connector.errors import Problem
 from connector.worker.holding import Target
+from connector.worker.slots import Noted
 
 log = logging.getLogger(__name__)
 
-#: What servers object to, and the number of slots if marks say it. Sets ``waiting_for`` of what it is given.
-Checks = Callable[[Configuration, threading.Event, "Preparation"], tuple[Sequence[Problem], int | None]]
+#: What servers object to, and what the offsets topic says if there are marks. Sets ``waiting_for`` of what it is given.
+Checks = Callable[[Configuration, threading.Event, "Preparation"], tuple[Sequence[Problem], Noted | None]]
 
 
 class Preparation:
@@ -26,7 +27,7 @@ class Preparation:
 
     def __init__(self, configuration: Configuration, stop: threading.Event, checks: Checks) -> None:
         self.waiting_for: str | None = "its servers are being checked"
-        self.slots: int | None = None
+        self.noted: Noted | None = None
         self.failure: str | None = None
         self.done = threading.Event()
         self._work = lambda: self._check(configuration, stop, checks)
@@ -36,7 +37,7 @@ class Preparation:
 
     def _check(self, configuration: Configuration, stop: threading.Event, checks: Checks) -> None:
         try:
-            problems, self.slots = checks(configuration, stop, self)
+            problems, self.noted = checks(configuration, stop, self)
             self.failure = "; ".join(map(str, problems)) or None
         except Exception as error:
             self.failure = f"{type(error).__name__}: {error}"

@@ -45,6 +45,7 @@ from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings, spec_of
 from connector.worker.signals import Signals
+from connector.worker.slots import Noted
 from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
@@ -64,7 +65,7 @@ def build_worker(
     topics: Mapping[str, TopicFacts],
     unusable: Mapping[str, str],
     encoder: Encoder,
-    slots: int,
+    noted: Noted,
     native: Native,
     start: str | None = None,
 ) -> Worker:
@@ -72,7 +73,7 @@ def build_worker(
     the connector, if it is one."""
     connector, group = configuration.connector, configuration.group
     offsets = connector.delivery.offset_topic
-    reading = reading_settings(connector.reading)
+    reading, slots = reading_settings(connector.reading), noted.slots
     mode = "no_data" if connector.output.strict else connector.reading.snapshot_mode
 
     def create_topic(name: str) -> TopicFacts:
@@ -112,7 +113,7 @@ def build_worker(
     restoring = Restoring(
         configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen, stood
     )
-    former = None if who.instance_id is None else FormerTopics(clients, configuration, slots)
+    former = None if who.instance_id is None else FormerTopics(clients, configuration, noted)
     delivery = Delivery(
         clients,
         delivery_settings(configuration, who, batch_size(topics.values())),

@@ -8,7 +8,8 @@ import random
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from connector.delivery.records import compact_json, encode_offsets_key
+from connector.delivery.committed_words import Words, _SlotWords
+from connector.delivery.records import COMMIT_HEADER, compact_json, encode_offsets_key, name_of_commit
 from connector.delivery.slot_reader import Patience, SlotRecords, runs
 
 ODD_NAMES = ["c", "cc", 'c"', "c\\", "ç", "c,{", "[", " c ", "c\u2028"]
@@ -90,6 +91,33 @@ def test_the_owners_of_all_records_are_known_and_of_the_newest() -> None:
     assert slot.owners == {*names, "w-6"}
     read(slot, message(20, key, values[1]))
     assert slot.newest_owners() == {'w"2'}
+
+
+def test_what_owners_have_said_is_told_by_every_record_of_theirs() -> None:
+    words = Words()
+    slot = _SlotWords("c", 0, words)
+    mark, position, foreign = (encode_offsets_key(name, {"x": at}) for at, name in enumerate(("c", "c", "other")))
+
+    def said(offset: int, key: bytes, value: bytes | None, time_ms: int, name: str = "", stamped: int = 1) -> Message:
+        headers = [(COMMIT_HEADER, name.encode())] if name else []
+        return Message("positions", 0, offset, key, value, headers, None, (stamped, time_ms))
+
+    first, second = name_of_commit("w-1", 100), name_of_commit("w-2", 200)
+    run = [
+        said(0, position, b"{}", 90),  # nobody's
+        said(1, mark, b'{"owner":"w-1"}', 140),
+        said(2, position, b'{"read_to":1}', 150, first),
+        said(3, mark, b'{"owner":"w-1"}', 145, first),
+        said(4, foreign, b'{"owner":"w-3"}', 900, name_of_commit("w-3", 1)),
+        said(5, mark, b'{"owner":"w-2"}', 210, second),
+        said(6, position, None, 205),
+        end(8),
+    ]
+    assert [event.offset() for event in slot.take(run)] == [8]
+    assert words.newest == {"w-1": 150, "w-2": 210} and words.commits == {first, second}
+    assert words.committed_at("w-1", 148) and words.committed_at("w-1", 100) and not words.committed_at("w-1", 151)
+    list(slot.take([said(9, mark, b'{"owner":"w-1"}', 5, name_of_commit("w-1", 300), stamped=2)]))
+    assert words.newest["w-1"] > 2**60 and not words.committed_at("w-1", 301)
 
 
 def test_messages_come_in_runs_of_one_partition() -> None:

@@ -85,7 +85,7 @@ LEFT_OPEN = [
     Mutant(
         "what is older than an owner's last word is not aborted",
         WORDS,
-        "            words.heard(owner, time_ms)\n",
+        "            self._words.heard(self._owner, time_ms)\n",
         "            pass\n",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),

@@ -28,7 +28,7 @@ import json, pickle, sys
 order = pickle.load(sys.stdin.buffer)
 name = order.configuration.connector.name
 print(json.dumps({"event": "slots", "connector": name, "slots": 41}), flush=True)
-sys.exit(2 if order.slots == 41 else 1)
+sys.exit(2 if order.noted is not None and order.noted.slots == 41 else 1)
 """
 
 
@@ -45,7 +45,7 @@ def test_marks_say_how_many_slots_there_are(kafka: object, unique: Callable[[str
     assert slots_by_marks(configuration, never) is None, "there is no topic"
     ensure_topics(clients.admin(), [TopicSpec(topic, 4, 1, compacted=True)])
     assert slots_by_marks(configuration, never) is None, "there is no mark"
-    assert slots_in_force(clients, configuration, 4, never) == 4
+    assert slots_in_force(clients, configuration, 4, never).slots == 4
     producer = TransactionalProducer(clients, unique("w"), 15_000)
     producer.start(time.monotonic() + 60)
     producer.begin()
@@ -55,8 +55,11 @@ def test_marks_say_how_many_slots_there_are(kafka: object, unique: Callable[[str
     producer.flush(time.monotonic() + 60)
     producer.commit()
     producer.close()
-    until(lambda: slots_by_marks(configuration, never) == 3, what="the mark, which is committed")
-    assert slots_in_force(clients, configuration, 4, never) == 3, "further partitions are ignored"
+    until(lambda: slots_by_marks(configuration, never) is not None, what="the mark, which is committed")
+    noted = slots_in_force(clients, configuration, 4, never)
+    assert noted.slots == 3, "further partitions are ignored"
+    assert noted == slots_by_marks(configuration, never)
+    assert (noted.tables, noted.read_to) == ({TableName("ks", "t")}, {0: 0, 1: 2, 2: 0, 3: 0})
     with pytest.raises(ConfigurationError, match="has only 2 partitions"):
         slots_in_force(clients, configuration, 2, never)
 
@@ -65,4 +68,4 @@ def test_workers_are_told_what_one_of_them_found_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(supervising, "RESTART_PAUSE", 0.0)
     supervisor = Supervisor([sys.executable, "-c", WORKER], [WorkerOrder(loaded(), 0)])
     assert supervisor.run(threading.Event()) == 2
-    assert list(supervisor.slots.values()) == [41] and supervisor.restarts == 2
+    assert [noted.slots for noted in supervisor.noted.values()] == [41] and supervisor.restarts == 2

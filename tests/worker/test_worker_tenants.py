@@ -23,6 +23,7 @@ from connector.worker.holding import Target
 from connector.worker.http import readiness_of
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
+from connector.worker.slots import Noted
 from connector.worker.steering import Steering
 from connector.worker.supervisor import Supervisor
 from connector.worker.tenants import Preparation
@@ -139,13 +140,13 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
 
     def checks(
         configuration: Configuration, stopped: threading.Event, waiting: Preparation
-    ) -> tuple[Sequence[Problem], int | None]:
+    ) -> tuple[Sequence[Problem], Noted | None]:
         if configuration.connector.name == "waits":
             waiting.waiting_for = "db:9042 does not answer"
             stopped.wait()
         if configuration.connector.name == "refused":
             return [Problem("scylla.user", "the login was refused")], None
-        return [], 17
+        return [], Noted(17)
 
     for order in orders:
         supervisor.prepare(order.configuration, partial(Preparation, order.configuration, stop, checks))
@@ -154,7 +155,7 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
     try:
         until(lambda: state(supervisor, "works") == "RUNNING", what="the one whose servers are there")
         until(lambda: state(supervisor, "refused") == "FAILED", what="the one that is refused")
-        assert supervisor.slots == {"works": 17}
+        assert supervisor.noted == {"works": Noted(17)}
         assert state(supervisor, "waits") == "WAITING"
         said = supervisor.status().waiting_for or ""
         assert "connector waits: db:9042 does not answer" in said and "the login was refused" in said
@@ -196,7 +197,7 @@ def test_a_connector_that_was_given_up_is_begun_anew_from_its_checks_on() -> Non
     supervisor, stop = Supervisor([sys.executable, "-c", WORKER], orders), threading.Event()
     objections = ["the login was refused"]
 
-    def checks(*_: Any) -> tuple[Sequence[Problem], int | None]:
+    def checks(*_: Any) -> tuple[Sequence[Problem], Noted | None]:
         return [Problem("scylla.user", each) for each in objections], None
 
     for order in orders[1:]:
