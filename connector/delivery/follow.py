@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -27,6 +27,9 @@ MESSAGES_PER_POLL = 1_000
 # longer may see a mark before the only remaining copy of a position that lies below it.
 AWAY_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
+
+# Of a slot that nobody asks for, so many keys are kept as they came.
+MOST_KEPT = 20_000
 
 # Of a worker's round: a topic of millions of records is read in many rounds.
 SLICE_SECONDS = 0.05
@@ -58,6 +61,7 @@ class Follower:
             group, READ_COMMITTED, **{**BULK, "fetch_wait_max_ms": FETCH_WAIT_MS}
         )
         self._awaited: dict[int, int] = {}
+        self._changed: set[int] = set()
         self._records: dict[int, SlotRecords] = {}
         self._polled = clock()
         self._anew_at: float | None = None
@@ -86,6 +90,7 @@ class Follower:
         except TimeoutError:
             raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None
         self._records = {slot: SlotRecords(self._connector, slot) for slot in range(self._slots)}
+        self._changed.clear()
         self._consumer.assign([TopicPartition(self._topic, slot, 0) for slot in range(self._slots)])
         self._known(frozenset(slot for slot, high in self._awaited.items() if high == 0))
         self._polled = self._clock()
@@ -97,8 +102,9 @@ class Follower:
         self.beginnings += 1
         self._anew_at = self._clock()
 
-    def poll(self) -> list[OffsetsEntry]:
-        """What has become visible since the last call; waits for nothing."""
+    def poll(self, but: Collection[int] = ()) -> list[OffsetsEntry]:
+        """What has become visible since the last call; waits for nothing. What comes in the slots ``but`` is told when
+        they are asked for: whoever owns one knows it, and of each key only the newest record is parsed then."""
         now, before = self._clock(), self._polled
         self._polled = now
         if now - before > AWAY_SECONDS:
@@ -106,19 +112,21 @@ class Follower:
             self.start_anew()
         if self._anew_at is not None and not self._started_anew(now):
             return []
-        changed: set[int] = set()
         while True:
             messages = self._consumer.consume(MESSAGES_PER_POLL, 0)
             reached: set[int] = set()
             self.heard += bool(messages)
             for slot, run in runs(messages):
-                changed.add(slot)
+                self._changed.add(slot)
                 self._take(slot, run, reached)
             if reached - self.caught_up:
                 self._known(self.caught_up | reached)
             if len(messages) < MESSAGES_PER_POLL or self._clock() - now >= SLICE_SECONDS:
                 break
-        return [entry for slot in sorted(changed & self.caught_up) for entry in self._records[slot].restored().entries]
+        known = self._changed & self.caught_up
+        told = {slot for slot in known if slot not in but or self._records[slot].keys > MOST_KEPT}
+        self._changed -= told
+        return [entry for slot in sorted(told) for entry in self._records[slot].restored().entries]
 
     def _started_anew(self, now: float) -> bool:
         assert self._anew_at is not None

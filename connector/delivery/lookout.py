@@ -17,6 +17,9 @@ from connector.delivery.stranded import Silence, is_stranded
 from connector.delivery.transaction import Delivery
 from connector.errors import Stranded
 
+# The client's own thread is asked, and waited for.
+MEMBER_SECONDS = 1.0
+
 
 class Lookout:
     """Of one worker, over the clients that it cannot do without."""
@@ -34,14 +37,13 @@ class Lookout:
         self._membership, self._follower, self._delivery = membership, follower, delivery
         self._outside, self._deaf, self._mute = Silence(clock=clock), Silence(clock=clock), Silence(clock=clock)
         self._heard = self._commits = 0
+        self._clock, self._member_due = clock, 0.0
 
     def tick(self, fails: bool) -> None:
         """Raise Stranded. ``fails``: no transaction has got through since one did not."""
-        # Who had no slots is not told that he has lost them.
-        if self._membership.settled and self._membership.member_id:
-            self._outside.broken()
-        elif self._outside.lasts():
-            self._check(self._membership.client, "of its consumer group")
+        if (now := self._clock()) >= self._member_due:
+            self._member_due = now + MEMBER_SECONDS
+            self._look_at_the_group()
         # A worker follows its own commits as well.
         commits = self._delivery.commits
         if self._follower.heard != self._heard or commits == self._commits:
@@ -55,6 +57,13 @@ class Lookout:
             # An empty transaction is aborted without a broker: to begin again and again is no sign of one.
             for client in self._delivery.producers:
                 self._check(client, "that delivers")
+
+    def _look_at_the_group(self) -> None:
+        # Who had no slots is not told that he has lost them.
+        if self._membership.settled and self._membership.member_id:
+            self._outside.broken()
+        elif self._outside.lasts():
+            self._check(self._membership.client, "of its consumer group")
 
     def _check(self, client: Any, which: str) -> None:
         if is_stranded(self._clients, client, self._topic):

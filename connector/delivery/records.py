@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 _OTHER = re.compile(rb'\["[^"\\\x00-\x1f]*",')
 #: What no key of ours has unless a name of a table holds it: another way to spell the same.
 _ODD = re.compile(rb"[\s\\]")
+#: Made once: `json.dumps` makes one for each call.
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _BEGAN = re.compile(r"\w+@(\d+) ")
 #: So many other connectors of a shared topic are told by their first bytes alone.
 _REMEMBERED = 100
@@ -192,7 +194,7 @@ def begin_of(commit: str) -> int | None:
 
 
 def compact_json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _compact(value).encode()
 
 
 def encode_offsets_key(connector: str, key: Mapping[str, Any]) -> bytes:

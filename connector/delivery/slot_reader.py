@@ -157,6 +157,11 @@ class SlotRecords:
             named = (self._owners.of(message) for message in run if self._keys.own(message) is not None)
             self.owners.update(owner for owner in named if owner is not None)
 
+    @property
+    def keys(self) -> int:
+        """How many have a record that was not restored yet."""
+        return len(self._newest)
+
     def restored(self) -> RestoredSlot:
         """What the newest records say, in the topic's order; what is read next begins anew."""
         messages, self._newest = self._newest.values(), {}

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from connector.errors import CdcDisabled, FatalSourceError, TableMissing
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.descriptions import DescribedTable, describe_table
+from connector.source.descriptions import TOGETHER, DescribedTable, describe_tables
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
@@ -107,21 +107,28 @@ class Describing:
             known.pop(table, None)
         self._background.task(DESCRIPTION, table).dismiss()
 
-    def ask(self, table: TableName) -> None:
-        """What is it now?"""
-        if table in self._asked or self._rests(table):
-            return
-        self._again.pop(table, None)
-        question = self._asked[table] = object()
-        self._tables.asking(table)
-        self._background.task(DESCRIPTION, table).asked(self._connection.address)
+    def ask(self, *tables: TableName) -> None:
+        """What are they now?"""
+        asked = [table for table in tables if table not in self._asked and not self._rests(table)]
+        # A server that does not answer for one of many is not asked for the others: each is tried again by itself.
+        for some in [asked] if len(asked) >= TOGETHER else [[table] for table in asked]:
+            self._ask(some)
 
-        def done(found: DescribedTable | None, error: BaseException | None) -> None:
-            # Else it was dropped meanwhile, and perhaps taken again: then this answer is too old.
-            if self._asked.get(table) is question:
-                self._found(table, found, error)
+    def _ask(self, tables: Sequence[TableName]) -> None:
+        question = object()
+        for table in tables:
+            self._again.pop(table, None)
+            self._asked[table] = question
+            self._tables.asking(table)
+            self._background.task(DESCRIPTION, table).asked(self._connection.address)
 
-        self._chores.submit(lambda: describe_table(self._connection, table), done)
+        def done(found: Mapping[TableName, DescribedTable | BaseException] | None, error: BaseException | None) -> None:
+            for table in tables:
+                # Else it was dropped meanwhile, and perhaps taken again: then this answer is too old.
+                if self._asked.get(table) is question:
+                    self._found(table, error or (found or {})[table])
+
+        self._chores.submit(lambda: describe_tables(self._connection, tables), done)
 
     # -- the version of the schema -----------------------------------------------------------------------------
 
@@ -141,8 +148,7 @@ class Describing:
                 self._unchanged(table)
             return
         self._seen += 1
-        for table in self._tables:
-            self.ask(table)
+        self.ask(*self._tables)
 
     def _unchanged(self, table: TableName) -> None:
         if self._planner.tables[table].failure is not None:
@@ -152,12 +158,12 @@ class Describing:
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    def _found(self, table: TableName, found: DescribedTable | None, error: BaseException | None) -> None:
+    def _found(self, table: TableName, found: DescribedTable | BaseException) -> None:
         self._asked.pop(table)
         task = self._background.task(DESCRIPTION, table)
         if table in self._tables.asked:
             self.ask(table)  # asked for meanwhile: this answer is too old
-        elif error is None and found is not None:
+        elif isinstance(found, DescribedTable):
             task.worked()
             task.holds = DESCRIPTION.holds
             self._missing.pop(table, None)
@@ -166,11 +172,11 @@ class Describing:
                 log.info("%s: it is there again", table)
                 self._planner.revive_table(table)
         else:
-            task.failed(error or "no answer")
+            task.failed(found)
             pause = task.pause()
-            if isinstance(error, TableMissing | CdcDisabled):
+            if isinstance(found, TableMissing | CdcDisabled):
                 pause = max(pause, self._settings.poll_seconds)
-                self._gone(table, error)
+                self._gone(table, found)
             else:
                 self._missing.pop(table, None)
             self._again[table] = self._monotonic() + pause

@@ -6,7 +6,8 @@ In: names. Out: `DescribedTable`, or the error that tells apart a missing keyspa
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -22,10 +23,13 @@ from connector.changes import (
 )
 from connector.cql_names import log_name
 from connector.errors import AccessDenied, CdcDisabled, FatalSourceError, SourceError, TableMissing
-from connector.source.connection import Connection
 from connector.source.log_reader import LogTable
+from connector.source.schema_rows import OF_KEYSPACE, OF_TABLE, Asks, SchemaRows
 from connector.table_name import TableName
 from connector.values import UserType, parse_type
+
+# So many tables of one keyspace are worth reading all of its schema.
+TOGETHER = 8
 
 # A type may name another that comes later; chains longer than this are circular and ScyllaDB does not allow them.
 DEEPEST_NESTING = 64
@@ -46,7 +50,22 @@ class DescribedTable:
         return TableName(self.description.keyspace, self.description.name)
 
 
-def describe_table(connection: Connection, table: TableName) -> DescribedTable:
+def describe_tables(
+    connection: Asks, tables: Sequence[TableName]
+) -> dict[TableName, DescribedTable | FatalSourceError]:
+    """All of them, each as `describe_table` does it, or why it can not. Raises what ails the server."""
+    wanted = Counter(table.keyspace for table in tables)
+    many = SchemaRows(connection, wanted)
+    found: dict[TableName, DescribedTable | FatalSourceError] = {}
+    for table in tables:
+        try:
+            found[table] = describe_table(many if wanted[table.keyspace] >= TOGETHER else connection, table)
+        except FatalSourceError as error:
+            found[table] = error
+    return found
+
+
+def describe_table(connection: Asks, table: TableName) -> DescribedTable:
     """The table as it is now. Raises TableMissing, CdcDisabled (there is no log), or what the connection raises."""
     description, default_ttl = describe_base(connection, table.keyspace, table.name)
     log = TableName(table.keyspace, log_name(table.name))
@@ -64,12 +83,10 @@ def describe_table(connection: Connection, table: TableName) -> DescribedTable:
     )
 
 
-def describe_base(connection: Connection, keyspace: str, name: str) -> tuple[TableDescription, int]:
+def describe_base(connection: Asks, keyspace: str, name: str) -> tuple[TableDescription, int]:
     """The table itself, whether or not it has a log, and its default time to live. Raises TableMissing."""
     table = TableName(keyspace, name)
-    if not connection.query(
-        "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", [table.keyspace]
-    ):
+    if not connection.query("SELECT keyspace_name FROM system_schema.keyspaces" + OF_KEYSPACE, [table.keyspace]):
         raise TableMissing(f"table {table} does not exist: there is no keyspace {table.keyspace}")
     base = _table_row(connection, table)
     if base is None:
@@ -88,12 +105,10 @@ def describe_base(connection: Connection, keyspace: str, name: str) -> tuple[Tab
     return description, int(base.get("default_time_to_live") or 0)
 
 
-def has_tablets(connection: Connection, keyspace: str) -> bool:
+def has_tablets(connection: Asks, keyspace: str) -> bool:
     """Whether the keyspace's streams are listed per table. ``initial_tablets`` may well be 0: only null says no."""
     try:
-        rows = connection.query(
-            "SELECT initial_tablets FROM system_schema.scylla_keyspaces WHERE keyspace_name = ?", [keyspace]
-        )
+        rows = connection.query("SELECT initial_tablets FROM system_schema.scylla_keyspaces" + OF_KEYSPACE, [keyspace])
     except AccessDenied:
         raise  # says nothing about tablets
     except FatalSourceError:
@@ -118,12 +133,12 @@ def cdc_options(blob: bytes | None) -> CdcOptions:
     )
 
 
-def user_types(connection: Connection, keyspace: str) -> dict[str, UserType]:
+def user_types(connection: Asks, keyspace: str) -> dict[str, UserType]:
     """All user types of a keyspace, those they are made of resolved first."""
     rows = {
         row["type_name"]: row
         for row in connection.query(
-            "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = ?", [keyspace]
+            "SELECT type_name, field_names, field_types FROM system_schema.types" + OF_KEYSPACE, [keyspace]
         )
     }
     resolved: dict[str, UserType] = {}
@@ -157,24 +172,22 @@ def _used(columns: Iterable[Column], types: Mapping[str, UserType]) -> tuple[Use
     return tuple(types[name] for name in sorted(used) if name in types)
 
 
-def _table_row(connection: Connection, table: TableName) -> dict[str, Any] | None:
+def _table_row(connection: Asks, table: TableName) -> dict[str, Any] | None:
     rows = connection.query(
-        "SELECT id, extensions, default_time_to_live FROM system_schema.tables "
-        "WHERE keyspace_name = ? AND table_name = ?",
+        "SELECT id, extensions, default_time_to_live FROM system_schema.tables" + OF_TABLE,
         [table.keyspace, table.name],
     )
     return rows[0] if rows else None
 
 
-def _column_rows(connection: Connection, table: TableName) -> list[dict[str, Any]]:
+def _column_rows(connection: Asks, table: TableName) -> list[dict[str, Any]]:
     return connection.query(
-        "SELECT column_name, kind, position, clustering_order, type FROM system_schema.columns "
-        "WHERE keyspace_name = ? AND table_name = ?",
+        "SELECT column_name, kind, position, clustering_order, type FROM system_schema.columns" + OF_TABLE,
         [table.keyspace, table.name],
     )
 
 
-def _columns(connection: Connection, table: TableName, types: Mapping[str, UserType]) -> Iterable[Column]:
+def _columns(connection: Asks, table: TableName, types: Mapping[str, UserType]) -> Iterable[Column]:
     for row in _column_rows(connection, table):
         kind = cast(ColumnKind, row["kind"])
         yield Column(
@@ -186,10 +199,9 @@ def _columns(connection: Connection, table: TableName, types: Mapping[str, UserT
         )
 
 
-def _dropped(connection: Connection, table: TableName, types: Mapping[str, UserType]) -> Iterable[DroppedColumn]:
+def _dropped(connection: Asks, table: TableName, types: Mapping[str, UserType]) -> Iterable[DroppedColumn]:
     rows = connection.query(
-        "SELECT column_name, dropped_time, type FROM system_schema.dropped_columns "
-        "WHERE keyspace_name = ? AND table_name = ?",
+        "SELECT column_name, dropped_time, type FROM system_schema.dropped_columns" + OF_TABLE,
         [table.keyspace, table.name],
     )
     for row in sorted(rows, key=lambda row: str(row["column_name"])):

@@ -33,7 +33,9 @@ class SlotBook:
             ledger.take(record)
 
     def release(self, slot: int) -> None:
+        """Nothing is known of it until it is followed: what was committed in it meanwhile need not have been."""
         self.own.pop(slot, None)
+        self._caught_up.discard(slot)
 
     def follow(self, records: Iterable[OffsetsEntry], caught_up: Collection[int]) -> set[int]:
         """Take in what became visible; the slots of which something new may be used.

@@ -13,8 +13,9 @@ from connector.topology.table_state import TableState
 LOOKBACK_MARGIN_MS = 86_400_000
 
 
-def first_mark(plan: TableState, slot: int, now: int) -> Mark | None:
-    """The mark that claims ``slot``: what was restored, under our name, or the very first one. None: not yet.
+def first_mark(plan: TableState, slot: int, now: int, home: Mark | None = None) -> Mark | None:
+    """The mark that claims ``slot``: what was restored, under our name, or the very first one. None: not yet. ``home``:
+    that of the home slot, if it is claimed in the same transaction.
 
     One worker alone decides where a table starts, the owner of its home slot. Were every owner to compute "now minus
     the lookback" for itself, two slots would start at different times, and what a split moves from one to the other
@@ -32,7 +33,7 @@ def first_mark(plan: TableState, slot: int, now: int) -> Mark | None:
     if slot == plan.home:
         start = table_start(plan, now)
     else:
-        home = plan.mark_of(plan.home)
+        home = home or plan.mark_of(plan.home)
         start = None if home is None else home.start
     return None if start is None else Mark(start, newest.timestamp, start, owner, start)
 

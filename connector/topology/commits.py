@@ -36,8 +36,9 @@ def stage(plan: TableState, now: int, move_marks: bool, idle_ms: int = 0) -> Sta
     """Everything to commit about ``plan``'s table. ``move_marks``: also where nothing but the time has
     passed, if that is ``idle_ms`` at least."""
     staged, new = Staged(), False
-    for slot in plan.claimable():
-        mark = claims.first_mark(plan, slot, now)
+    # The home slot first: what it decides about the table is the others' as well, in the same transaction.
+    for slot in sorted(plan.claimable(), key=lambda slot: slot != plan.home):
+        mark = claims.first_mark(plan, slot, now, staged.marks.get(plan.home))
         if mark is not None:
             # Only who owns the home slot starts a table, and knows all slots then.
             new = new or (slot == plan.home and claims.is_new(plan))
@@ -81,7 +82,9 @@ def entries(plan: TableState, staged: Staged) -> tuple[list[OffsetsEntry], list[
     positions = [
         position_entry(slot, PositionKey(table, stream), position) for slot, _, stream, position in staged.positions
     ]
-    marks = [mark_entry(MarkKey(table, slot, slots), mark) for slot, mark in sorted(staged.marks.items())]
+    # The home slot's first: it says where the table starts.
+    ordered = sorted(staged.marks, key=lambda slot: (slot != plan.home, slot))
+    marks = [mark_entry(MarkKey(table, slot, slots), staged.marks[slot]) for slot in ordered]
     return [*snapshots.entries(plan, staged.snapshots), *positions], marks
 
 
@@ -227,7 +230,8 @@ def _next_mark(plan: TableState, states: Sequence[GroupState], old: Mark) -> int
     """How far the mark of a slot may move: as far as its slowest stream, but for a few that are far behind.
 
     Those get positions instead, so that one group that is FAILED or waits does not make all others start from its
-    place after a restart. A slot without live streams moves with the time.
+    place after a restart. Where most are behind, as after a start, it is not worth that many records. A slot without
+    live streams moves with the time.
     """
     live = [(state.read_to, state) for state in states if not state.drained]
     limit = plan.last_limit if plan.last_limit is not None else old.read_to
@@ -237,7 +241,7 @@ def _next_mark(plan: TableState, states: Sequence[GroupState], old: Mark) -> int
     behind = {id(state) for at, state in live if at < (far if state.failure is None else limit)}
     streams = sum(len(state.group.streams) for _, state in live if id(state) in behind)
     total = sum(len(state.group.streams) for _, state in live)
-    if streams > max(plan.laggard_streams, total // 10):
+    if streams > max(plan.laggard_streams, total // 10) or streams * 2 > total:
         behind = set()
     return max(old.read_to, min((at for at, state in live if id(state) not in behind), default=limit))
 

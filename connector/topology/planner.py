@@ -31,6 +31,13 @@ PORTION = 8
 # When a table in which nothing could be swept is tried again.
 NEXT_SWEEP_MS = 1_000
 
+# Marks that nothing but the time moves are spread over several looks, so many of them each, but not over more than fit
+# into half of the time in which they have to move.
+MARKS_TOGETHER = 1_000
+LOOK_MS = 5_000
+PART_OF_IDLE = 2
+NOT_NOW = 1 << 62
+
 # Sweeps of this part of the time between two of a table are begun at once.
 TOGETHER = 10
 
@@ -56,7 +63,7 @@ class Planner:
     ) -> None:
         self.book = SlotBook(slots, owner)
         self.voids = 0
-        self._turn = 0
+        self._turn = self._looked = 0
         self._hears_from: int | None = None
         self._events: list[Event] = []
         # What was in vain with all tables is so until one of them stirs: these are asked for in every round.
@@ -126,7 +133,8 @@ class Planner:
         """What became visible in any slots, in each partition's order, from its beginning.
 
         ``caught_up`` are the slots that have been read to their end (an end-of-partition event, not a high watermark
-        that was noted before); records of others wait. Own slots may be included, they are used after a release.
+        that was noted before); records of others wait. Own slots may be included, but after a release they count only
+        when they are followed again.
         """
         changed = self.book.follow(records, caught_up)
         for plan in self._plans.values():
@@ -338,20 +346,28 @@ class Planner:
 
         Always call it before a commit; then `committed` or `aborted` (or `forget`). With ``move_marks``
         (every 5 s) the marks follow the time, those of slots in which nothing happens only when they are
-        ``idle_ms`` old; without, only what changed is written. Empty entries: nothing to say, and if no
-        record was produced either, there is nothing to commit: call `committed`.
+        ``idle_ms`` old, and not of all tables at once; without, only what changed is written. Empty entries: nothing to
+        say, and if no record was produced either, there is nothing to commit: call `committed`.
         """
         positions: list[OffsetsEntry] = []
         marks: list[OffsetsEntry] = []
         touched: set[int] = set()
-        for plan in self._plans.values():
+        looks = self._looks_needed(idle_ms) if move_marks else 1
+        self._looked += looks > 1
+        for number, plan in enumerate(self._plans.values(), self._looked):
             touched.update(state.slot for state in plan.fresh)
-            first, last = entries(plan, plan.stage(now, move_marks, idle_ms))
+            staged = plan.stage(now, move_marks, idle_ms if number % looks == 0 else NOT_NOW)
+            first, last = entries(plan, staged)
             positions += first
             marks += last
         touched.update(entry.slot for entry in positions)
         touched.update(entry.slot for entry in marks)
         return Commit((*positions, *marks), frozenset(touched))
+
+    def _looks_needed(self, idle_ms: int) -> int:
+        """A commit of all marks takes seconds where there are many, and changes have to wait for it."""
+        marks = len(self._plans) * len(self.book.own)
+        return max(1, min(marks // MARKS_TOGETHER, idle_ms // PART_OF_IDLE // LOOK_MS))
 
     def committed(self) -> None:
         for plan in self._plans.values():

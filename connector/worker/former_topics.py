@@ -1,8 +1,8 @@
 """Topics of tables that are not read now, and were before: a worker whose id outlives it may have left something there.
 
 In: the offsets topic, of which the keys are enough, and only what nobody of this `run` has read yet. Out: names of
-topics. Whatever such a worker left open has to be ended when it starts: from its next commit on nobody can tell any more
-that it was not committed, and once the table is read again, the marker of that commit would speak for both.
+topics. Whatever such a worker left open has to be ended when it starts: from its next commit on nobody can tell any
+more that it was not committed, and once the table is read again, the marker of that commit would speak for both.
 """
 
 from __future__ import annotations

@@ -23,13 +23,12 @@ from connector.errors import (
     CdcError,
     ConfigurationError,
     FatalDeliveryError,
-    FatalSourceError,
     RetriableDeliveryError,
     RetriableSourceError,
 )
 from connector.formats import Encoder
 from connector.native import load_native
-from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_table, instant
+from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_tables, instant
 from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
@@ -220,12 +219,12 @@ def _described(connection: Connection, names: Iterable[TableName]) -> Tables:
     """Tables that are there, and why the others are not: one that is missing must not stop the rest."""
     described: list[DescribedTable] = []
     missing: dict[TableName, str] = {}
-    for name in names:
-        try:
-            described.append(describe_table(connection, name))
-        except FatalSourceError as error:
-            log.error("%s: FAILED: %s", name, error)
-            missing[name] = str(error)
+    for name, found in describe_tables(connection, list(names)).items():
+        if isinstance(found, DescribedTable):
+            described.append(found)
+        else:
+            log.error("%s: FAILED: %s", name, found)
+            missing[name] = str(found)
     return Tables(described, missing)
 
 

@@ -7,7 +7,6 @@ not heard of again.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import time
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 
 from connector.config import Configuration
 from connector.delivery import KafkaClients, RestoredSlot, Standing, Unseen, restore
-from connector.errors import ConfigurationError, FatalSourceError, ForeignGroup
+from connector.errors import ConfigurationError, ForeignGroup
 from connector.offsets_entry import OffsetsEntry
 from connector.source import (
     Background,
@@ -26,7 +25,7 @@ from connector.source import (
     Expired,
     Purpose,
     Tables,
-    describe_table,
+    describe_tables,
     expired,
 )
 from connector.table_name import TableName
@@ -152,10 +151,9 @@ class Restoring:
             cancelled=lambda: not any(self._tickets.get(slot) == ticket for slot in wanted),
         )
         versions = last_versions(self._clients, connector.output.schema_topic, group)
-        described = []
-        for table in self._tables:
-            with contextlib.suppress(FatalSourceError):  # its reads will tell
-                described.append(describe_table(self._connection, table))
+        # Of those that cannot be described their reads will tell.
+        answers = describe_tables(self._connection, list(self._tables)).values()
+        described = [each for each in answers if isinstance(each, DescribedTable)]
         return _Restored(slots, versions, described)
 
     def _done(self, ticket: int, slots: frozenset[int], found: _Restored | None, error: BaseException | None) -> None:

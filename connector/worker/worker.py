@@ -214,7 +214,10 @@ class Worker:
                 return
 
     def _follow(self) -> None:
-        entries, caught_up = self.follower.poll(), self.follower.caught_up
+        # What we commit in our own slots we know: it is heard of when they go away.
+        owned = self._slots.owned
+        entries = self.follower.poll(owned)
+        caught_up = (self.follower.caught_up - owned) | {entry.slot for entry in entries}
         if self.follower.beginnings != self._beginnings:
             # Perhaps since a slot was lost, and perhaps all is known again by now: what is no more is told to nobody
             # who begins, and must not be remembered.

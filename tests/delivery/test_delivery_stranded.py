@@ -188,6 +188,25 @@ def test_a_worker_without_slots_is_in_no_group_either(worker: Any) -> None:
         worker.lives(STRANDED_SECONDS + 1)
 
 
+def test_whether_it_is_in_the_group_is_asked_once_a_second(worker: Any) -> None:
+    """However often it looks: the client's thread answers, which may get no turn for a while."""
+    asked = []
+
+    class Member:
+        settled, client = True, Client()
+
+        @property
+        def member_id(self) -> str:
+            asked.append(worker.clock.now)
+            return "w-1"
+
+    worker.lookout._membership = Member()
+    for tenth in range(30):
+        worker.clock.now = tenth / 10
+        worker.lookout.tick(False)
+    assert asked == [0.0, 1.0, 2.0]
+
+
 def test_a_worker_that_hears_nothing_of_its_own_commits_ends_if_its_client_is_stranded(worker: Any) -> None:
     worker.follower.client.reaches = False
     worker.lives(2 * STRANDED_SECONDS)  # nothing is committed, so there is nothing to hear

@@ -247,6 +247,13 @@ DELIVERY = [
         "group, 'read_uncommitted', **",
         scenarios.a_follower_sees_what_is_committed_alone,
     ),
+    Mutant(
+        "what a follower was not asked for is told later",
+        FOLLOW,
+        "        self._changed -= told\n",
+        "        self._changed.clear()\n",
+        scenarios.a_follower_keeps_what_it_is_not_asked_for,
+    ),
 ]
 
 SOURCE = [

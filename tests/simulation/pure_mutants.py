@@ -14,6 +14,7 @@ from tests.spark_jobs import test_landing_definitions as landed
 from tests.spark_jobs import test_landing_publishing as publishing
 from tests.topology import test_topology_followers as following
 from tests.topology import test_topology_offsets as offsets
+from tests.topology import test_topology_starts as starts
 from tests.topology import test_topology_tenure as tenures
 from tests.worker import test_worker_pipeline as pipelines
 
@@ -28,6 +29,23 @@ COMMITS = "connector/topology/commits.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
 
+
+FOLLOWED = [
+    Mutant(
+        "of a slot that goes away nothing is known until it is followed",
+        BOOK,
+        "        self._caught_up.discard(slot)\n",
+        "",
+        following.test_of_a_slot_that_goes_away_nothing_is_known_until_it_is_followed,
+    ),
+    Mutant(
+        "who has not the home slot starts no table",
+        CLAIMS,
+        "        start = None if home is None else home.start\n",
+        "        start = newest.timestamp if home is None else home.start\n",
+        starts.test_who_has_not_the_home_slot_waits_for_its_decision,
+    ),
+]
 
 CHANGES = [
     Mutant(
@@ -266,4 +284,4 @@ LANDED = [
     ),
 ]
 
-PURE = [*CHANGES, *TABLE, *RECORDS, *STREAMS, *LANDED]
+PURE = [*CHANGES, *FOLLOWED, *TABLE, *RECORDS, *STREAMS, *LANDED]

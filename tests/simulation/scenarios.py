@@ -286,6 +286,29 @@ def a_follower_sees_what_is_committed_alone() -> None:
         assert 0 not in follower.caught_up and {1, 2} <= follower.caught_up
 
 
+def a_follower_keeps_what_it_is_not_asked_for() -> None:
+    with stage() as on:
+        gone = OffsetsEntry(0, {"keyspace_name": "ks", "table_name": "t", "stream_id": "00"}, {"read_to": 1})
+        on.producer("w", gone, mark(0, "w", 5)).commit()
+        on.scheduler.pass_time(1)
+        follower = Follower(on.world.clients, "c", on.world.offsets, "following", SLOTS)
+        follower.start()
+
+        def heard(*but: int) -> list[tuple[int, object]]:
+            entries = []
+            for _ in range(50):
+                entries += follower.poll(but)
+                on.scheduler.pass_time(0.01)
+            return [(entry.slot, entry.value and entry.value["read_to"]) for entry in entries]
+
+        assert heard() == [(0, 1), (0, 5)] and 0 in follower.caught_up
+        on.producer("w", OffsetsEntry(0, gone.key, None), mark(0, "w", 6), mark(1, "w", 6)).commit()
+        on.producer("w", mark(0, "w", 7)).commit()
+        assert heard(0) == [(1, 6)]
+        assert heard(1) == [(0, None), (0, 7)], "what is no more has to be told as well"
+        assert heard() == []
+
+
 # -- transactions ----------------------------------------------------------------------------------------------
 
 

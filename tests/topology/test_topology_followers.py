@@ -47,6 +47,19 @@ def test_a_slot_is_not_believed_before_its_end_was_reached() -> None:
     assert fresh.plan.reached(parent, 1_500)
 
 
+def test_of_a_slot_that_goes_away_nothing_is_known_until_it_is_followed() -> None:
+    """What its owner committed was not followed meanwhile."""
+    single = Single(FOUR, now=2_000, records=[mark_entry(MarkKey(TABLE, 0, 1), Mark(1_400, 1_000, 1_000, "x"))])
+    (b,) = [state for state in single.plan.states() if state.group.streams == (B,)]
+    single.planner.follow(single.topic[:1], [0])
+    single.read_all()
+    single.commit(move_marks=True)
+    single.planner.release([0])
+    assert single.plan.committed_up_to(b) == -1 and not single.planner.book.all_known
+    single.planner.follow(single.topic[1:], [0])
+    assert single.plan.committed_up_to(b) == 1_960 and single.planner.book.all_known
+
+
 def test_what_was_followed_late_counts_for_nothing_until_it_is_followed_again() -> None:
     mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(1_900, 1_500, 1_000, "x"))
     after = tablets(1_500, A, LEFT, RIGHT, C, D)

@@ -1,0 +1,68 @@
+"""Many tables are described by what their keyspaces say, each as if it had been asked for alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from connector.errors import CdcDisabled, TableMissing
+from connector.source.connection import Connection
+from connector.source.descriptions import TOGETHER, DescribedTable, describe_table, describe_tables
+from connector.source.schema_rows import STRANGERS
+from connector.table_name import TableName
+from tests.servers.scylla import Scylla
+
+
+class Asked:
+    """Counts the questions."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.questions: list[tuple[str, Sequence[Any]]] = []
+
+    def query(self, text: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        self.questions.append((text, values))
+        return self.connection.query(text, values)
+
+
+@pytest.mark.scylla
+@pytest.mark.any_scylla
+def test_tables_are_the_same_whether_they_are_asked_for_together_or_alone(
+    scylla: Scylla, unique: Callable[[str], str]
+) -> None:
+    keyspace, alone = unique("ks").replace("-", "_"), unique("alone").replace("-", "_")
+    for each in (keyspace, alone):
+        scylla.execute(scylla.keyspace_ddl(each, tablets=True))
+        scylla.execute(f"CREATE TYPE {each}.point (x int, y int)")
+    on = "WITH cdc = {'enabled': true"
+    for number in range(TOGETHER):
+        scylla.execute(
+            f"CREATE TABLE {keyspace}.t{number} (id int, c{number} int, at point, PRIMARY KEY (id, c{number})) "
+            f"{on}, 'preimage': 'full', 'ttl': {1000 + number}}} AND default_time_to_live = {number}"
+        )
+    scylla.execute(f"ALTER TABLE {keyspace}.t1 ADD note text")
+    scylla.execute(f"ALTER TABLE {keyspace}.t1 DROP note")
+    scylla.execute(f"CREATE TABLE {keyspace}.plain (id int PRIMARY KEY)")
+    scylla.execute(f"CREATE TABLE {alone}.t (id int PRIMARY KEY, at point) {on}}}")
+    names = [TableName(keyspace, f"t{number}") for number in range(TOGETHER)]
+    missing = [TableName(keyspace, "plain"), TableName(keyspace, "nowhere"), TableName(unique("no"), "t")]
+    connection = Connection(scylla.settings())
+    connection.open()
+    try:
+        asked = Asked(connection)
+        found = describe_tables(asked, [*names, *missing, TableName(alone, "t")])
+        assert [type(found[name]) for name in missing] == [CdcDisabled, TableMissing, TableMissing]
+        for name in (*names, TableName(alone, "t")):
+            described = found[name]
+            assert isinstance(described, DescribedTable) and described == describe_table(connection, name)
+        assert len(asked.questions) < 2 * 8 + 2, "one of each kind for a keyspace"
+        for number in range(STRANGERS * TOGETHER):
+            scylla.execute(f"CREATE TABLE {keyspace}.more{number} (id int PRIMARY KEY)")
+        asked.questions.clear()
+        assert describe_tables(asked, names) == {name: found[name] for name in names}
+        of_one = [values for text, values in asked.questions if "system_schema.columns" in text]
+        assert all(len(values) == 2 for values in of_one), "a keyspace of mostly other tables is not read as a whole"
+    finally:
+        connection.close()
