@@ -41,7 +41,7 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 9),
+        world(STRANDED, 34),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
@@ -84,14 +84,14 @@ PROCESS = [
         TABLE_LIST,
         "            self._due |= dict.fromkeys(new, time.monotonic() + self._task.pause())\n",
         "            self._due |= dict.fromkeys(new, float('inf'))\n",
-        world(SOON_OTHER_TABLES, 0),
+        world(SOON_OTHER_TABLES, 24),
     ),
     Mutant(
         "nothing is left to do only when all that is wanted is read",
         TABLE_LIST,
         "        self._settled = self._tables.keys() == set(wanted)\n",
         "        self._settled = True\n",
-        world(SOON_OTHER_TABLES, 0),
+        world(SOON_OTHER_TABLES, 24),
     ),
     Mutant(
         "what others left open is ended before their table is read",
@@ -185,14 +185,14 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 243),
+        world(ALTERS, 254),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 23),
+        world(ROUGH, 30),
     ),
     Mutant(
         "starting over restores every slot",
