@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import quoted
-from spark_jobs.sinks.delta_files import data_files, give_properties, property_list
+from spark_jobs.sinks.delta_files import data_files, give_properties, is_table, property_list
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
@@ -45,16 +45,15 @@ class DeltaSink:
         return quoted("delta", self.path(table))
 
     def exists(self, table: str) -> bool:
-        jvm: Any = self.session._jvm
-        place, before = (
-            jvm.org.apache.hadoop.fs.Path(path) for path in (self.path(table), f"{self.warehouse}/{table}")
-        )
-        files = place.getFileSystem(self.session._jsc.hadoopConfiguration())
-        if files.exists(jvm.org.apache.hadoop.fs.Path(place, "_delta_log")):
+        folder, former = self.path(table), f"{self.warehouse}/{table}"
+        if is_table(self.session, folder):
             return True
-        if not files.exists(jvm.org.apache.hadoop.fs.Path(before, "_delta_log")):
+        if not is_table(self.session, former):
             return False
         # Where versions before the published tables had it.
+        jvm: Any = self.session._jvm
+        place, before = (jvm.org.apache.hadoop.fs.Path(path) for path in (folder, former))
+        files = place.getFileSystem(self.session._jsc.hadoopConfiguration())
         files.mkdirs(place.getParent())
         return bool(files.rename(before, place))
 

@@ -1,17 +1,34 @@
 """What a Delta table's log says of it: the files that it consists of, its properties. No file is opened.
 
-In: a session and a table's folder, or its name in SQL. Out: a frame with a row for each file, of the columns of the
-log's ``add`` entries; numbers of commits; properties, also given to it.
+In: a session and a table's folder, or its name in SQL. Out: whether it is a table; a frame with a row for each file, of
+the columns of the log's ``add`` entries; numbers of commits; properties, also given to it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.model import literal
+
+_COMMITTED = re.compile(r"[0-9]{20}\.(json|checkpoint)")
+
+
+def is_table(session: SparkSession, folder: str) -> bool:
+    """Whether anything was committed there: a job that is killed before leaves a log's folder without a commit."""
+    jvm: Any = session._jvm
+    log = jvm.org.apache.hadoop.fs.Path(f"{folder}/_delta_log")
+    files = log.getFileSystem(session._jsc.hadoopConfiguration())
+    if not files.exists(log):
+        return False
+    listed = files.listStatusIterator(log)
+    while listed.hasNext():
+        if _COMMITTED.match(listed.next().getPath().getName()):
+            return True
+    return False
 
 
 def data_files(session: SparkSession, path: str) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.delta_files import data_files, give_properties, last_transaction, properties_of
+from spark_jobs.sinks.delta_files import data_files, give_properties, is_table, last_transaction, properties_of
 from spark_jobs.sinks.sink import NOTE, LostRaceError, merge_text, note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
@@ -60,9 +60,7 @@ class DeltaPublisher:
         return quoted("delta", f"{self.warehouse}/{table}")
 
     def schema(self, table: str) -> StructType | None:
-        jvm: Any = self.session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.warehouse}/{table}/_delta_log")
-        if not path.getFileSystem(self.session._jsc.hadoopConfiguration()).exists(path):
+        if not is_table(self.session, f"{self.warehouse}/{table}"):
             return None
         return self.session.table(self.relation(table)).schema
 

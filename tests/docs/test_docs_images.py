@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import venv
@@ -14,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from connector.native.build import compiler
 from tests.house import ROOT
@@ -117,6 +119,13 @@ def test_who_is_waited_for_until_it_is_healthy_says_how_that_is_seen() -> None:
     waited = set(re.findall(r"^      ([a-z-]+): \{condition: service_healthy", COMPOSE, re.MULTILINE))
     assert "connector" in waited
     assert [each for each in sorted(waited) if "    healthcheck:\n" not in services[each]] == []
+    checks = [
+        each["healthcheck"]["test"] for each in yaml.safe_load(COMPOSE)["services"].values() if "healthcheck" in each
+    ]
+    # Lists are quoted wrongly by podman-compose, so that what is well is never seen to be.
+    assert len(checks) == 3 and all(isinstance(each, str) for each in checks)
+    own = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
+    assert shlex.split(checks[-1]) == own
 
 
 def test_the_compose_configuration_is_valid() -> None:

@@ -15,6 +15,8 @@ from connector.errors import ConfigurationError, LandingError
 from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
 from spark_jobs.sinks import iceberg
+from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
 from spark_jobs.sinks.sink import LostRaceError, Sink
@@ -188,6 +190,20 @@ def test_sessions_have_what_their_format_needs(spark: SparkSession) -> None:
         require_class(spark, "org.example.Missing", "a:b:1")
     with pytest.raises(ConfigurationError, match="Must be one of delta, iceberg"):
         table_format({"sink": "hudi"})
+
+
+def test_a_log_without_a_commit_is_no_table_of_deltas(spark: SparkSession, warehouse: str, rows: Any) -> None:
+    """A job that is killed while it makes a table leaves that, and the next one makes the table."""
+    sink, publisher = DeltaSink(spark, warehouse), DeltaPublisher(spark, warehouse)
+    for folder in (sink.path(TABLE), f"{warehouse}/ks/t"):
+        (Path(folder) / "_delta_log" / "_staged_commits").mkdir(parents=True)
+    assert not sink.exists(TABLE)
+    sink.prepare(TABLE, COLUMNS, "bucket")
+    sink.append(TABLE, rows((1, 2)))
+    assert sink.exists(TABLE) and content(spark, sink) == [(1, 2)]
+    assert publisher.schema("ks/t") is None and publisher.turn("ks/t") == 0
+    publisher.replace("ks/t", rows((3, 4)), {"of": "it"}, 0, 1000, 1)
+    assert publisher.turn("ks/t") == 1 and publisher.note("ks/t") == {"of": "it"}
 
 
 def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itself(
