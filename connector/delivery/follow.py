@@ -28,8 +28,8 @@ MESSAGES_PER_POLL = 1_000
 AWAY_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
 
-# Of a slot that nobody asks for, so many keys are kept as they came.
-MOST_KEPT = 20_000
+# Of slots that nobody asks for, so many keys are kept as they came, some 30 MB.
+MOST_KEPT = 50_000
 
 # Of a worker's round: a topic of millions of records is read in many rounds.
 SLICE_SECONDS = 0.05
@@ -124,7 +124,7 @@ class Follower:
             if len(messages) < MESSAGES_PER_POLL or self._clock() - now >= SLICE_SECONDS:
                 break
         known = self._changed & self.caught_up
-        told = {slot for slot in known if slot not in but or self._records[slot].keys > MOST_KEPT}
+        told = {slot for slot in known if slot not in but or self._records[slot].keys > MOST_KEPT // self._slots}
         self._changed -= told
         return [entry for slot in sorted(told) for entry in self._records[slot].restored().entries]
 

@@ -254,6 +254,13 @@ DELIVERY = [
         "        self._changed.clear()\n",
         scenarios.a_follower_keeps_what_it_is_not_asked_for,
     ),
+    Mutant(
+        "a follower does not keep much",
+        FOLLOW,
+        "slot not in but or self._records[slot].keys >",
+        "slot not in but or self._records[slot].keys < 0 >",
+        scenarios.a_follower_does_not_keep_much,
+    ),
 ]
 
 SOURCE = [

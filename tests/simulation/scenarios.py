@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from connector.delivery import OutgoingRecord
+from connector.delivery import OutgoingRecord, follow
 from connector.delivery.follow import Follower
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
@@ -307,6 +308,21 @@ def a_follower_keeps_what_it_is_not_asked_for() -> None:
         assert heard(0) == [(1, 6)]
         assert heard(1) == [(0, None), (0, 7)], "what is no more has to be told as well"
         assert heard() == []
+
+
+def a_follower_does_not_keep_much() -> None:
+    with stage() as on, patch.object(follow, "MOST_KEPT", 10 * SLOTS):
+        follower = Follower(on.world.clients, "c", on.world.offsets, "following", SLOTS)
+        follower.start()
+        many = [OffsetsEntry(0, {"n": number}, {"read_to": number}) for number in range(11)]
+        heard = 0
+        for some in (many[:-1], many[-1:]):
+            assert not heard
+            on.producer("w", *some).commit()
+            for _ in range(200):
+                heard += len(follower.poll({0}))
+                on.scheduler.pass_time(0.01)
+        assert heard == len(many) and follower._records[0].keys == 0
 
 
 # -- transactions ----------------------------------------------------------------------------------------------
