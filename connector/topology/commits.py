@@ -180,7 +180,9 @@ def _sleeps(plan: TableState, slot: int, ledger: Ledger | None, idle_ms: int) ->
     mark, newest, silence = None if ledger is None else ledger.mark, plan.newest, plan.silences.get(slot)
     if mark is None or newest is None or plan.last_limit is None:
         return False
-    if plan.awake_in(slot) or plan.orphans.get(slot) or plan.lineage.closed(slot):
+    if plan.orphans.get(slot) or plan.lineage.closed(slot):
+        return False
+    if any(state.apart or state.delivered or state.recorded or state.late for state in plan.awake_in(slot)):
         return False
     if (mark.owner, mark.stream_set) != (plan.book.owner, newest.timestamp):
         return False

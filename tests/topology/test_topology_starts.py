@@ -32,6 +32,19 @@ def test_where_most_are_behind_none_gets_a_position() -> None:
     assert [(type(parse_key(entry.key)), entry.value) for entry in commit.entries] == [(PositionKey, None)]
 
 
+def test_a_group_that_is_behind_has_nothing_to_say_before_its_mark_moves() -> None:
+    single = Single(FOUR, now=40_000)
+    reads = single.reads()
+    for one in (A, B, C):
+        single.planner.finish(reads[one])
+    assert not single.commit(move_marks=True, idle_ms=60_000).entries
+    single.to(70_000)
+    for one, read in single.reads().items():
+        assert one != D, "it is read still"
+        single.planner.finish(read)
+    assert kinds(single.commit(move_marks=True, idle_ms=60_000)) == {"PositionKey": 1, "MarkKey": 1}
+
+
 def test_a_table_is_claimed_in_all_slots_at_once() -> None:
     single = Single(FOUR, now=2_000, slots=5, claim=False)
     (home, *others) = [parse_key(entry.key) for entry in single.commit().entries]
