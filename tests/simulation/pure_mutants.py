@@ -207,7 +207,7 @@ STREAMS = [
         COMMITS,
         "    if moved != old and not (silence and moved.read_to - old.read_to < idle_ms):\n",
         "    if moved != old:\n",
-        offsets.test_a_mark_that_would_only_say_that_time_has_passed_is_written_rarely,
+        starts.test_beside_a_group_that_has_a_position_silence_is_told_rarely,
     ),
     Mutant(
         "a mark of a slot without streams moves with the time",

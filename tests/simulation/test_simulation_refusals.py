@@ -255,7 +255,7 @@ def test_a_table_that_is_missing_and_wanted_no_more_is_no_failure() -> None:
 @pytest.mark.parametrize("ids", [{}, {"group.instance.id": "kept"}], ids=["new at each start", "kept"])
 def test_what_was_left_open_is_ended_before_its_table_is_read_again(ids: dict[str, str]) -> None:
     """A broker forgot how it ended, while nobody read the table."""
-    with running(rows=60, worker=ids) as on:
+    with running(rows=80, worker=ids) as on:
         back, stays = on.cluster.world.tables
         partitions = topic_of(on, back).partitions
         until(on, lambda: any(each.open for each in partitions), step=0.003)

@@ -45,6 +45,19 @@ def test_a_group_that_is_behind_has_nothing_to_say_before_its_mark_moves() -> No
     assert kinds(single.commit(move_marks=True, idle_ms=60_000)) == {"PositionKey": 1, "MarkKey": 1}
 
 
+def test_beside_a_group_that_has_a_position_silence_is_told_rarely() -> None:
+    single = Single(FOUR, now=2_000)
+    reads = single.reads()
+    single.planner.fail(reads.pop(B), "broken")
+    for other in reads.values():
+        single.planner.finish(other)
+    assert kinds(single.commit(move_marks=True)) == {"PositionKey": 1, "MarkKey": 1}
+    single.to(3_000)
+    single.read_all()
+    assert not single.commit(move_marks=True, idle_ms=60_000).entries
+    assert kinds(single.commit(move_marks=True, idle_ms=500)) == {"MarkKey": 1}
+
+
 def test_a_table_is_claimed_in_all_slots_at_once() -> None:
     single = Single(FOUR, now=2_000, slots=5, claim=False)
     (home, *others) = [parse_key(entry.key) for entry in single.commit().entries]
