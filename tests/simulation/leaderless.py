@@ -225,7 +225,8 @@ def what_the_first_one_left_is_known_to_the_third() -> None:
         second = one.delivery
         second.commit([mark(0, "w")])
         second.close()
-        # What the first one claimed would name it.
+        # What the first one claimed would name it, and is old enough to be compacted.
+        on.scheduler.pass_time(2)
         on.broker.partition(on.world.offsets, 0).compact(1_000)
         on.world.membership[0].close()
         on.scheduler.pass_time(30)
