@@ -98,9 +98,7 @@ class DeltaPublisher:
         finally:
             for name in defaults:
                 self.session.conf.unset(name)
-        # Delta leaves out, without a word, what has the number of a commit that is there.
-        if self.note(table) != json.loads(json.dumps(note)):
-            raise LostRaceError(f"{table} was published by another job meanwhile")
+        self._check_noted(table, note)
 
     def widen(self, table: str, columns: StructType) -> None:
         give_properties(
@@ -136,6 +134,19 @@ class DeltaPublisher:
                 self.session.conf.unset(name)
         if not merged.take(1):
             # It tells no numbers of rows, so it did nothing.
+            raise LostRaceError(f"{table} was published by another job meanwhile")
+
+    def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
+        there = self.schema(table)
+        assert there is not None
+        writer = self.session.createDataFrame([], there).write.format("delta").mode("append")
+        writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
+        writer.option("txnVersion", str(turn)).save(f"{self.warehouse}/{table}")
+        self._check_noted(table, note)
+
+    def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
+        """Delta leaves out, without a word, what has the number of a commit that is there."""
+        if self.note(table) != json.loads(json.dumps(note)):
             raise LostRaceError(f"{table} was published by another job meanwhile")
 
     def enroll(self, table: str, name: str) -> None:

@@ -120,6 +120,12 @@ class IcebergPublisher:
         finally:
             self.session.catalog.dropTempView(_SOURCE)
 
+    def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
+        there = self.schema(table)
+        assert there is not None
+        nothing = self.session.createDataFrame([], there)
+        self._in_turn(table, note, turn, lambda branch: nothing.writeTo(branch).append())
+
     def enroll(self, table: str, name: str) -> None:
         """It is in the catalog that the sink writes to."""
 

@@ -84,7 +84,7 @@ class Sink(Protocol):
 class Publisher(Protocol):
     """Tables that others read, named by a short path as well: ``ks/t``. Each commit carries a note.
 
-    ``replace`` and ``merge`` take a ``turn``, one more than that of the commit which the caller's rows go on
+    ``replace``, ``merge`` and ``stay`` take a ``turn``, one more than that of the commit which the caller's rows go on
     from. Of two commits with one turn the table takes the first; for the other there is ``LostRaceError``: who was
     paused so long that somebody else has published since changes nothing any more.
     """
@@ -128,6 +128,9 @@ class Publisher(Protocol):
     ) -> None:
         """Takes over rows ``s`` of the frame, which is a checkpointed one, that belong to the table's rows ``t`` by the
         condition ``on``, in one commit; rows with a true ``gone`` are removed."""
+
+    def stay(self, table: str, note: Mapping[str, Any], turn: int) -> None:
+        """A commit of its note alone: what has landed since changes no row."""
 
     def tidy(self, table: str) -> None:
         """Makes larger files of small ones, where there are many; changes no row, and writes little."""

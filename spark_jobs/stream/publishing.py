@@ -92,8 +92,12 @@ class Publishing:
             self._table.vacuum(older_than_ms)
 
     def landed(self, ends: Offsets) -> None:
+        """Of topics up to these; of something else if there are none. A batch in which nothing came ends where the one
+        before it did."""
+        if not ends or any(self._positions.get(place) != end for place, end in ends.items()):
+            self._behind = True
         self._positions.update(ends)
-        self._behind, self._empty = True, False
+        self._empty = False
 
     def is_due(self, now: bool) -> bool:
         """Whether something is unpublished for long enough, or may have ended since."""

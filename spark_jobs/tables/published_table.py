@@ -137,7 +137,6 @@ class PublishedTable:
             if new.fields:
                 self.publisher.widen(self.name, new)
             self._merge(layout, wanted, stand, now, note)
-            self._untidied += 1
         if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)
             self._untidied = 0
@@ -187,13 +186,23 @@ class PublishedTable:
         self._commit(lambda turn: self.publisher.replace(self.name, frame, note, indexed, size, turn))
 
     def _merge(self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]) -> None:
+        if self._has_merged(layout, wanted, before, now, note):
+            self._untidied += 1
+        elif now.segment != before.segment:
+            # What has landed was there already: its positions are told all the same.
+            self._commit(lambda turn: self.publisher.stay(self.name, note, turn))
+
+    def _has_merged(
+        self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]
+    ) -> bool:
+        """Whether any row is another one now."""
         session = self.landed.session
         first = layout.partition[0]
         with _planned_once(session):
             affected = self._affected(layout, before, now).localCheckpoint()
             some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
         if not some:
-            return
+            return False
         few = some if len(some) <= _MOST_NEAR else []
         buckets = sorted({row[0] for row in few})
         near = _near([row[1] for row in few] if _is_indexed(first) else [])
@@ -234,11 +243,12 @@ class PublishedTable:
             ).localCheckpoint()
             count = changes.limit(_MOST_NEAR + 1).count()
             if not count:
-                return
+                return False
             if count <= _MOST_NEAR:
                 changes = F.broadcast(changes)
             matched = f"{_same_key(layout, 't', 's')} AND ({near(f't.{quoted(first.name)}')})"
             self._commit(lambda turn: self.publisher.merge(self.name, changes, matched, columns, gone, note, turn))
+        return True
 
     def _affected(self, layout: Layout, before: Stand, now: Stand) -> DataFrame:
         """The partitions that changes speak of, or of which something has ended: their identities, and their keys as

@@ -84,9 +84,13 @@ def test_what_is_published_is_a_whole_segment_with_the_positions_it_stands_for()
         assert found.is_due(now=False)
         assert found.publish(3) == 4, "what lands from now on is in the next segment"
         assert table.published == [(3, {PLACE: 9})]
+        found.landed({PLACE: 9})
         assert not found.is_due(now=True), "there is nothing new"
         found.landed({PLACE: 10})
         assert found.is_due(now=True) and not found.is_due(now=False), "that is due in a minute"
+        found.publish(4)
+        found.landed({})
+        assert found.is_due(now=True), "rows of a backfill have no positions"
 
 
 def test_a_start_fills_no_segment_that_is_published_already() -> None:
@@ -112,13 +116,13 @@ def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> No
     with beside(Stand(0, 2, (), positions=PUBLISHED), lease=lease) as (found, table):
         found.begin(RESTORED)
         found.landed({PLACE: 9})
-        for late, following in ((2, Stand(0, 2, ())), (3, None)):
+        for end, late, following in ((10, 2, Stand(0, 2, ())), (11, 3, None)):
             table.late = Stand(0, late, ())
-            found.landed({PLACE: 9})
+            found.landed({PLACE: end})
             found.publish(3)
             assert table.stands[-1] == following, "where it has segments that are filled here, all is published anew"
         table.late, table.loses = Stand(0, 3, ()), lease
-        found.landed({PLACE: 10})
+        found.landed({PLACE: 12})
         with pytest.raises(LandingError, match="took over"):
             found.publish(4)
 
