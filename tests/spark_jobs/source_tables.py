@@ -131,14 +131,6 @@ class SourceTables:
             if merge:
                 landed.merge(layout, segment, restored.mark)
 
-    def merge(self) -> None:
-        """What has landed."""
-        for name in self.names:
-            landed = self.landed(name)
-            restored = landed.restore()
-            assert restored.known is not None
-            landed.merge(restored.known.layout(), restored.segment - 1, restored.mark)
-
     def read(self, names: Sequence[str], **more: str) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
         """The tables' definitions, and everything that the log holds as the connector writes it."""
         encoder = self.encoder(names, **more)
