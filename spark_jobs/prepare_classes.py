@@ -51,7 +51,7 @@ def write_archive(path: Path) -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait()
         if not fresh.is_file():
-            raise LandingError("Java wrote none")
+            raise LandingError("Java wrote none, as one does that has no archive of its own classes")
         os.replace(fresh, path)
     for other in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*.jsa"):
         # Of jars or a Java that were replaced since. Who runs from it keeps it.

@@ -47,7 +47,9 @@ def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
     if path is None:
         return dict(settings)
     if not path.is_file():
-        log.info("Spark starts without an archive of its classes; python -m spark_jobs.prepare_classes makes it")
+        log.info(
+            "Spark starts without an archive of its classes: python -m spark_jobs.prepare_classes makes it, if Java can"
+        )
         return dict(settings)
     # In front: what somebody has configured counts for more.
     option = shlex.quote(f"-XX:SharedArchiveFile={path}")
