@@ -14,8 +14,9 @@ from typing import Any, cast
 from connector.config import Configuration
 from connector.delivery import compact_json
 from connector.errors import Problem
+from connector.formats import step_options
 from connector.http import Answer, Refused, Request
-from connector.rest import ConnectorView, Instance, Offset, rest_routes
+from connector.rest import ConnectorView, Instance, Offset, StepOption, Steps, rest_routes
 from connector.worker.connect_cluster import starts_of
 from tests.config.files import CONNECTOR, loaded, validate
 from tests.config.test_config_junk import NAMES, VALUES
@@ -71,6 +72,9 @@ class _Cluster:
 
     def alter_offsets(self, connector: str, offsets: Sequence[Offset] | None) -> None:
         starts_of(_configuration(), offsets)
+
+    def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
+        return step_options(what, class_name)
 
     def problems(self, config: Mapping[str, str]) -> Sequence[Problem]:
         return validate(config, {}, {})
