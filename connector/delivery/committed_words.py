@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
-from connector.delivery.failures import translated
+from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients
 from connector.delivery.records import Headers, OwnKeys, begin_of, commit_name, owner_of, written_at
-from connector.delivery.slot_reader import OwnersRead, Patience, bulk_reader, read_to_end
-from connector.errors import RetriableDeliveryError
+from connector.delivery.slot_reader import OwnersRead, read_what_is_committed
 
-# For the next record, not for all of them.
-PATIENCE_SECONDS = 30.0
 GROUP_SECONDS = 10.0
 
 # Later than any record.
@@ -87,19 +83,11 @@ class _SlotWords:
 def committed_words(clients: KafkaClients, connector: str, topic: str, slots: int, group: str) -> Words:
     """All of them, however old: the last word that an owner has in any slot need not be the newest of its key."""
     words = Words()
-    try:
-        ends = high_watermarks(clients, topic, range(slots))
-        into = {slot: _SlotWords(connector, slot, words) for slot, end in ends.items() if end}
-        if into:
-            reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(into, 0))
-            try:
-                read_to_end(reader, into, set(into), {}, Patience(PATIENCE_SECONDS), lambda: False)
-            finally:
-                reader.close()
-    except KafkaException as caught:
-        raise translated(caught.args[0], f"reading topic {topic}") from None
-    except TimeoutError:
-        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
+
+    def words_of(slot: int, high: int) -> _SlotWords | None:
+        return _SlotWords(connector, slot, words) if high else None
+
+    read_what_is_committed(clients, topic, group, slots, words_of)
     # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
     asking = clients.consumer(group, READ_UNCOMMITTED)
     try:

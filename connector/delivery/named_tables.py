@@ -11,16 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import Message
 
-from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
-from connector.delivery.failures import translated
+from connector.delivery.clients import KafkaClients
 from connector.delivery.records import OwnKeys
-from connector.delivery.slot_reader import Patience, bulk_reader, read_to_end
-from connector.errors import RetriableDeliveryError
+from connector.delivery.slot_reader import read_what_is_committed
 from connector.table_name import TableName
-
-PATIENCE_SECONDS: Final = 30.0
 
 #: What stands first in every key about a table.
 _TABLE: Final = re.compile(rb'"keyspace_name":"(?:[^"\\]|\\.)*","table_name":"(?:[^"\\]|\\.)*"')
@@ -78,20 +74,12 @@ def named_tables(
     """What is committed by now, to each last stable offset. ``starts``: up to where slots were read before, if they
     were."""
     named = NamedTables()
-    try:
-        ends = high_watermarks(clients, topic, range(slots))
+
+    def keys_of(slot: int, high: int) -> _Keys | None:
+        start = starts.get(slot, 0)
         # A topic that was made anew is shorter than what was read of the former one.
-        first = {slot: start if (start := starts.get(slot, 0)) <= end else 0 for slot, end in ends.items()}
-        first = {slot: start for slot, start in first.items() if start < ends[slot]}
-        if first:
-            into = {slot: _Keys(connector, start, named) for slot, start in first.items()}
-            reader = bulk_reader(clients, group, READ_COMMITTED, topic, first)
-            try:
-                read_to_end(reader, into, set(first), {}, Patience(PATIENCE_SECONDS), cancelled)
-            finally:
-                reader.close()
-    except KafkaException as caught:
-        raise translated(caught.args[0], f"reading topic {topic}") from None
-    except TimeoutError:
-        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
+        first = start if start <= high else 0
+        return _Keys(connector, first, named) if first < high else None
+
+    read_what_is_committed(clients, topic, group, slots, keys_of, cancelled)
     return frozenset(named.tables)

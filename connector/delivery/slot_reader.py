@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import KafkaClients
+from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Left, OwnKeys, decode_offsets_entry, left_behind
 from connector.errors import RetriableDeliveryError
@@ -23,6 +23,8 @@ from connector.offsets_entry import OffsetsEntry
 
 POLL_SECONDS: Final = 0.2
 MESSAGES_PER_CALL: Final = 1_000
+# For the next record, not for all of them.
+PATIENCE_SECONDS: Final = 30.0
 
 #: The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing. A short
 #: queue stays in the processor's cache, which saves a fifth of the work, and bounds memory; the client must then ask
@@ -234,6 +236,33 @@ def read_to_end(
                 _handle(event, slot, records, waiting, ends)
             if records.end > before or slot not in waiting:
                 patience.renew()
+
+
+def read_what_is_committed(
+    clients: KafkaClients,
+    topic: str,
+    group: str,
+    slots: int,
+    taker: Callable[[int, int], SlotTaker | None],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """To each last stable offset as of now. ``taker``: who takes what is read of a slot, from its ``end`` on, given the
+    slot's high watermark; None where there is nothing to read."""
+    try:
+        highs = high_watermarks(clients, topic, range(slots))
+        into = {slot: each for slot, high in highs.items() if (each := taker(slot, high)) is not None}
+        if not into:
+            return
+        starts = {slot: each.end for slot, each in into.items()}
+        reader = bulk_reader(clients, group, READ_COMMITTED, topic, starts)
+        try:
+            read_to_end(reader, into, set(into), {}, Patience(PATIENCE_SECONDS), cancelled)
+        finally:
+            reader.close()
+    except KafkaException as caught:
+        raise translated(caught.args[0], f"reading topic {topic}") from None
+    except TimeoutError:
+        raise RetriableDeliveryError(f"reading topic {topic}: the broker did not answer in time") from None
 
 
 def _handle(event: Message, slot: int, records: SlotTaker, waiting: set[int], ends: Mapping[int, int]) -> None:
