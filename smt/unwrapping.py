@@ -23,7 +23,8 @@ class Unwrapping:
 
     ``rows``: the image alone is left of an envelope, with what is ``added``: names, and what of the envelope they show.
     Then ``deletes`` says what becomes of deletes, whose rows have ``deleted_schema``, and ``marked`` is the name of the
-    field that tells them from others. ``omits``: columns that nobody wrote are left out.
+    field that tells them from others. ``omits``: columns that nobody wrote are left out. ``headers`` are added as
+    fields are; of tombstones, those that ``of_tombstones`` has: they all say that it is a delete.
     """
 
     schema: Schema
@@ -35,6 +36,8 @@ class Unwrapping:
     marked: str | None = None
     added: tuple[FieldReference, ...] = ()
     omits: bool = False
+    headers: tuple[FieldReference, ...] = ()
+    of_tombstones: tuple[FieldReference, ...] = ()
 
 
 Unwraps = Callable[[Schema], Unwrapping | None]
@@ -42,7 +45,7 @@ Unwraps = Callable[[Schema], Unwrapping | None]
 
 def unwraps_rows(options: ExtractOptions) -> Unwraps | None:
     """Of ``ScyllaExtractNewRecordState`` and its kin."""
-    if options.strict or options.add_headers or options.route_by_field or options.drop_fields_header:
+    if options.strict or options.route_by_field or options.drop_fields_header:
         return None
 
     def unwrapping(schema: Schema) -> Unwrapping | None:
@@ -62,6 +65,8 @@ def unwraps_rows(options: ExtractOptions) -> Unwraps | None:
             marked=DELETED if options.deletes == "rewrite" else None,
             added=tuple(reference for reference, _ in plan.added),
             omits=options.omit_untouched,
+            headers=tuple(reference for reference, _ in plan.headers),
+            of_tombstones=tuple(reference for reference in options.add_headers if reference.field == "op"),
         )
 
     return unwrapping

@@ -156,18 +156,22 @@ class Encoder:
     def outline(self, layout: LogLayout) -> Outline | None:
         """What the records of a table are made of, for whoever makes them in another way; None where only this can."""
         unwrapping, transform = None, self._transform
-        if not self._routes_only and (transform is None or transform.unwraps is None or self.options.strict):
+        if not self._routes_only and self.options.strict:
             return None
         bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
         plan = bound.plan
         if self._routes_only:
             if self.options.tombstones and bound.tombstone_topic != plan.topic:
                 return None
-        elif transform is not None and transform.unwraps is not None:
-            unwrapping = transform.unwraps(plan.value_schema)
-            if unwrapping is None:
+        elif transform is not None:
+            found = transform.of_topic(plan.topic)
+            if found is None or len(found.changing) > 1:
                 return None
-            plan = replace(plan, topic=transform.routed(plan.topic))
+            for step in found.changing:
+                unwrapping = step.unwraps(plan.value_schema) if step.unwraps is not None else None
+                if unwrapping is None:
+                    return None
+            plan = replace(plan, topic=found.topic)
         converters = self._key_converter, self._value_converter
         return outline_of(layout, self.options, plan, *converters, bound.version, unwrapping)
 

@@ -39,9 +39,9 @@ class OutlineSide:
 class Outline:
     """``key`` is None where keys are null. ``version``: the headers of every record with a value.
 
-    ``headers``: the names of those that have a cell as text, columns of the key mostly. ``unwrapping``: what a
-    transform makes of envelopes; then ``value`` is of what it leaves, and ``deleted`` of the rows of deletes, if those
-    have any.
+    ``headers``: the names of those that have a column of the key as text; ``cells``: of those behind all others, that
+    have a cell. ``unwrapping``: what a transform makes of envelopes; then ``value`` is of what it leaves, and
+    ``deleted`` of the rows of deletes, if those have any.
     """
 
     layout: LogLayout
@@ -55,8 +55,14 @@ class Outline:
     rules: RenderingRules
     version: MetadataHeaders
     headers: tuple[tuple[str, ColumnPlace], ...] = ()
+    cells: tuple[tuple[str, ColumnPlace], ...] = ()
     unwrapping: Unwrapping | None = None
     deleted: OutlineSide | None = None
+
+    @property
+    def has_copies(self) -> bool:
+        """A transform puts some of what envelopes tell into headers."""
+        return self.unwrapping is not None and bool(self.unwrapping.headers or self.unwrapping.of_tombstones)
 
 
 def outline_of(
@@ -70,9 +76,11 @@ def outline_of(
 ) -> Outline | None:
     """The plan has the topic already that transforms send its records to."""
     headers = () if plan.headers is None else header_names(layout)
-    if headers and not (options.header_converter.kind == "simple" and _headers_alike(layout, options)):
+    copied = unwrapping is not None and (unwrapping.headers or unwrapping.of_tombstones)
+    if (headers or copied) and options.header_converter.kind != "simple":
         return None
-    headers = (*headers, *cell_header_places(layout))
+    if headers and not _headers_alike(layout, options):
+        return None
     value = _side(value_converter, plan.topic, plan.value_schema if unwrapping is None else unwrapping.schema)
     key = None if plan.key_schema is None else _side(key_converter, plan.topic, plan.key_schema)
     if value is None or (key is None and plan.key_schema is not None):
@@ -89,8 +97,8 @@ def outline_of(
             tuple(payload_places(layout, f"payload-{side}" in options.key_placement)) for side in ("before", "after")
         )
     return Outline(
-        layout, options, plan.topic, key, value, keys, before, after, rules_of(options), version, headers, unwrapping,
-        deleted,
+        layout, options, plan.topic, key, value, keys, before, after, rules_of(options), version, headers,
+        cell_header_places(layout), unwrapping, deleted,
     )  # fmt: skip
 
 

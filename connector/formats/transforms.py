@@ -13,31 +13,71 @@ from dataclasses import dataclass
 from connector.config import TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
-from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, Unwraps, build_predicate, build_transform, chosen
+from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, build_predicate, build_transform, chosen
 from smt import Record as SmtRecord
 from smt import Transform as SmtTransform
 
 #: The transforms that read images; with ``scylla.compatibility=strict`` they do it as in Java.
 _EXTRACTS = frozenset(("ScyllaExtractNewRecordState", "extract-new-state", "ScyllaFlattenColumns", DEBEZIUM_EXTRACT))
+#: The predicate that looks at nothing else.
+_BY_TOPIC = "TopicNameMatches"
+
+
+@dataclass(frozen=True, slots=True)
+class OfTopic:
+    """``topic`` is where its records go, ``changing`` are the steps that they take and that do more than that."""
+
+    topic: str
+    changing: tuple[SmtTransform, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transform that minds the predicate of its spec."""
+
+    transform: SmtTransform
+    spec: TransformSpec
+
+    def takes(self, topic: str) -> bool | None:
+        """Whether records of a topic take the step; None: that depends on more than their topic."""
+        predicate = self.spec.predicate
+        if predicate is None:
+            return True
+        if predicate.type != _BY_TOPIC:
+            return None
+        return build_predicate(predicate.type, predicate.options)(SmtRecord(topic, None, {})) != self.spec.negate
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
     """All transforms, one after the other. ``losses`` are what they lose, one line each, to be said at start."""
 
-    steps: tuple[SmtTransform, ...]
+    steps: tuple[Step, ...]
     losses: tuple[str, ...] = ()
 
     #: Whether it changes the topics of records and nothing else, by nothing else than their topics.
     routes: bool = False
-    #: Of a chain that routes but for one step: what that makes of envelopes.
-    unwraps: Unwraps | None = None
 
     def routed(self, topic: str, *, tombstone: bool = False) -> str:
         """Where records of a topic go, if the chain only routes, or routes and unwraps."""
         record = self(DecodedRecord(topic, None, None, None, None if tombstone else {}))
         assert record is not None
         return record.topic
+
+    def of_topic(self, topic: str) -> OfTopic | None:
+        """What becomes of the records of a topic, where nothing else of them decides which steps they take."""
+        changing = []
+        for step in self.steps:
+            chosen_by_topic = step.takes(topic)
+            if chosen_by_topic is None:
+                return None
+            if chosen_by_topic and step.transform.routes:
+                routed = step.transform.apply(SmtRecord(topic, None, {}))
+                assert routed is not None
+                topic = routed.topic
+            elif chosen_by_topic:
+                changing.append(step.transform)
+        return OfTopic(topic, tuple(changing))
 
     def __call__(self, record: DecodedRecord) -> DecodedRecord | None:
         current: SmtRecord | None = SmtRecord(
@@ -51,7 +91,7 @@ class Chain:
         )
         for step in self.steps:
             assert current is not None
-            current = step.apply(current)
+            current = step.transform.apply(current)
             if current is None:
                 return None
         assert current is not None
@@ -81,20 +121,12 @@ def build_transforms(
     steps, losses = [], []
     for spec in specs:
         step = build_step(spec, schemaless_output, strict)
-        steps.append(step)
+        steps.append(Step(step, spec))
         losses += [f"transform {spec.alias}: {loss}" for loss in step.losses]
     # Headers are the one thing that tells records of a topic apart before they are transformed.
     by_topic = all(spec.predicate is None or spec.predicate.type != "HasHeaderKey" for spec in specs)
-    routes = by_topic and all(step.routes for step in steps)
-    return Chain(tuple(steps), tuple(losses), routes, _unwraps(specs, steps))
-
-
-def _unwraps(specs: Sequence[TransformSpec], steps: Sequence[SmtTransform]) -> Unwraps | None:
-    """A predicate may look at what a step in front of it has changed."""
-    others = [step for step in steps if not step.routes]
-    if len(others) != 1 or any(spec.predicate is not None for spec in specs):
-        return None
-    return others[0].unwraps
+    routes = by_topic and all(step.transform.routes for step in steps)
+    return Chain(tuple(steps), tuple(losses), routes)
 
 
 def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: bool = False) -> SmtTransform:
@@ -104,7 +136,9 @@ def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: boo
     if spec.predicate is None:
         return built
     applies = build_predicate(spec.predicate.type, spec.predicate.options)
-    return SmtTransform(built.type, chosen(built.apply, applies, spec.negate), built.losses, built.routes)
+    return SmtTransform(
+        built.type, chosen(built.apply, applies, spec.negate), built.losses, built.routes, built.unwraps
+    )
 
 
 def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[Problem]:

@@ -88,8 +88,9 @@ class RecordBlock(Sequence[Record]):
         at = 0
         while at < len(raw):
             name, size = _HEADER.unpack_from(raw, at)
-            at += _HEADER.size + size
-            found.append((self._name(name), raw[at - size : at]))
+            at += _HEADER.size
+            found.append((self._name(name), raw[at : at + size] if size >= 0 else None))
+            at += max(size, 0)
         return found
 
     def _name(self, begin: int) -> str:

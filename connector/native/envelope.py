@@ -10,7 +10,7 @@ from typing import Final
 from connector import __version__
 from connector.formats import Outline, OutlineSide
 from connector.native.program import Program, Unsupported
-from connector.native.steps import Step, Written, add_steps, framed
+from connector.native.steps import Copy, Step, Written, add_steps, framed
 from connector.native.structs import Shape, struct_of
 
 _OF_SOURCE: Final = {
@@ -67,6 +67,17 @@ def row_steps(program: Program, outline: Outline, *, of_deletes: bool) -> int:
         _put_copy(written, outline, reference.struct, reference.field, reference.name)
     written.close()
     return add_steps(program, framed(program, side, written.done()))
+
+
+def header_steps(program: Program, outline: Outline) -> list[tuple[str, int]]:
+    """Copies that stand in headers: their names, and where their steps are; -1 for null."""
+    found = []
+    for reference in outline.unwrapping.headers if outline.unwrapping is not None else ():
+        copy = Copy(program)
+        _put_copy(copy, outline, reference.struct, reference.field, reference.name)
+        steps = copy.done()
+        found.append((reference.name, program.add(*steps[0]) if steps else -1))
+    return found
 
 
 def unseen(program: Program, outline: Outline) -> int:

@@ -6,12 +6,14 @@ those of the plan of ``connector.formats``, which is the reference; every branch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-from connector.changes import LogLayout
+from connector.changes import ColumnPlace, LogLayout
 from connector.formats import Outline
-from connector.native.envelope import envelope_steps, row_steps, unseen
+from connector.native.envelope import envelope_steps, header_steps, row_steps, unseen
 from connector.native.program import Program, Unsupported
 from connector.native.steps import Step, Text, add_steps, framed
 from connector.native.structs import Shape, at_or_none, struct_of
@@ -63,7 +65,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
     return KernelPlan(
         topic=outline.topic,
         version=tuple(outline.version),
-        headers=bool(outline.version or outline.headers),
+        headers=bool(outline.version or outline.headers or outline.cells or outline.has_copies),
         columns=len(layout.columns),
         numbers=(
             len(layout.columns),
@@ -86,7 +88,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
             key_steps,
             value_steps,
             delete_steps,
-            _headers(program, outline),
+            *_headers(program, outline),
             unseen(program, outline),
             sum(len(name) + len(text or b"") + 10 for name, text in outline.version),
         ),
@@ -119,18 +121,41 @@ def _value_steps(program: Program, outline: Outline) -> tuple[int, int]:
     return steps, row_steps(program, outline, of_deletes=True)
 
 
-def _headers(program: Program, outline: Outline) -> int:
-    """The columns of the key that stand in headers; -1 if there are none."""
-    if not outline.headers:
-        return -1
-    if len(outline.headers) > MOST_HEADERS:
+def _headers(program: Program, outline: Outline) -> tuple[int, int]:
+    """Those of records, and of tombstones: columns of the key, copies, and what is told of cells; -1: none."""
+    keys, cells = (_columns(program, outline, columns) for columns in (outline.headers, outline.cells))
+    unwrapping = outline.unwrapping
+    if unwrapping is None or not outline.has_copies:
+        at = _added(program, [*keys, *cells])
+        return at, at
+    made = [_copied(program, name, step) for name, step in header_steps(program, outline)]
+    # Tombstones have lost what the others are copied from.
+    delete = program.add(Step.LITERAL, *program.literal(b"d"))
+    gone = [_copied(program, reference.name, delete) for reference in unwrapping.of_tombstones]
+    return _added(program, [*keys, *made, *cells]), _added(program, [*keys, *gone])
+
+
+def _added(program: Program, headers: Sequence[tuple[int, ...]]) -> int:
+    if len(headers) > MOST_HEADERS:
         raise Unsupported(f"more than {MOST_HEADERS} headers")
-    words: list[int] = []
-    for name, place in outline.headers:
-        if "\0" in name:
-            raise Unsupported("a name of a header that ends too early")
+    return program.add(len(headers), *chain.from_iterable(headers)) if headers else -1
+
+
+def _columns(program: Program, outline: Outline, headers: Sequence[tuple[str, ColumnPlace]]) -> list[tuple[int, ...]]:
+    made: list[tuple[int, ...]] = []
+    for name, place in headers:
         type_ = place.column.type
         text = _TEXTS.get(type_.name, Text.OF_JSON) if isinstance(type_, NativeType) else Text.OF_JSON
         node = program.column(type_, outline.rules, False)
-        words += (program.literal(name.encode() + b"\0")[0], len(name), text, node, place.value or 0)
-    return program.add(len(outline.headers), *words)
+        made.append((_named(program, name), len(name), text, node, place.value or 0))
+    return made
+
+
+def _copied(program: Program, name: str, step: int) -> tuple[int, ...]:
+    return _named(program, name), len(name), Text.OF_STEP, step, 0
+
+
+def _named(program: Program, name: str) -> int:
+    if "\0" in name:
+        raise Unsupported("a name of a header that ends too early")
+    return program.literal(name.encode() + b"\0")[0]

@@ -52,13 +52,14 @@ WITHOUT_CELL: Final = 8
 
 
 class Text(IntEnum):
-    """How a column of the key stands in a header."""
+    """How a column of the key stands in a header, or a copy of what an envelope tells."""
 
     OF_JSON = 0
     TEXT = 1
     ASCII = 2
     DATE = 3
     TIMESTAMP = 4
+    OF_STEP = 5
 
 
 Steps = list[tuple[int, int, int]]
@@ -124,6 +125,23 @@ class Written:
     def done(self) -> Steps:
         self._flush()
         return self._steps
+
+
+class Copy(Written):
+    """A single field as a text of its own: a step, a literal, or, of null, nothing."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program, False)
+        self._literal = b""
+
+    def _name(self, name: str) -> None:
+        pass
+
+    def text(self, name: str, text: str, mark: bytes = b"") -> None:
+        self._steps.append((Step.LITERAL, *self._program.literal(text.encode())))
+
+    def null(self, name: str) -> None:
+        pass
 
 
 def long_bytes(value: int) -> bytes:

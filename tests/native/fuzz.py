@@ -27,11 +27,12 @@ from connector.native.program import Unsupported
 from connector.native.samples import Samples, page_of
 from tests.formats.options import output_options
 from tests.formats.test_formats_columnwise import Ids
+from tests.native.random_options import random_options
 from tests.native.variants import ALL
 
 _MARK: Final = "SCYLLA_CDC_SANITIZED"
 _MUTANTS: Final = Path(__file__).with_name("mutants.c")
-_SANITIZED: Final = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_SANITIZED: Final = ("-g", "-O2", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _BATCHES: Final = 6
 _PAGES_OF_A_TABLE: Final = 2000
 
@@ -47,7 +48,8 @@ def run(kernel: Kernel, pages: int, seed: int) -> Counter[str]:
     pick, output = random.Random(seed), Output(16 * _BATCHES)
     variants = list(ALL.values())
     while counted["pages"] < pages:
-        properties = pick.choice(variants)
+        # Those that are named, and as users combine them, by turns.
+        properties = random_options(pick.getrandbits(48))[0] if pick.random() < 0.5 else pick.choice(variants)
         samples = Samples(pick.getrandbits(48), any("Avro" in text for text in properties.values()))
         ids = Ids()
         outline = Encoder(output_options(**properties), ids, ids).outline(samples.layout)

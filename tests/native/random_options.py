@@ -38,6 +38,7 @@ _PREDICATES = {
     "gone": {"type": "RecordIsTombstone"},
     "named": {"type": "TopicNameMatches", "pattern": ".*ks.*"},
     "headed": {"type": "HasHeaderKey", "name": "scylla.table.id"},
+    "elsewhere": {"type": "TopicNameMatches", "pattern": "x\\..*"},
 }
 
 
@@ -118,7 +119,7 @@ def _chain(pick: random.Random) -> dict[str, str]:
     made, named = {"transforms": ",".join(f"s{at}" for at in range(len(steps)))}, set()
     for at, step in enumerate(steps):
         given = dict(step)
-        _perhaps(pick, 0.08, given, "predicate", pick.choice(sorted(_PREDICATES)))
+        _perhaps(pick, 0.15, given, "predicate", pick.choice(sorted(_PREDICATES)))
         if "predicate" in given:
             named.add(given["predicate"])
             _perhaps(pick, 0.5, given, "negate", "true")
@@ -148,7 +149,7 @@ def _unwrapping(pick: random.Random) -> dict[str, str]:
     _perhaps(pick, 0.5, made, "add.fields", ",".join(_some(pick, _FIELDS)))
     _perhaps(pick, 0.2, made, "add.fields.prefix", pick.choice(("", "m_")))
     _perhaps(pick, 0.2, made, "untouched.fields", pick.choice(("omit", "null")))
-    _perhaps(pick, 0.15, made, "add.headers", ",".join(_some(pick, _FIELDS)))
+    _perhaps(pick, 0.25, made, "add.headers", ",".join(_some(pick, _FIELDS)))
     _perhaps(pick, 0.05, made, "route.by.field", "a")
     _perhaps(pick, 0.1, made, "replace.null.with.default", "false")
     return made

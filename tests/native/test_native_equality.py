@@ -61,6 +61,7 @@ BREAKS = [
     ),
     ("c->spare[keys[each]] = c->row[keys[each]]", "(void)keys", SAFELY | advanced("full", "full", "payload-after")),
     ("put_headers(o, p->words, p->text", "put_headers(o, p->words, p->text + 1", HEADERS),
+    ("p->tombstone_headers != p->headers", "0", ALL["unwrapped, with headers, deletes as null"]),
     ("if (matched) k->met[key] = 1", "if (matched) k->met[key] = 0", {"experimental.preimages.enabled": "true"}),
 ]
 

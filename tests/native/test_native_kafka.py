@@ -21,13 +21,20 @@ from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
 from tests.native.both_ways import PLENTY, uncut
-from tests.native.variants import HEADERS, METADATA, unwrapped
+from tests.native.variants import EXTRACT, HEADERS, METADATA, unwrapped
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
 
 VERSION = "scylla.table.id scylla.schema.version"
 LOG = Log(table({"pk": "int", "v": "text"}))
+#: The second of them is null.
+COPIES = {
+    "add.headers": "op,ttl:t",
+    "add.headers.prefix": "",
+    "delete.handling.mode": "none",
+    "drop.tombstones": "false",
+}
 
 
 @pytest.fixture
@@ -105,8 +112,9 @@ def test_a_block_goes_to_the_partitions_of_its_keys(world: World, kernel: Kernel
         (METADATA, ["", VERSION, VERSION]),
         (METADATA | HEADERS, ["pk.pk", f"pk.pk {VERSION}", f"pk.pk {VERSION}"]),
         (METADATA | unwrapped("extract-new-state"), [VERSION, VERSION]),
+        (METADATA | unwrapped(EXTRACT, **COPIES), ["op", f"op t {VERSION}", f"op t {VERSION}"]),
     ],
-    ids=["metadata", "keys", "unwrapped"],
+    ids=["metadata", "keys", "unwrapped", "copies"],
 )
 def test_headers_of_a_block_arrive_but_for_tombstones(
     world: World, kernel: Kernel, block_client: BlockClient, properties: dict[str, str], expected_names: list[str]

@@ -13,10 +13,15 @@ EVERYTHING = (
     "op,ts_ms,ts_us,ts_ns,version,connector,name,source.ts_ms:s1,source.ts_us:s2,source.ts_ns:s3,snapshot,db,sequence,"
     "keyspace_name,table_name,stream_id,time,batch_seq_no,operation,ttl,transaction.id,source.op:o"
 )
+OF_A_TOPIC = {
+    "predicates": "there",
+    "predicates.there.type": "TopicNameMatches",
+    "predicates.there.pattern": r"[^.]+\.[^.]+\..*",
+}
 #: Those of which the kernel makes nothing.
 PLAIN = frozenset(
     (
-        *("routed, and their tombstones elsewhere", "unwrapped, with headers", "unwrapped images without nulls"),
+        *("routed, and their tombstones elsewhere", "unwrapped images without nulls"),
         "unwrapped, but for some",
     )
 )
@@ -63,8 +68,30 @@ ALL: dict[str, dict[str, str]] = VARIANTS | {
     "without cells": unwrapped("ScyllaFlattenColumns") | DELTA | {"experimental.preimages.enabled": "true"},
     "without cells, Avro": unwrapped("ScyllaFlattenColumns") | DELTA | BOTH_AVRO,
     "unwrapped, with headers": unwrapped(EXTRACT, **{"add.headers": "op"}),
+    "unwrapped, with all headers": unwrapped(
+        EXTRACT, **REWRITE, **{"add.headers": EVERYTHING, "add.headers.prefix": "h"}
+    )
+    | DELTA
+    | METADATA,
+    "unwrapped images, with headers": unwrapped(
+        "extract-new-state", **{"add.headers": "ts_ms,ts_us,ttl,sequence,snapshot"}
+    )
+    | HEADERS
+    | METADATA
+    | BOTH_AVRO,
+    "unwrapped, with headers, deletes as null": unwrapped(
+        EXTRACT, **{"add.headers": "op,source.ts_ms", "delete.handling.mode": "none", "drop.tombstones": "false"}
+    ),
     "unwrapped images without nulls": unwrapped(EXTRACT, **REWRITE, **{"untouched.fields": "omit"})
     | advanced("full", "full", "payload-before,payload-after"),
+    "unwrapped, by their topic": unwrapped("extract-new-state", predicate="there", **{"add.headers": "op"})
+    | OF_A_TOPIC
+    | {"transforms": "flat,more", "transforms.more.type": "InsertHeader", "transforms.more.header": "h"}
+    | {"transforms.more.value.literal": "1", "transforms.more.predicate": "there", "transforms.more.negate": "true"},
+    "routed, and left alone by their topic": unwrapped("extract-new-state", predicate="there")
+    | OF_A_TOPIC
+    | {"transforms": "route,flat", "transforms.route.type": "RegexRouter"}
+    | {"transforms.route.regex": "(.*)", "transforms.route.replacement": "elsewhere"},
     "unwrapped, but for some": unwrapped("extract-new-state", predicate="gone")
     | {"predicates": "gone", "predicates.gone.type": "RecordIsTombstone", "transforms.flat.negate": "true"},
 }

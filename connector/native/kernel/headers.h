@@ -1,12 +1,13 @@
-/* Columns of the key as texts, for headers of records: their place in the plan's text of names, their length, their
- * bytes. */
+/* Columns of the key, and copies of what envelopes tell, as texts, for headers of records: their place in the plan's text
+ * of names, their length, their bytes. */
 #ifndef HEADERS_H
 #define HEADERS_H
 
 #include "values.h"
 
-enum { OF_JSON, OF_TEXT, OF_ASCII, OF_DATE, OF_TIMESTAMP };
-/* Of a header: where its name is, what that counts for, how its text is made, a node, the place of the column. */
+enum { OF_JSON, OF_TEXT, OF_ASCII, OF_DATE, OF_TIMESTAMP, OF_STEP };
+/* Of a header: where its name is, what that counts for, how its text is made, a node, the place of the column. An OF_STEP
+ * has a step in the place of the node; a literal's text stands as it is, without one there is null. */
 enum { HEADER_WORDS = 5 };
 
 /* `2024-06-10`, of days since 1970; with a sign where a year has not four digits. */
@@ -51,15 +52,33 @@ static int timestamp_of(int64_t milliseconds, char *text) {
     return (int)(to + 3 - text);
 }
 
-/* The text of JSON, without the quotes of a text that needs no escapes. */
-static int put_json_text(out *o, language l, int node, cell c) {
-    int64_t began = o->used, size;
-    int verdict = put_value(o, l, node, c);
-    if (verdict == IS_NULL || verdict < 0) return verdict;
-    size = o->used - began;
-    if (size < 2 || o->start[began] != '"') return DONE;
+struct change;
+static int put_step(out *o, language l, const int32_t *step, const struct change *c);
+
+static void take_quotes(out *o, int64_t began) {
+    int64_t size = o->used - began;
+    if (size < 2 || o->start[began] != '"') return;
     memmove(o->start + began, o->start + began + 1, (size_t)size - 2);
     o->used -= 2;
+}
+
+/* The text of JSON, without the quotes of a text that needs no escapes. */
+static int put_json_text(out *o, language l, int node, cell c) {
+    int64_t began = o->used;
+    int verdict = put_value(o, l, node, c);
+    if (verdict == IS_NULL || verdict < 0) return verdict;
+    take_quotes(o, began);
+    return DONE;
+}
+
+static int put_step_text(out *o, language l, const int32_t *header, const struct change *c) {
+    const int32_t *step = l.words + header[3];
+    int64_t began = o->used;
+    if (header[3] < 0) return IS_NULL;
+    TRY(put_step(o, l, step, c));
+    if (!step[0]) return DONE; /* a literal */
+    if (o->used - began == 4 && o->start[began] == 'n') return IS_NULL;
+    take_quotes(o, began);
     return DONE;
 }
 
@@ -85,9 +104,10 @@ static int put_header_text(out *o, language l, const int32_t *header, cell c) {
     }
 }
 
-/* `counted`: what they count for in a transaction. */
+/* `counted`: what they count for in a transaction. Of a null column there is none; a copy may be null. */
 static int put_headers(
-    out *o, const int32_t *words, const uint8_t *text, const int32_t *headers, const cell *row, int64_t *counted
+    out *o, const int32_t *words, const uint8_t *text, const int32_t *headers, const cell *row,
+    const struct change *c, int64_t *counted
 ) {
     language json = {words, text, 0};
     const int32_t *header = headers + 1;
@@ -95,19 +115,17 @@ static int put_headers(
     for (each = 0; each < headers[0]; each++, header += HEADER_WORDS) {
         int64_t began = o->used;
         int32_t size, name = header[0];
-        int verdict;
-        if (row[header[4]].size < 0) continue;
+        int verdict, copy = header[2] == OF_STEP;
+        if (!copy && row[header[4]].size < 0) continue;
         TRY(put(o, &name, 4));
         TRY(put(o, &name, 4)); /* room for the length */
-        verdict = put_header_text(o, json, header, row[header[4]]);
+        verdict = copy ? put_step_text(o, json, header, c) : put_header_text(o, json, header, row[header[4]]);
         if (verdict < 0) return verdict;
-        if (verdict == IS_NULL) {
-            o->used = began;
-            continue;
-        }
-        size = (int32_t)(o->used - began - 8);
+        if (verdict == IS_NULL) o->used = began + copy * 8;
+        if (verdict == IS_NULL && !copy) continue;
+        size = verdict == IS_NULL ? -1 : (int32_t)(o->used - began - 8);
         memcpy(o->start + began + 4, &size, 4);
-        *counted += header[1] + size + 10;
+        *counted += header[1] + (size > 0 ? size : 0) + 10;
     }
     return DONE;
 }

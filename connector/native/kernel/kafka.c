@@ -228,8 +228,8 @@ int32_t produce_with_headers(
             int32_t of_name, size;
             memcpy(&of_name, own, 4);
             memcpy(&size, own + 4, 4);
-            add_header(&arguments[count++], names + of_name, own + 8, size);
-            own += 8 + size;
+            add_header(&arguments[count++], names + of_name, size < 0 ? NULL : own + 8, size);
+            own += 8 + (size < 0 ? 0 : size);
         }
         for (each = 0; record[3] != TOMBSTONE && each < header_count && count < 5 + MOST_HEADERS; each++, count++)
             add_header(&arguments[count], headers[each].name, headers[each].value, headers[each].size);

@@ -39,6 +39,7 @@ typedef struct {
     int32_t key_steps, value_steps; /* number, then steps; key_steps -1: null keys */
     int32_t delete_steps;           /* as those, or one of the next */
     int32_t headers;                /* number, then HEADER_WORDS each; -1: none */
+    int32_t tombstone_headers;      /* as those */
     int32_t unseen;                 /* struct of images before that nobody sees, but that must be right; or -1 */
     int32_t other_headers;          /* bytes that all other headers of a record with a value count for */
 } plan;
@@ -47,7 +48,7 @@ typedef struct {
 enum { AS_OTHERS = -1, NO_VALUE = -2, NO_RECORD = -3, PLAINLY = -4 };
 
 /* What the records of one batch are made of. */
-typedef struct {
+typedef struct change {
     const plan *p;
     language value;
     int64_t now, us;
@@ -215,7 +216,7 @@ static int put_row_or_key(out *o, language l, const int32_t *step, const change 
     return put_row(o, l, step[1], c->spare);
 }
 
-static int put_step(out *o, language l, const int32_t *step, const change *c) {
+static int put_step(out *o, language l, const int32_t *step, const struct change *c) {
     const plan *p = c->p;
     /* Java divides towards zero, and goes round where nanoseconds leave 64 bits. */
     int64_t ms = c->us / 1000;
@@ -422,7 +423,7 @@ static int put_change(
     }
     if (p->headers >= 0) {
         made.headers = (int32_t)o->used;
-        TRY(put_headers(o, p->words, p->text, p->words + p->headers, c->row, &headers));
+        TRY(put_headers(o, p->words, p->text, p->words + p->headers, c->row, c, &headers));
         made.headers_size = (int32_t)(o->used - made.headers);
     }
     if (c->kind != 'd' || p->delete_steps == AS_OTHERS || p->delete_steps >= 0) {
@@ -437,6 +438,13 @@ static int put_change(
         *(*to)++ = made;
     }
     if (c->kind == 'd' && p->tombstones) {
+        if (p->tombstone_headers != p->headers) {
+            headers = 0;
+            made.headers = (int32_t)o->used;
+            if (p->tombstone_headers >= 0)
+                TRY(put_headers(o, p->words, p->text, p->words + p->tombstone_headers, c->row, c, &headers));
+            made.headers_size = (int32_t)(o->used - made.headers);
+        }
         made.value_size = TOMBSTONE;
         *counted += size_of(p, &made, headers);
         *(*to)++ = made;
