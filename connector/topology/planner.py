@@ -68,6 +68,8 @@ class Planner:
         self._events: list[Event] = []
         # What was in vain with all tables is so until one of them stirs: these are asked for in every round.
         self._no_read = self._no_look = self._no_commit = -1
+        # Of sweeps: the stirs and the pace that this is true of, from when on, and until when.
+        self._no_sweep = (-1, 0, 0, 0)
 
         def plan_of(table: TableName) -> TableReader:
             plan = TableReader(table, self.book, confidence_ms, lookback_ms, grace_ms, initial_snapshot)
@@ -201,8 +203,13 @@ class Planner:
         """Those that are due, of each table one every ``every_ms``; each stands until `swept` or `unswept`. In the
         tables ``but``, and for who asks for none, no group is silent."""
         begun: list[Sweep] = []
+        stirs, pace, since, until = self._no_sweep
+        if (stirs, pace) == (self.book.stirs, every_ms) and since <= now < until:
+            return begun
         # A clock that steps back must not put them off.
         if all(plan.sweep is not None or now < plan.sweep_due <= now + every_ms for plan in self._plans.values()):
+            until = min((plan.sweep_due for plan in self._plans.values()), default=now)
+            self._no_sweep = (self.book.stirs, every_ms, now, until)
             return begun
         # Those that are due soon go with them: what is answered together is worked on together.
         soon = now + every_ms // TOGETHER

@@ -229,7 +229,7 @@ def _stage_end(plan: TableState, staged: StagedSnapshots, now: int) -> None:
         name, snapshot = run
         if _tokens(_committed(plan, name)) == [(MIN_TOKEN, MAX_TOKEN)]:
             staged.changed[plan.home, name] = replace(snapshot, ended=now)
-    if plan.home in plan.active:
+    if found and plan.home in plan.active:
         staged.changed.update(((plan.home, name), None) for name in of_no_use(plan, found, now - KEPT_MS))
     kept = {name for name, each in found.items() if each.ended is None or now - each.ended < KEPT_MS}
     for slot in plan.active:

@@ -123,3 +123,9 @@ def test_a_change_of_all_streams(planner: Planner, sets: tuple[StreamSet, Stream
     planner.commit_entries(600_000, move_marks=True)
     planner.committed()
     assert len(planner.finished()) == GROUPS * TABLES
+
+
+def test_nobody_is_looked_at_for_a_sweep_before_one_is_due() -> None:
+    planner = Planner([TableName("ks", f"t{number}") for number in range(500)], slots=1, owner="me", confidence_ms=500)
+    assert planner.sweeps(100_000, 5_000) == []
+    assert seconds(lambda: [planner.sweeps(100_500, 5_000) for _ in range(10_000)]) < 0.1

@@ -123,6 +123,29 @@ def test_a_sweep_of_other_groups_than_there_are_now_is_void() -> None:
     assert {one.at(each) for each in STREAMS} == {10_000 - CONFIDENCE}
 
 
+def test_what_is_not_due_is_looked_at_again_after_a_new_set_another_pace_and_a_clock_that_steps_back() -> None:
+    one = silent()
+    one.to(10_500)
+    (sweep,) = one.planner.sweeps(one.now, EVERY)
+    one.planner.swept(sweep, {})
+    later = one.now + EVERY
+
+    def looks(now: int, every: int) -> bool:
+        before = one.plan.sweep_due
+        one.planner.sweeps(now, every)
+        return one.plan.sweep_due != before
+
+    assert not looks(one.now + 1, EVERY) and not looks(one.now + 2, EVERY)
+    assert looks(one.now - 1, EVERY)
+    assert not looks(one.now - 1, EVERY)
+    assert looks(one.now, 1)
+    one.to(later)
+    assert looks(later, EVERY)
+    assert not looks(later, EVERY)
+    one.poll(tablets(10_450, *STREAMS[:3], stream(56), *STREAMS[3:]))
+    assert looks(later, EVERY)
+
+
 def test_a_stream_that_ends_is_read_to_its_end_and_its_heirs_wait() -> None:
     one = silent()
     split = [stream(8, 2), stream(16, 2)]
