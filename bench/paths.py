@@ -2,7 +2,8 @@
 
 In: `python -m bench paths [--service] [--rows N] [--plain-rows N] [--only TEXT]`. Out: of each path the records per
 CPU-second and the bytes of a record: key, value and headers. From a page of the log to records in memory, in one
-thread; with `--service` of the worker, its whole process, on the embedded servers.
+thread; with `--service` of the workers, their whole processes, on the embedded servers: one worker natively, two of
+them, one the plain way, and the floor, what it takes the Kafka client alone to send the same bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
+from bench._floor import floor
 from bench._service import service
 from bench.formats import CountingIds, log_rows, records_per_second
 from bench.formats import table as table_of_eight
 from bench.service import COLUMNS, flood
 from connector.changes import BatchAssembler, UncutBatches, changes_of
-from connector.config import OutputConfig, load
+from connector.config import Configuration, OutputConfig, load
 from connector.formats import Encoder
 from connector.native import BlockEncoder, Kernel
 from connector.native.samples import page_of
@@ -31,7 +33,7 @@ from embedded.kafka import EmbeddedKafka
 from embedded.scylla.process import EmbeddedScylla
 
 PLAIN, IMAGES, CLUSTERED = "bench.t", "bench.images", "bench.clustered"
-SAMPLE = 500
+SAMPLE = 2_000
 ROWS_OF_A_PAGE, TURNS = 5_000, 3
 OF_CLUSTERED = COLUMNS.replace("id bigint PRIMARY KEY", "id bigint, part int") + ", PRIMARY KEY (id, part)"
 DELTA = {"cdc.include.collections": "delta"}
@@ -76,6 +78,10 @@ PATHS: dict[str, tuple[str, dict[str, str]]] = {
         ),
     ),
     "`ScyllaExtractNewRecordState`, Avro": (PLAIN, _unwrapped("ScyllaExtractNewRecordState") | {"avro": ""}),
+    "`ScyllaExtractNewRecordState`, `add.headers`": (
+        PLAIN,
+        _unwrapped("ScyllaExtractNewRecordState", add_headers="op,source.ts_ms"),
+    ),
     "`ScyllaFlattenColumns`": (PLAIN, _unwrapped("ScyllaFlattenColumns")),
     "another transform: `InsertField`": (
         PLAIN,
@@ -86,13 +92,14 @@ PATHS: dict[str, tuple[str, dict[str, str]]] = {
 
 def main() -> None:
     args = _arguments()
-    print("| path | native | plain | bytes |", flush=True)
     if not args.service:
+        print("| path | native | plain | bytes |", flush=True)
         kernel = Kernel()
         for path, (table, properties) in PATHS.items():
             if args.only in path:
                 print(f"| {path} | {' | '.join(_encoded(kernel, args, table, properties))} |", flush=True)
         return
+    print("| path | native | two workers | plain | floor | bytes |", flush=True)
     with EmbeddedKafka() as kafka, EmbeddedScylla(ring_delay=0) as scylla, _registry() as registry:
         scylla.admin.cql(
             "CREATE KEYSPACE bench WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
@@ -110,15 +117,16 @@ def main() -> None:
         for number, (path, (table, properties)) in enumerate(PATHS.items()):
             if args.only not in path:
                 continue
-            rates, size = [], 0
-            for native, rows in sizes.items():
-                name, source = f"bench-{number}-{native}", f"{table}_{native}"
-                connector = _with_registry(properties, registry)
-                with service(kafka, scylla, name, source, connector=connector, native=native) as running:
-                    rates.append(flood(running, source, rows)["records per CPU-second of the worker"])
-                if native == "on":
-                    size = _size(kafka, f"{name}.{source}")
-            print(f"| {path} | {' | '.join(rates)} | {size} |", flush=True)
+            rates = []
+            connector = _with_registry(properties, registry)
+            for native, workers in (("on", 1), ("on", 2), ("off", 1)):
+                name, source = f"bench-{number}-{native}-{workers}", f"{table}_{native}"
+                with service(kafka, scylla, name, source, connector=connector, native=native, tasks=workers) as running:
+                    rates.append(flood(running, source, sizes[native])["records per CPU-second of the worker"])
+            messages = _sample(kafka, f"bench-{number}-on-1.{table}_on")
+            configuration = _configuration(connector, kafka.bootstrap_servers)
+            rates.append(f"{floor(configuration, messages, f'floor-{number}', args.rows):,.0f}")
+            print(f"| {path} | {' | '.join(rates)} | {_size(messages)} |", flush=True)
 
 
 def _encoded(kernel: Kernel, args: argparse.Namespace, table: str, properties: dict[str, str]) -> list[str]:
@@ -153,6 +161,10 @@ def _encoded(kernel: Kernel, args: argparse.Namespace, table: str, properties: d
 
 def _options(properties: dict[str, str]) -> OutputConfig:
     """As a configuration gives them."""
+    return _configuration(properties, "127.0.0.1:9092").connector.output
+
+
+def _configuration(properties: dict[str, str], brokers: str) -> Configuration:
     connector = {
         "name": "bench",
         "connector.class": "com.scylladb.cdc.debezium.connector.ScyllaConnector",
@@ -165,8 +177,8 @@ def _options(properties: dict[str, str]) -> OutputConfig:
         for side in ("key", "value")
         for option, value in (("", JSON), (".schemas.enable", "false"))
     }
-    worker = {"bootstrap.servers": "127.0.0.1:9092", "group.id": "bench", "offset.storage.topic": "offsets"}
-    return load(connector | converters | properties, worker | converters, {}).connector.output
+    worker = {"bootstrap.servers": brokers, "group.id": "bench", "offset.storage.topic": "offsets"}
+    return load(connector | converters | properties, worker | converters, {})
 
 
 def _arguments() -> argparse.Namespace:
@@ -186,16 +198,19 @@ def _with_registry(properties: dict[str, str], registry: str) -> dict[str, str]:
     return rest | converters | {f"{side}.converter.schema.registry.url": registry for side in ("key", "value")}
 
 
-def _size(kafka: EmbeddedKafka, topic: str) -> int:
-    """Bytes of a record, on average of some."""
+def _sample(kafka: EmbeddedKafka, topic: str) -> list[Message]:
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "sizes", "enable.auto.commit": False}
     )
     try:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(3)])
-        messages = [message for message in consumer.consume(SAMPLE, timeout=30) if message.error() is None]
+        return [message for message in consumer.consume(SAMPLE, timeout=30) if message.error() is None]
     finally:
         consumer.close()
+
+
+def _size(messages: list[Message]) -> int:
+    """Bytes of a record, on average."""
     sizes = [
         len(message.key() or b"")
         + len(message.value() or b"")
