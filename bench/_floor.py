@@ -15,10 +15,12 @@ from confluent_kafka import Message
 
 from connector.config import Configuration
 from connector.delivery.producer import TransactionalProducer
+from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.native import BlockClient, Kernel, RecordBlock
 from connector.worker.settings import kafka_clients
 
 RECORDS_OF_A_TRANSACTION = 20_000
+PARTITIONS = 3
 _PATIENCE = 60.0
 _TIMEOUT_MS = 60_000
 _HEADER = Struct("<ii")
@@ -52,8 +54,9 @@ class StoredBlock(RecordBlock):
 def floor(configuration: Configuration, messages: Sequence[Message], topic: str, count: int) -> float:
     """Records per CPU-second, of ``count`` or somewhat more."""
     block = StoredBlock(topic, messages)
-    blocks = BlockClient(Kernel())
-    producer = TransactionalProducer(kafka_clients(configuration), f"{topic}-floor", _TIMEOUT_MS, blocks=blocks)
+    blocks, clients = BlockClient(Kernel()), kafka_clients(configuration)
+    ensure_topics(clients.admin(), [TopicSpec(topic, PARTITIONS, 1)])
+    producer = TransactionalProducer(clients, f"{topic}-floor", _TIMEOUT_MS, blocks=blocks)
     try:
         producer.start(time.monotonic() + _PATIENCE)
         began, done = time.process_time(), 0
