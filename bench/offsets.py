@@ -21,6 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from connector.delivery import KafkaClients, encode_offsets_key, named_tables, restore
 from connector.delivery.committed_words import committed_words
+from connector.native import bulk_client
 from connector.table_name import TableName
 from connector.topology import Mark, MarkKey, mark_entry
 from embedded.kafka import EmbeddedKafka
@@ -39,7 +40,11 @@ def main() -> dict[str, str]:
     records: int = parser.parse_args().records
     with EmbeddedKafka() as kafka:
         written = _write(kafka.bootstrap_servers, records)
-        found = {what: _measured(kafka.bootstrap_servers, what) for what in READINGS}
+        found = {
+            f"{what}, native={native}": _measured(kafka.bootstrap_servers, what, native)
+            for what in READINGS
+            for native in ("on", "off")
+        }
     return {"stored records, of this connector and of a neighbour": f"{written:,} each"} | {
         what: f"{each['cpu']:.1f} CPU-seconds, {written * 2 / each['cpu'] / 1000:.0f}k records per CPU-second, "
         f"{each['memory']:.0f} MiB beyond the base, found {each['found']:,}"
@@ -47,8 +52,8 @@ def main() -> dict[str, str]:
     }
 
 
-def _measured(bootstrap: str, what: str) -> dict[str, float]:
-    reader = [sys.executable, "-c", "from bench.offsets import measure; measure()", bootstrap, what]
+def _measured(bootstrap: str, what: str, native: str) -> dict[str, float]:
+    reader = [sys.executable, "-c", "from bench.offsets import measure; measure()", bootstrap, what, native]
     found: dict[str, float] = json.loads(subprocess.run(reader, check=True, stdout=subprocess.PIPE).stdout)
     return found
 
@@ -98,6 +103,10 @@ def _owners(clients: KafkaClients) -> int:
     return len(committed_words(clients, OWN, TOPIC, SLOTS, "bench").newest)
 
 
+def _nobody() -> None:
+    """Reads in bulk."""
+
+
 READINGS: dict[str, Callable[[KafkaClients], int]] = {
     "entries restored": _entries,
     "tables that it names": _tables,
@@ -107,7 +116,8 @@ READINGS: dict[str, Callable[[KafkaClients], int]] = {
 
 def measure() -> None:
     """In a process of its own, whose base is what it takes to be about to read."""
-    clients = KafkaClients({"bootstrap.servers": sys.argv[1]})
+    clients = KafkaClients({"bootstrap.servers": sys.argv[1]}, bulk=bulk_client if sys.argv[3] == "on" else _nobody)
+    clients.bulk()
     before = resource.getrusage(resource.RUSAGE_SELF)
     found = READINGS[sys.argv[2]](clients)
     after = resource.getrusage(resource.RUSAGE_SELF)

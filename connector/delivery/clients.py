@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from connector.delivery.records import BulkClient
 from connector.errors import RetriableDeliveryError
 
 log = logging.getLogger("connector.kafka")
@@ -188,6 +189,8 @@ class KafkaClients:
     producer_properties: Properties = field(default_factory=dict)
     consumer_properties: Properties = field(default_factory=dict)
     admin_properties: Properties = field(default_factory=dict)
+    #: Who reads in bulk, past the binding.
+    bulk: Callable[[], BulkClient | None] = lambda: None
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
     _admins: weakref.WeakSet[AdminClient] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 

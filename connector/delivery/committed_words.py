@@ -14,6 +14,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 from connector.delivery.clients import READ_UNCOMMITTED, KafkaClients
 from connector.delivery.records import Headers, OwnKeys, begin_of, commit_name, owner_of, written_at
 from connector.delivery.slot_reader import OwnersRead, read_what_is_committed
+from connector.delivery.slots_reader import Sought
 
 GROUP_SECONDS = 10.0
 
@@ -87,7 +88,7 @@ def committed_words(clients: KafkaClients, connector: str, topic: str, slots: in
     def words_of(slot: int, high: int) -> _SlotWords | None:
         return _SlotWords(connector, slot, words) if high else None
 
-    read_what_is_committed(clients, topic, group, slots, words_of)
+    read_what_is_committed(clients, Sought(topic, connector, every=True), group, slots, words_of)
     # Asked as a read_uncommitted client: another would wait for offsets that are pending, perhaps for ever.
     asking = clients.consumer(group, READ_UNCOMMITTED)
     try:

@@ -10,18 +10,18 @@ import logging
 import time
 from collections.abc import Callable, Collection
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import describe, translated
-from connector.delivery.slot_reader import BULK, SlotRecords, runs
+from connector.delivery.slot_reader import SlotRecords
+from connector.delivery.slots_reader import Run, Sought, slots_reader
 from connector.errors import DeliveryError, RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 
 log = logging.getLogger(__name__)
 
 FETCH_WAIT_MS = 250
-MESSAGES_PER_POLL = 1_000
 
 # Compaction leaves alone what is younger than a minute (`OFFSETS_CONFIG` of the worker's settings). Who was away for
 # longer may see a mark before the only remaining copy of a position that lies below it.
@@ -57,9 +57,7 @@ class Follower:
         self._topic = topic
         self._slots = slots
         self._clock = clock
-        self._consumer: Consumer = clients.consumer(
-            group, READ_COMMITTED, **{**BULK, "fetch_wait_max_ms": FETCH_WAIT_MS}
-        )
+        self._reader = slots_reader(clients, group, READ_COMMITTED, Sought(topic, connector), FETCH_WAIT_MS)
         self._awaited: dict[int, int] = {}
         self._changed: set[int] = set()
         self._records: dict[int, SlotRecords] = {}
@@ -79,7 +77,7 @@ class Follower:
 
     @property
     def client(self) -> Consumer:
-        return self._consumer
+        return self._reader.client
 
     def start(self) -> None:
         """Read from the beginning, and note how far each slot must be read before it counts as known."""
@@ -91,7 +89,7 @@ class Follower:
             raise RetriableDeliveryError("following the offsets topic: the broker did not answer in time") from None
         self._records = {slot: SlotRecords(self._connector, slot) for slot in range(self._slots)}
         self._changed.clear()
-        self._consumer.assign([TopicPartition(self._topic, slot, 0) for slot in range(self._slots)])
+        self._reader.assign(dict.fromkeys(range(self._slots), 0))
         self._known(frozenset(slot for slot, high in self._awaited.items() if high == 0))
         self._polled = self._clock()
         self._anew_at = None
@@ -113,15 +111,14 @@ class Follower:
         if self._anew_at is not None and not self._started_anew(now):
             return []
         while True:
-            messages = self._consumer.consume(MESSAGES_PER_POLL, 0)
+            came = list(self._reader.read(SLICE_SECONDS, waits=False))
             reached: set[int] = set()
-            self.heard += bool(messages)
-            for slot, run in runs(messages):
-                self._changed.add(slot)
-                self._take(slot, run, reached)
+            self.heard += bool(came)
+            for run in came:
+                self._take(run, reached)
             if reached - self.caught_up:
                 self._known(self.caught_up | reached)
-            if len(messages) < MESSAGES_PER_POLL or self._clock() - now >= SLICE_SECONDS:
+            if not self._reader.has_more or self._clock() - now >= SLICE_SECONDS:
                 break
         known = self._changed & self.caught_up
         told = {slot for slot in known if slot not in but or self._records[slot].keys > MOST_KEPT // self._slots}
@@ -147,8 +144,13 @@ class Follower:
             # From here on it counts that something is no more.
             self._records[slot].tombstones = True
 
-    def _take(self, slot: int, run: list[Message], reached: set[int]) -> None:
-        for event in self._records[slot].take(run):
+    def _take(self, run: Run, reached: set[int]) -> None:
+        slot = run.slot
+        if slot not in self._records:
+            return  # of the client, and of no slot
+        if run.messages:
+            self._changed.add(slot)
+        for event in self._records[slot].take(run.messages):
             error = event.error()
             if error is None or error.code() != KafkaError._PARTITION_EOF:
                 self._errors[slot] = f"slot {slot}: {describe(error) if error else 'no answer'}"
@@ -159,8 +161,8 @@ class Follower:
                     # since have taken positions away in favour of copies behind it. It also tells of control records,
                     # which are passed over in silence.
                     reached.add(slot)
-        if run[-1].error() is None:
+        if not run.messages or run.messages[-1].error() is None:
             self._errors.pop(slot, None)
 
     def close(self) -> None:
-        self._consumer.close()
+        self._reader.close()

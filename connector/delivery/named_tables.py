@@ -16,6 +16,7 @@ from confluent_kafka import Message
 from connector.delivery.clients import KafkaClients
 from connector.delivery.records import OwnKeys
 from connector.delivery.slot_reader import read_what_is_committed
+from connector.delivery.slots_reader import Sought
 from connector.table_name import TableName
 
 #: What stands first in every key about a table.
@@ -81,5 +82,5 @@ def named_tables(
         first = start if start <= high else 0
         return _Keys(connector, first, named) if first < high else None
 
-    read_what_is_committed(clients, topic, group, slots, keys_of, cancelled)
+    read_what_is_committed(clients, Sought(topic, connector, values=False), group, slots, keys_of, cancelled)
     return frozenset(named.tables)

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -123,6 +123,37 @@ class BlockClient(Protocol):
     def plugin(self) -> str: ...
 
     def making(self) -> AbstractContextManager[Callable[[], BlockProducer | None]]: ...
+
+
+class Sieve(Protocol):
+    """What reads assigned partitions past the binding of their consumer, and keeps what is of use (`Sought`)."""
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """Of each partition the offset behind what has come; 0 if nothing has."""
+
+    def read(self, seconds: float, waits: bool) -> int:
+        """Read for so long, or until there is enough; ``waits``: also while nothing is there. How many have come."""
+
+    def drain(self) -> list[Any]:
+        """The messages that are kept, in order, and ends and errors of partitions; then they are kept no more."""
+
+    def close(self) -> None:
+        """Before its consumer is closed."""
+
+
+class BulkClient(Protocol):
+    """``plugin`` has to be among the ``plugin.library.paths`` of a consumer that is made within ``making``, which gives
+    what `sieve` wants, and that before the partitions are assigned."""
+
+    @property
+    def plugin(self) -> str: ...
+
+    def making(self) -> AbstractContextManager[Callable[[], Any]]: ...
+
+    def sieve(
+        self, client: Any, topic: str, usual: bytes, partitions: Collection[int], *, every: bool, values: bool
+    ) -> Sieve: ...
 
 
 @dataclass(frozen=True, slots=True)

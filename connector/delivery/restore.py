@@ -31,7 +31,8 @@ from connector.delivery.hanging_transactions import (
     stands_somewhere,
 )
 from connector.delivery.producer import TransactionalProducer, fence
-from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, bulk_reader, read_to_end
+from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, read_to_end
+from connector.delivery.slots_reader import Sought, slots_reader
 from connector.delivery.standing import Standing
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
@@ -74,8 +75,9 @@ def restore(
     wanted = sorted(set(slots))
     result = {slot: SlotRecords(connector, slot) for slot in wanted}
     waited = Patience(patience)
-    reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(wanted, 0))
+    reader = slots_reader(clients, group, READ_COMMITTED, Sought(topic, connector))
     try:
+        reader.assign(dict.fromkeys(wanted, 0))
         read_to_end(reader, result, set(wanted), {}, waited, cancelled)
         owners = {owner for records in result.values() for owner in records.newest_owners()}
         committed = {slot: records.end for slot, records in result.items()}
@@ -119,8 +121,9 @@ def read_committed(
     """What is committed in ``slots`` by now, to each last stable offset: to look at, not to go on from. ``noted`` is
     told every key of the connector, also of entries that are no more."""
     found = {slot: SlotRecords(connector, slot, noted=noted) for slot in slots}
-    reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(found, 0))
+    reader = slots_reader(clients, group, READ_COMMITTED, Sought(topic, connector))
     try:
+        reader.assign(dict.fromkeys(found, 0))
         read_to_end(reader, found, set(found), {}, Patience(patience), cancelled)
     except KafkaException as caught:
         raise translated(caught.args[0], f"reading topic {topic}") from None
@@ -144,8 +147,9 @@ def _uncommitted_owners(
     if not starts:
         return set()
     tail = {slot: SlotRecords(connector, slot, start, owners=True) for slot, start in starts.items()}
-    reader = bulk_reader(clients, group, READ_UNCOMMITTED, topic, starts)
+    reader = slots_reader(clients, group, READ_UNCOMMITTED, Sought(topic, connector, every=True))
     try:
+        reader.assign(starts)
         read_to_end(reader, tail, set(tail), ends, patience, cancelled)
     finally:
         reader.close()

@@ -1,6 +1,6 @@
-"""Reading slots in bulk: of each key only the newest record is kept, and nothing is parsed before all are read.
+"""Slots as they are read: of each key only the newest record is kept, and nothing is parsed before all are read.
 
-In: a consumer of the offsets topic. Out: `RestoredSlot`s. A topic that compaction has not reached holds millions of
+In: a reader of the offsets topic. Out: `RestoredSlot`s. A topic that compaction has not reached holds millions of
 records for a few thousand keys, those of other connectors among them: what is done once for each record is a lookup.
 """
 
@@ -10,31 +10,20 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Final, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from connector.delivery.clients import READ_COMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Left, OwnKeys, decode_offsets_entry, left_behind
+from connector.delivery.slots_reader import SlotsReader, Sought, slots_reader
 from connector.errors import RetriableDeliveryError
 from connector.offsets_entry import OffsetsEntry
 
 POLL_SECONDS: Final = 0.2
-MESSAGES_PER_CALL: Final = 1_000
 # For the next record, not for all of them.
 PATIENCE_SECONDS: Final = 30.0
-
-#: The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing. A short
-#: queue stays in the processor's cache, which saves a fifth of the work, and bounds memory; the client must then ask
-#: again soon.
-BULK: Final = {
-    "fetch_wait_max_ms": 50,
-    "queued_max_messages_kbytes": 4_096,
-    "queued_min_messages": 20_000,
-    "fetch_queue_backoff_ms": 5,
-}
 
 _OWNER: Final = re.compile(rb'"owner"\s*:\s*("(?:[^"\\]|\\.)*")')
 
@@ -198,24 +187,8 @@ def _offset(found: tuple[bytes, Message]) -> int:
     return found[1].offset() or 0
 
 
-def runs(messages: list[Message]) -> Iterator[tuple[int, list[Message]]]:
-    """Messages of one topic in their order, neighbours of one partition together."""
-    if messages and len(set(map(Message.partition, messages))) == 1:
-        yield messages[0].partition() or 0, messages
-        return
-    for partition, run in groupby(messages, Message.partition):
-        yield partition or 0, list(run)
-
-
-def bulk_reader(clients: KafkaClients, group: str, isolation: str, topic: str, starts: Mapping[int, int]) -> Consumer:
-    """A consumer that reads each slot from its start on."""
-    reader = clients.consumer(group, isolation, **BULK)
-    reader.assign([TopicPartition(topic, slot, start) for slot, start in starts.items()])
-    return reader
-
-
 def read_to_end(
-    reader: Consumer,
+    reader: SlotsReader,
     into: Mapping[int, SlotTaker],
     waiting: set[int],
     ends: Mapping[int, int],
@@ -229,9 +202,13 @@ def read_to_end(
             raise RetriableDeliveryError("restoring was cancelled")
         if patience.over:
             raise RetriableDeliveryError(f"slots {sorted(waiting)} could not be read to their end: nothing comes")
-        for slot, run in runs(reader.consume(MESSAGES_PER_CALL, POLL_SECONDS)):
-            records = into[slot]
+        for slot, run, end in reader.read(POLL_SECONDS):
+            records = into.get(slot)
+            if records is None:
+                _refuse(*run)
+                continue
             before = records.end
+            records.end = max(before, end)
             for event in records.take(run):
                 _handle(event, slot, records, waiting, ends)
             if records.end > before or slot not in waiting:
@@ -240,7 +217,7 @@ def read_to_end(
 
 def read_what_is_committed(
     clients: KafkaClients,
-    topic: str,
+    what: Sought,
     group: str,
     slots: int,
     taker: Callable[[int, int], SlotTaker | None],
@@ -248,13 +225,15 @@ def read_what_is_committed(
 ) -> None:
     """To each last stable offset as of now. ``taker``: who takes what is read of a slot, from its ``end`` on, given the
     slot's high watermark; None where there is nothing to read."""
+    topic = what.topic
     try:
         highs = high_watermarks(clients, topic, range(slots))
         into = {slot: each for slot, high in highs.items() if (each := taker(slot, high)) is not None}
         if not into:
             return
         starts = {slot: each.end for slot, each in into.items()}
-        reader = bulk_reader(clients, group, READ_COMMITTED, topic, starts)
+        reader = slots_reader(clients, group, READ_COMMITTED, what)
+        reader.assign(starts)
         try:
             read_to_end(reader, into, set(into), {}, Patience(PATIENCE_SECONDS), cancelled)
         finally:
@@ -272,5 +251,12 @@ def _handle(event: Message, slot: int, records: SlotTaker, waiting: set[int], en
         records.end = max(records.end, offset)
         if offset >= ends.get(slot, 0):
             waiting.discard(slot)
-    elif not isinstance(translated(error, ""), RetriableDeliveryError):
-        raise KafkaException(error)
+    else:
+        _refuse(event)
+
+
+def _refuse(*events: Message) -> None:
+    for event in events:
+        error = event.error()
+        if error is not None and not isinstance(translated(error, ""), RetriableDeliveryError):
+            raise KafkaException(error)

@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.failures import translated
 from connector.delivery.producer import ReportingProducer
-from connector.delivery.slot_reader import MESSAGES_PER_CALL
+from connector.delivery.slots_reader import MESSAGES_PER_CALL
 from connector.delivery.stranded import Silence
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.errors import DeliveryError, RetriableDeliveryError, TransactionAborted

@@ -15,7 +15,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
 from connector.delivery.failures import translated
 from connector.delivery.records import Headers
-from connector.delivery.slot_reader import MESSAGES_PER_CALL, POLL_SECONDS, Patience
+from connector.delivery.slot_reader import POLL_SECONDS, Patience
+from connector.delivery.slots_reader import MESSAGES_PER_CALL
 from connector.errors import RetriableDeliveryError
 
 # For the next record, not for all of them.

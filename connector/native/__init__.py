@@ -12,16 +12,20 @@ from connector.native.kafka import BlockClient, BlockProducer
 from connector.native.library import Kernel, NoKernel
 from connector.native.loading import Native, load_native
 from connector.native.selftest import Difference, compare
+from connector.native.sieve import BulkClient, Sieve, bulk_client
 
 __all__ = [
     "BlockClient",
     "BlockEncoder",
     "BlockProducer",
+    "BulkClient",
     "Difference",
     "Kernel",
     "Native",
     "NoKernel",
     "RecordBlock",
+    "Sieve",
+    "bulk_client",
     "compare",
     "load_native",
 ]

@@ -20,7 +20,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).resolve().parent / "kernel"
 LIBRARY: Final = FOLDER / "libscyllacdc.so"
-_UNITS: Final = ("kernel.c", "kafka.c")
+_UNITS: Final = ("kernel.c", "kafka.c", "sieve.c")
 #: What the zig compiler's wheel is asked to compile for.
 _BY_WHEEL: Final = ("x86_64", "aarch64")
 _OPTIONS: Final = ("-O2", "-std=c99", "-fPIC", "-shared", "-fvisibility=default")

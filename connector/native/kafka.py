@@ -9,33 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import threading
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass
-from typing import Any, Final
-
-import confluent_kafka
-from confluent_kafka import cimpl
+from typing import Any
 
 from connector.native.blocks import RecordBlock
-from connector.native.library import Kernel, NoKernel
-
-#: Of ``kafka.c``: librdkafka's functions, in the order of its table.
-_FUNCTIONS: Final = (
-    "rd_kafka_conf_interceptor_add_on_new",
-    "rd_kafka_interceptor_add_on_acknowledgement",
-    "rd_kafka_topic_name",
-    "rd_kafka_topic_new",
-    "rd_kafka_topic_destroy",
-    "rd_kafka_produce_batch",
-    "rd_kafka_last_error",
-    "rd_kafka_produceva",
-    "rd_kafka_error_code",
-    "rd_kafka_error_destroy",
-)
-#: The interface's major version that the kernel was written for.
-_MAJOR: Final = 2
+from connector.native.library import Kernel
+from connector.native.librdkafka import MAKING, hand_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +119,8 @@ class BlockClient:
 
     def __init__(self, kernel: Kernel) -> None:
         """Raises ``NoKernel`` where it is not known well enough."""
-        version, number = confluent_kafka.libversion()
-        if number >> 24 != _MAJOR:
-            raise NoKernel(f"librdkafka {version} is not known to take blocks")
-        if ";" in str(kernel.path):
-            raise NoKernel(f"librdkafka cannot load it from {kernel.path}")
-        # The binding's module needs librdkafka: its functions are found where the module finds them.
-        library = ctypes.CDLL(cimpl.__file__)
-        try:
-            functions = [ctypes.cast(getattr(library, name), c_void_p).value for name in _FUNCTIONS]
-        except AttributeError as error:
-            raise NoKernel(f"the Kafka client does not show librdkafka's functions: {error}") from None
-        self.plugin = str(kernel.path)
-        self._making = threading.Lock()
+        self.plugin = hand_over(kernel)
         declared = kernel.function
-        declared("set_librdkafka", None, POINTER(c_void_p))((c_void_p * len(functions))(*functions))
         self._take_newest = declared("take_newest", POINTER(_Producer))
         self.message_size: int = declared("message_size", c_int64)()
         self.forget_failure: Callable[[Any], None] = declared("forget_failure", None, POINTER(_Producer))
@@ -172,7 +140,7 @@ class BlockClient:
     def making(self) -> Iterator[Callable[[], BlockProducer | None]]:
         """Around the making of a client that has ``plugin`` among its ``plugin.library.paths``; then the callable gives
         what stands beside it, or None if librdkafka did not call."""
-        with self._making:
+        with MAKING:
             self._take_newest()
             yield self._newest
 

@@ -13,6 +13,7 @@ from typing import Literal
 from connector.config import Configuration, StorageTopic
 from connector.delivery import DeliverySettings, KafkaClients, TopicFacts, TopicSpec
 from connector.formats import routed_topics
+from connector.native import bulk_client
 
 # Marks and positions are small and rewritten often. The broker compacts closed segments only, and usually once half of
 # them is new: small ones that are closed after ten minutes keep a slot at some megabytes. What is younger than a minute
@@ -51,7 +52,12 @@ def identity(configuration: Configuration, index: int) -> WorkerIdentity:
 
 def kafka_clients(configuration: Configuration) -> KafkaClients:
     kafka = configuration.kafka
-    return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin)
+    bulk = bulk_client if configuration.worker.native else _nobody
+    return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin, bulk)
+
+
+def _nobody() -> None:
+    """Reads in bulk."""
 
 
 def batch_size(topics: Iterable[TopicFacts]) -> int:

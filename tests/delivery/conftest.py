@@ -12,6 +12,7 @@ from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaCl
 from connector.delivery.membership import Membership
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
+from connector.native import bulk_client
 from connector.offsets_entry import OffsetsEntry
 from tests.servers.patience import until
 
@@ -47,7 +48,7 @@ class World:
 
     @property
     def clients(self) -> KafkaClients:
-        return KafkaClients({"bootstrap.servers": self.bootstrap})
+        return KafkaClients({"bootstrap.servers": self.bootstrap}, bulk=bulk_client)
 
     def member(
         self, name: str, wait: Callable[[], object] = lambda: None, **settings: object

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError, Message
 
 from connector.delivery.committed_words import Words, _SlotWords
 from connector.delivery.records import COMMIT_HEADER, compact_json, encode_offsets_key, name_of_commit
-from connector.delivery.slot_reader import Patience, SlotRecords, runs
+from connector.delivery.slot_reader import Patience, SlotRecords
+from connector.delivery.slots_reader import runs
 
 ODD_NAMES = ["c", "cc", 'c"', "c\\", "ç", "c,{", "[", " c ", "c\u2028"]
 
@@ -122,8 +123,8 @@ def test_what_owners_have_said_is_told_by_every_record_of_theirs() -> None:
 
 def test_messages_come_in_runs_of_one_partition() -> None:
     messages = [message(at, b"k", partition=number) for at, number in enumerate((1, 1, 0, 1))]
-    assert [(slot, len(run)) for slot, run in runs(messages)] == [(1, 2), (0, 1), (1, 1)]
-    assert [(slot, len(run)) for slot, run in runs(messages[:2])] == [(1, 2)]
+    assert [(slot, len(run)) for slot, run, _ in runs(messages)] == [(1, 2), (0, 1), (1, 1)]
+    assert [(slot, len(run)) for slot, run, _ in runs(messages[:2])] == [(1, 2)]
     assert list(runs([])) == []
 
 

@@ -159,8 +159,8 @@ DELIVERY = [
     Mutant(
         "restoring takes what is committed alone",
         RESTORE,
-        "reader = bulk_reader(clients, group, READ_COMMITTED, topic, dict.fromkeys(wanted, 0))",
-        "reader = bulk_reader(clients, group, READ_UNCOMMITTED, topic, dict.fromkeys(wanted, 0))",
+        "READ_COMMITTED, Sought(topic, connector))\n    try:\n        reader.assign(dict.fromkeys(wanted, 0))",
+        "READ_UNCOMMITTED, Sought(topic, connector))\n    try:\n        reader.assign(dict.fromkeys(wanted, 0))",
         scenarios.restoring_takes_nothing_that_is_not_committed,
     ),
     Mutant(
@@ -229,8 +229,9 @@ DELIVERY = [
     Mutant(
         "a follower believes no prefix",
         FOLLOW,
-        "        if run[-1].error() is None:\n            self._errors.pop(slot, None)\n",
-        "        if (run[-1].offset() or 0) + 1 >= self._awaited.get(slot, 0):\n            reached.add(slot)\n",
+        "        if not run.messages or run.messages[-1].error() is None:\n            self._errors.pop(slot, None)\n",
+        "        if run.messages and run.messages[-1].offset() + 1 >= self._awaited[slot]:\n"
+        "            reached.add(slot)\n",
         scenarios.a_follower_believes_no_prefix,
     ),
     Mutant(
@@ -243,8 +244,8 @@ DELIVERY = [
     Mutant(
         "a follower sees what is committed alone",
         FOLLOW,
-        "group, READ_COMMITTED, **",
-        "group, 'read_uncommitted', **",
+        "group, READ_COMMITTED, Sought",
+        "group, 'read_uncommitted', Sought",
         scenarios.a_follower_sees_what_is_committed_alone,
     ),
     Mutant(

@@ -1,66 +1,20 @@
 /* Blocks of records to librdkafka, and what became of each record, without an object of Python's for any of them.
  *
  * librdkafka loads this library as one of its plugins (`plugin.library.paths`), which is the way that it offers to reach
- * a client that somebody else has made: `conf_init` asks to be told of the client (`on_new`) and of the end of every
- * record (`on_acknowledgement`). Its functions are handed over by Python, so nothing is linked. The declarations are
- * those of rdkafka.h, whose layout is part of its stable interface.
+ * a client that somebody else has made: `conf_init` asks to be told of the client (`on_new`), and of a producer's the end
+ * of every record (`on_acknowledgement`).
  */
-#include <stddef.h>
-#include <stdint.h>
+#include "librdkafka.h"
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    int err;
-    void *topic;
-    int32_t partition;
-    void *payload;
-    size_t size;
-    void *key;
-    size_t key_size;
-    int64_t offset;
-    void *private_;
-} message;
-
-/* An argument of `rd_kafka_produceva`. */
-typedef struct {
-    int kind;
-    union {
-        void *pointer;
-        int32_t number;
-        struct {
-            void *at;
-            size_t size;
-        } bytes;
-        struct {
-            const char *name;
-            const void *value;
-            int64_t size;
-        } header;
-        char reserved[64];
-    } is;
-} argument;
+struct librdkafka librdkafka;
 
 enum { OF_TOPIC = 2, OF_PARTITION = 3, OF_VALUE = 4, OF_KEY = 5, OF_FLAGS = 7, OF_HEADER = 9 };
 
-typedef int on_new(void *client, const void *conf, void *opaque, char *error, size_t size);
-typedef int on_acknowledgement(void *client, message *acknowledged, void *opaque);
-
-static struct {
-    int (*conf_interceptor_add_on_new)(void *conf, const char *name, on_new *call, void *opaque);
-    int (*interceptor_add_on_acknowledgement)(void *client, const char *name, on_acknowledgement *call, void *opaque);
-    const char *(*topic_name)(const void *topic);
-    void *(*topic_new)(void *client, const char *name, void *conf);
-    void (*topic_destroy)(void *topic);
-    int (*produce_batch)(void *topic, int32_t partition, int flags, message *messages, int count);
-    int (*last_error)(void);
-    void *(*produceva)(void *client, const argument *arguments, size_t count);
-    int (*error_code)(const void *error);
-    void (*error_destroy)(void *error);
-} librdkafka;
-
 static const char NAME[] = "scylla-cdc";
 
+enum { CONSUMER = 1 };
 enum { COPY = 2, ANY_PARTITION = -1, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, QUEUE_FULL = -184 };
 /* Of a record: where key, value and headers are, and how long. */
 enum { RECORD_WORDS = 6, TOMBSTONE = -1 };
@@ -81,6 +35,7 @@ typedef struct {
 } producer;
 
 static producer *newest;
+static void *newest_consumer;
 
 static int acknowledged(void *client, message *it, void *opaque) {
     producer *p = opaque;
@@ -105,10 +60,14 @@ static int acknowledged(void *client, message *it, void *opaque) {
 }
 
 static int made(void *client, const void *conf, void *opaque, char *error, size_t size) {
-    producer *p = calloc(1, sizeof *p);
+    producer *p;
     (void)conf, (void)opaque, (void)error, (void)size;
+    if (librdkafka.type(client) == CONSUMER) {
+        newest_consumer = client;
+        return 0;
+    }
     newest = NULL;
-    if (!p) return 0;
+    if (!(p = calloc(1, sizeof *p))) return 0;
     p->client = client;
     if (librdkafka.interceptor_add_on_acknowledgement(client, NAME, acknowledged, p)) free(p);
     else newest = p;
@@ -118,7 +77,6 @@ static int made(void *client, const void *conf, void *opaque, char *error, size_
 /* librdkafka calls it for each configuration that names this library as its plugin. */
 int conf_init(void *conf, void **opaque, char *error, size_t size) {
     (void)opaque, (void)error, (void)size;
-    newest = NULL;
     if (librdkafka.conf_interceptor_add_on_new) librdkafka.conf_interceptor_add_on_new(conf, NAME, made, NULL);
     return 0;
 }
@@ -131,6 +89,12 @@ producer *take_newest(void) {
     producer *p = newest;
     newest = NULL;
     return p;
+}
+
+void *take_newest_consumer(void) {
+    void *client = newest_consumer;
+    newest_consumer = NULL;
+    return client;
 }
 
 /* Before the next transaction: what failed in the last one is over. */
