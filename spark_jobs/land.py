@@ -18,11 +18,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from connector.errors import CdcError, ConfigurationError
+from connector.errors import CdcError, ConfigurationError, LandingError
 from connector.secrets import filtered, scrub
 from connector.stop_signals import stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
-from spark_jobs.session import needing_spark, require_class, require_spark, start_session
+from spark_jobs.ending import Ending
+from spark_jobs.session import needing_spark, require_class, require_spark, start_session, why_ended
 from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
 from spark_jobs.tables import Lease, backfills, job_lease, open_sink
 
@@ -59,12 +60,30 @@ def land(
     session: SparkSession | None = None,
 ) -> int:
     """Lands until ``stop`` is set, or (``once``) until every table reached its topics' present ends. 0 or 1."""
-    session = session or start_session(settings.session_config())
-    with needing_spark(session):
-        return _land(settings, once, progress, stop or threading.Event(), session)
+    stop = stop or threading.Event()
+    with Ending(stop, progress.note) as ending:
+        try:
+            session = session or start_session(settings.session_config())
+            with needing_spark(session):
+                return _land(settings, once, progress, stop, session, ending)
+        except LandingError:
+            # Who ends a whole group of processes, as systemd does, ends Spark as well.
+            spark_ended = ending.gave_up or (session is not None and why_ended(session) is not None)
+            if not stop.is_set() or not spark_ended:
+                raise
+    progress.done()
+    # Whoever wanted it to land once has not got that; whoever wanted a job to end, has.
+    return int(once)
 
 
-def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Event, session: SparkSession) -> int:
+def _land(
+    settings: Settings,
+    once: bool,
+    progress: Progress,
+    stop: threading.Event,
+    session: SparkSession,
+    ending: Ending,
+) -> int:
     require_class(
         session,
         "org.apache.spark.sql.kafka010.KafkaSourceProvider",
@@ -82,6 +101,7 @@ def _land(settings: Settings, once: bool, progress: Progress, stop: threading.Ev
         ]
         with ThreadPoolExecutor(min(len(landings), 8)) as pool:
             list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
+        ending.started()
         try:
             with ThreadPoolExecutor(_BESIDE_AT_ONCE) as pool:
                 _watch(landings, once, settings, progress, stop, lease, pool)

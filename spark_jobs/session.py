@@ -173,7 +173,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     level = str(config.get("log.level", "OFF"))
-    with _quiet(level == "OFF") as said:
+    with _quiet(level == "OFF") as said, _leaving_nothing():
         try:
             _start_jvm(settings)
             session = builder.getOrCreate()
@@ -217,6 +217,22 @@ def why_ended(session: SparkSession) -> str | None:
         # py4j's own errors, which are no OSError once its first connection has failed.
         return f"Spark's JVM does not answer: {type(error).__name__}"
     return None
+
+
+def end_spark() -> bool:
+    """At once, whatever it does: whoever waits for it, in whatever thread, gets an error. False: there is none yet.
+    Under spark-submit, where the JVM is not this process's, only what runs there is given up."""
+    if SparkContext._gateway is None:
+        return False
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        if SparkContext._active_spark_context is None:
+            return False
+        SparkContext._active_spark_context.cancelAllJobs()
+        return True
+    process.kill()
+    process.wait()
+    return True
 
 
 @contextlib.contextmanager
@@ -296,6 +312,30 @@ def require_class(session: SparkSession, name: str, coordinate: str) -> None:
             f"set {JARS_VARIABLE} to a folder of jars, or give spark-submit --packages {coordinate}; "
             "in a clone, `make extras` fetches all"
         ) from error
+
+
+@contextlib.contextmanager
+def _leaving_nothing() -> Iterator[None]:
+    """Who is interrupted while Spark starts ends what was started: a JVM without a context outlives its parent."""
+    before = _children()
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        for child in _children() - before:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        raise
+
+
+def _children() -> set[int]:
+    """Of this process; none where the system does not tell."""
+    found: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found.update(map(int, file.read_text().split()))
+    return found
 
 
 @contextlib.contextmanager

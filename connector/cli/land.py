@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import argparse
 import signal
-from typing import TYPE_CHECKING, TextIO, cast
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final, TextIO, cast
 
+from connector.cli.last_resort import LastResort
 from connector.cli.moments import FORMS, moment, told
 from connector.cli.output import Output
 from connector.cli.source_options import configured_access
 from connector.errors import Problem, UsageError
-from connector.stop_signals import stopped_by
+from connector.stop_signals import on_signals
+
+#: Of a job that was asked to end: a while after it has given up what was under way.
+END_SECONDS: Final = 45.0
 
 if TYPE_CHECKING:
     from connector.table_name import TableName
@@ -64,10 +70,22 @@ class Land:
                 )
             if filled is not None:
                 output.say(f"From the source: {filled.text()}")
-        with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
-            status = land(settings, args.once, progress, stop)
+        stop, last_resort = threading.Event(), LastResort(END_SECONDS, status=1)
+        try:
+            with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, last_resort)):
+                status = land(settings, args.once, progress, stop)
+        finally:
+            last_resort.disarm()
         output.result({"status": status, **progress.summary()}, progress.text())
         return status
+
+
+def _obey(stop: threading.Event, last_resort: LastResort, number: int) -> None:
+    """The first signal ends in order, and in time; a second one at once."""
+    if stop.is_set():
+        last_resort.at_once(128 + number)
+    last_resort.arm()
+    stop.set()
 
 
 def one_table(text: str) -> TableName:

@@ -104,6 +104,6 @@ def standing() -> Iterator[str]:
 def _ours(frame: FrameType | None) -> Iterator[str]:
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
-        if module.partition(".")[0] == "connector":
+        if module.partition(".")[0] in {"connector", "spark_jobs"}:
             yield f"{module}.{frame.f_code.co_name}:{frame.f_lineno}"
         frame = frame.f_back
