@@ -31,7 +31,7 @@ from connector.http.access import Access
 from connector.http.exchange import Answer, Refused, Request, Route
 from connector.http.origins import foreign, lent
 from connector.http.sockets import Crowd
-from connector.http.target import CLOSING, target_of
+from connector.http.target import CLOSING, refuse_hidden_slash, target_of
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,9 @@ _ONLY_FROM_HERE = (
 )
 # In the order in which Kafka Connect names them.
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
-# What Tornado writes by itself to what is no HTTP.
+# What Tornado writes by itself to what is no HTTP, and to who waits before he sends a body.
 _BARE_REFUSAL = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+_BARE_CONTINUE = b"HTTP/1.1 100 (Continue)\r\n\r\n"
 
 
 def raw_refusal(status: int, message: str | None = None) -> bytes:
@@ -64,6 +65,8 @@ class _Member(IOStream):
     crowd: Crowd
 
     def write(self, data: bytes | memoryview) -> asyncio.Future[None]:
+        if data == _BARE_CONTINUE:
+            data = b"HTTP/1.1 100 Continue\r\n\r\n"
         return super().write(raw_refusal(400) if data == _BARE_REFUSAL else data)
 
     def close(self, exc_info: Any = False) -> None:
@@ -142,6 +145,7 @@ class Conversations(HTTPServerConnectionDelegate):
             if not found:
                 raise Refused(401, headers={"WWW-Authenticate": "Bearer"})
         if not found:
+            refuse_hidden_slash(path)
             raise Refused(404)
         return found
 
@@ -184,6 +188,9 @@ class _Exchange(HTTPMessageDelegate):
     def headers_received(self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders) -> None:
         assert isinstance(start_line, RequestStartLine)
         self._start, self._headers = start_line, headers
+        if headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers:
+            # Nothing is to come: the answer itself is what is waited for.
+            headers.pop("Expect", None)
 
     def data_received(self, chunk: bytes) -> None:
         self._body += chunk

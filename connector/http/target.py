@@ -36,6 +36,12 @@ def target_of(text: str, host: str) -> tuple[str, dict[str, list[str]]]:
         raise Refused(400, headers=CLOSING) from None
 
 
+def refuse_hidden_slash(path: str) -> None:
+    """For a path that leads nowhere as it is written."""
+    if "%2f" in path.lower():
+        raise Refused(400, "Ambiguous URI path separator", CLOSING)
+
+
 def _plain(path: str) -> str:
     """Without what follows a semicolon in its segments: parameters, which no path of ours has."""
     if _BROKEN_ESCAPE.search(path):

@@ -63,8 +63,22 @@ def refuse_other_than_json(request: Request) -> None:
 
 
 def json_object(request: Request) -> dict[str, Any]:
+    found = _json(request)
+    if not isinstance(found, dict):
+        raise Refused(500, "The request's body must be a JSON object")
+    return found
+
+
+def json_array(request: Request) -> list[Any]:
+    found = _json(request)
+    if not isinstance(found, list):
+        raise Refused(500, "The request's body must be a JSON array")
+    return found
+
+
+def _json(request: Request) -> Any:
     if not request.body:
-        raise Refused(500, "The request has no body; a JSON object is wanted")
+        raise Refused(500, "The request has no body; JSON is wanted")
     if header(request, "content-type") is None:
         raise Refused(415, "HTTP 415 Unsupported Media Type")
     refuse_other_than_json(request)
@@ -75,8 +89,6 @@ def json_object(request: Request) -> dict[str, Any]:
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Refused(500, f"The request's body is no JSON: {_without_content(error)}") from None
-    if not isinstance(found, dict):
-        raise Refused(500, "The request's body must be a JSON object")
     return found
 
 

@@ -61,7 +61,12 @@ def validation(config: Mapping[str, str], problems: Iterable[Problem], options_o
     ]
     configs += [{"definition": None, "value": _unknown(name, config, errors[name])} for name in sorted(errors)]
     groups = [*dict.fromkeys(each["definition"]["group"] for each in configs if each["definition"])]
-    return {"name": CONNECTOR_CLASS, "error_count": count, "groups": groups, "configs": configs}
+    return {
+        "name": config.get("connector.class", CONNECTOR_CLASS),
+        "error_count": count,
+        "groups": groups,
+        "configs": configs,
+    }
 
 
 def _declared() -> Iterator[tuple[Section, int, Property]]:

@@ -22,7 +22,9 @@ def offset_routes(cluster: Cluster) -> list[Route]:
             raise Refused(500, 'The request\'s body must be {"offsets": […]} and have no other member')
         if not given:
             raise Refused(400, "Partitions / offsets need to be provided for an alter offsets request")
-        return await _changed(cluster, request.parts["connector"], [_offset(each) for each in given])
+        for each in given:
+            _refuse_foreign_form(each)
+        return await _changed(cluster, request.parts["connector"], given)
 
     async def reset(request: Request) -> Answer:
         return await _changed(cluster, request.parts["connector"], None)
@@ -31,7 +33,7 @@ def offset_routes(cluster: Cluster) -> list[Route]:
     return [Route("PATCH", path, alter, writes=True), Route("DELETE", path, reset, writes=True)]
 
 
-async def _changed(cluster: Cluster, name: str, offsets: list[Offset] | None) -> Answer:
+async def _changed(cluster: Cluster, name: str, given: list[dict[str, Any]] | None) -> Answer:
     view = found_view(cluster, name, f"Connector {name} not found")
     if view.instance.state != "STOPPED":
         raise Refused(
@@ -39,14 +41,23 @@ async def _changed(cluster: Cluster, name: str, offsets: list[Offset] | None) ->
             "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
             f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint",
         )
-    await asked(partial(cluster.alter_offsets, name, offsets))
-    done = "reset" if offsets is None else "altered"
+    await asked(partial(cluster.alter_offsets, name, None if given is None else [_offset(each) for each in given]))
+    done = "reset" if given is None else "altered"
     return answer({"message": f"The offsets for this connector have been {done} successfully"})
 
 
-def _offset(given: Any) -> Offset:
-    partition = given.get("partition") if isinstance(given, dict) else None
-    offset = given.get("offset") if isinstance(given, dict) else None
-    if not isinstance(partition, dict) or not isinstance(offset, dict | None):
-        raise Refused(500, 'Each of the offsets must be an object, {"partition": {…}, "offset": {…}}')
-    return Offset(partition, offset)
+_FORM = 'Each of the offsets must be an object, {"partition": {…}, "offset": {…}}'
+
+
+def _refuse_foreign_form(given: Any) -> None:
+    """What Connect's reader refuses, whatever the connector is like. That nothing is named is looked at after that."""
+    if not isinstance(given, dict) or not all(
+        isinstance(given.get(each), dict | None) for each in ("partition", "offset")
+    ):
+        raise Refused(500, _FORM)
+
+
+def _offset(given: dict[str, Any]) -> Offset:
+    if given.get("partition") is None:
+        raise Refused(500, _FORM)
+    return Offset(given["partition"], given.get("offset"))

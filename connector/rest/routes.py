@@ -16,7 +16,7 @@ from connector import __version__
 from connector.config import CONNECTOR_CLASS
 from connector.http import JSON, Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
-from connector.rest.bodies import answer, header, json_object, nothing, properties, texts
+from connector.rest.bodies import answer, header, json_array, json_object, nothing, properties, texts
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
 from connector.rest.media_types import refuse_foreign_type, type_of_the_answer
@@ -102,6 +102,10 @@ def rest_routes(cluster: Cluster) -> list[Route]:
     def between_workers(request: Request) -> Answer:
         raise Refused(400, "Internal request missing required signature")
 
+    def task_configs_between_workers(request: Request) -> Answer:
+        json_array(request)
+        return between_workers(request)
+
     connector = "/connectors/{connector}"
     routes = [
         *restart_routes(cluster),
@@ -114,7 +118,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         Route("GET", f"{connector}/config", of_connector(lambda view: dict(view.config))),
         Route("GET", f"{connector}/status", of_connector(ConnectorView.status, "No status found for connector {}")),
         Route("GET", f"{connector}/tasks", of_connector(ConnectorView.task_configs)),
-        Route("POST", f"{connector}/tasks", between_workers, writes=True),
+        Route("POST", f"{connector}/tasks", task_configs_between_workers, writes=True),
         Route("PUT", f"{connector}/fence", between_workers, writes=True),
         Route("GET", f"{connector}/tasks/{{task}}/status", task_status),
         Route("GET", f"{connector}/topics", topics),
@@ -139,6 +143,9 @@ def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
         )
     if not given.removesuffix("Connector").endswith(plugin.removesuffix("Connector")):
         raise Refused(400, f"Included connector type {given} does not match request type {plugin}")
+    if not definitions.is_ours(given):
+        unknown = definitions.unknown_class(given)
+        raise Refused(500, f"org.apache.kafka.connect.runtime.rest.errors.BadRequestException: {unknown}")
 
 
 def _looked_at(cluster: Cluster, handler: Handler) -> Handler:

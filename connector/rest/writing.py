@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from connector.http import Answer, Handler, Refused, Request, Route
 from connector.rest.bodies import answer, json_object, nothing, properties, property_text, refuse_other_than_json, texts
 from connector.rest.cluster import Cluster, ConnectorView
-from connector.rest.definitions import error_text, nulls, unknown_class, untyped
+from connector.rest.definitions import error_text, is_ours, nulls, unknown_class, untyped
 from connector.rest.parts import asked, found_view
 
 Target = Literal["RUNNING", "PAUSED", "STOPPED"]
@@ -126,7 +126,7 @@ def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, st
     if "connector.class" not in config:
         raise Refused(400, untyped(given))
     problems = cluster.problems(config)
-    if any(problem.property == "connector.class" for problem in problems):
+    if any(problem.property == "connector.class" for problem in problems) or not is_ours(config["connector.class"]):
         raise Refused(400, unknown_class(config["connector.class"]))
     named = _faults_of_name(config["name"])
     faults = [*named, *(problem.problem for problem in nulls(given))]

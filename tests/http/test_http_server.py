@@ -308,6 +308,33 @@ def test_headers_that_are_too_large_are_told_so(server: HttpServer) -> None:
 # -- crowds, slow ones, silent ones --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("headers", "body", "answers"),
+    [
+        ("Content-Length: 2\r\n", b"hi", [b"HTTP/1.1 100 Continue", b"HTTP/1.1 200 OK"]),
+        ("Transfer-Encoding: chunked\r\n", b"2\r\nhi\r\n0\r\n\r\n", [b"HTTP/1.1 100 Continue", b"HTTP/1.1 200 OK"]),
+        ("Content-Length: 0\r\n", b"", [b"HTTP/1.1 200 OK"]),
+        ("", b"", [b"HTTP/1.1 200 OK"]),
+    ],
+)
+def test_who_waits_for_leave_to_send_a_body_gets_it(
+    server: HttpServer, headers: str, body: bytes, answers: list[bytes]
+) -> None:
+    """And who has none to send gets the answer itself, as a client that knows of no such leave could misread it."""
+    with socket.create_connection(("127.0.0.1", server.port), CLIENT_SECONDS) as connection:
+        connection.sendall(
+            f"PUT /things/a/config HTTP/1.1\r\nHost: localhost\r\n{headers}Expect: 100-continue\r\n\r\n".encode()
+        )
+        lines = connection.makefile("rb")
+        begun = [lines.readline().strip()]
+        if len(answers) == 2:
+            assert lines.readline() == b"\r\n"
+            connection.sendall(body)
+            begun.append(lines.readline().strip())
+        lines.close()
+    assert begun == answers
+
+
 def test_many_bad_clients_at_once_do_not_keep_health_from_answering(server: HttpServer) -> None:
     """Silent ones, slow ones, ones that read nothing, ones that talk nonsense: many more than may be connected."""
     unread = b"GET /page HTTP/1.1\r\nHost: [::1]\r\n\r\n" * 3

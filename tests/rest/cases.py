@@ -282,6 +282,10 @@ EDGES = (
     *(Case("PATCH", "/connectors/no/config", body) for body in (*_ODD_BODIES, None)),
     *(Case("PUT", "/connectors/no/config", f'{{"a": {number}}}') for number in _NUMBERS),
     Case("PUT", "/connectors/no/config", {}, (("Host", ""),)),
+    *(Case("POST", "/connectors/no/tasks", body) for body in (None, "", "{}", "{no")),
+    *(Case("GET", path) for path in ("/connectors%2Fno", "/nothing%2fno", "/connectors/no%2Fstatus")),
+    *(Case("PATCH", "/connectors/no/offsets", {"offsets": [each]}) for each in ({}, {"partition": None}, None, 1)),
+    *(Case("GET", path, headers=(("Expect", "100-continue"),)) for path in ("/connectors", "/nothing")),
 )
 
 

@@ -182,7 +182,7 @@ def test_a_definition_says_what_the_documentation_says(url: str) -> None:
 
 def test_properties_are_shown_as_connect_and_the_java_connector_show_theirs(url: str) -> None:
     found = body(url, Case("PUT", f"/connector-plugins/{OURS}/config/validate", {**CONNECTOR, "connector.class": OURS}))
-    assert found["name"] == CONNECTOR_CLASS
+    assert found["name"] == OURS
     assert found["groups"][:5] == ["Common", "Transforms", "Predicates", "Error Handling", "Topic Creation"]
     assert "Reading the change log" in found["groups"]  # for what is ours alone
     shown = [each["definition"] for each in found["configs"]]
@@ -271,6 +271,35 @@ def test_a_name_that_cannot_be_is_refused_in_connects_words(name: str, said: str
         message := json.loads(answered.body)["message"]
     )
     assert said in message
+
+
+def test_a_class_is_taken_by_its_letters() -> None:
+    """Connect looks for it as it is written, blanks included, and hides its own 400 of a validation in a 500."""
+    cluster = Anything()
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        for given in (f" {CONNECTOR_CLASS}", f"{CONNECTOR_CLASS[4:]}"):
+            config = {**CONNECTOR, "connector.class": given, "name": "shop"}
+            for method, path, sent in (
+                ("PUT", f"/connector-plugins/{OURS}/config/validate", config),
+                ("POST", "/connectors", {"name": "shop", "config": config}),
+                ("PUT", "/connectors/shop/config", config),
+            ):
+                answered = ask(server.url, Case(method, path, sent))
+                message = json.loads(answered.body)["message"]
+                assert f"implements Connector and which name matches {given}, available connectors" in message
+                assert answered.status == (500 if path.endswith("validate") else 400)
+    assert cluster.configs == {}
+
+
+def test_places_that_name_nothing_are_refused_only_where_they_could_be_moved() -> None:
+    cluster = Orders("RUNNING", "RUNNING")
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        for states, status in ((("RUNNING", "RUNNING"), 400), (("STOPPED",), 500)):
+            cluster.states = states
+            for given in ({}, {"partition": None, "offset": None}, {"offset": {"read_to": 1}}):
+                case = Case("PATCH", "/connectors/orders/offsets", {"offsets": [given]})
+                assert ask(server.url, case).status == status
+    assert cluster.altered == []
 
 
 def test_a_name_with_a_slash_is_asked_for_by_its_escape_if_it_is_there() -> None:
