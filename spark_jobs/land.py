@@ -61,7 +61,9 @@ def land(
 ) -> int:
     """Lands until ``stop`` is set, or (``once``) until every table reached its topics' present ends. 0 or 1."""
     stop = stop or threading.Event()
-    with Ending(stop, progress.note) as ending:
+    ending = Ending(stop, progress.note)
+    # A session that somebody else has made is not this job's to end.
+    with ending if session is None else contextlib.nullcontext():
         try:
             session = session or start_session(settings.session_config())
             with needing_spark(session):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
-from spark_jobs.config import Settings
 from spark_jobs.ending import Ending
 from spark_jobs.land import land
+from spark_jobs.session import _leaving_nothing
 from spark_jobs.stream import Progress
 from tests.servers.patience import until
 
@@ -65,7 +63,7 @@ def test_a_start_is_given_up_at_once_as_soon_as_there_is_something_to_end(
 
 
 def test_a_job_that_was_given_up_is_no_failure_but_for_who_wanted_to_land_once(
-    spark: subprocess.Popen[bytes], tmp_path: Path
+    spark: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of the session is asked for until it is gone."""
 
@@ -79,32 +77,34 @@ def test_a_job_that_was_given_up_is_no_failure_but_for_who_wanted_to_land_once(
             assert spark.wait(60) == -signal.SIGKILL
             raise ConnectionRefusedError(111, "Connection refused")
 
-    settings: Any = Settings.model_construct()
-    session: Any = Gone()
+    settings: Any = SimpleNamespace(session_config=dict)
+    monkeypatch.setattr("spark_jobs.land.start_session", lambda config: Gone())
     for once in (False, True):
         stop = threading.Event()
         stop.set()
-        assert land(settings, once, Progress(), stop, session=session) == once
+        assert land(settings, once, Progress(), stop) == once
+
+
+def test_a_session_that_somebody_else_has_made_is_not_ended(spark: subprocess.Popen[bytes]) -> None:
+    class Failing:
+        @property
+        def _jvm(self) -> Any:
+            until(lambda: sum(thread.name == "ending" for thread in threading.enumerate()) == 0, what="no end of it")
+            raise ValueError("of its own")
+
+    settings: Any = SimpleNamespace(session_config=dict)
+    session: Any = Failing()
+    stop = threading.Event()
+    stop.set()
+    land(settings, False, Progress(), stop, session=session)
+    assert spark.poll() is None
 
 
 def test_who_is_interrupted_while_spark_starts_leaves_no_jvm_behind() -> None:
-    """It has no context yet, and would wait for connections for ever."""
-    program = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
-        "from spark_jobs.session import start_session\n"
-        "print('ready', flush=True)\n"
-        "start_session({})\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        until(lambda: bool(children.read_text()), what="the JVM to be started")
-        started = Path(f"/proc/{children.read_text().split()[0]}")
-        process.terminate()
-        assert process.wait(60) == 3
-        until(lambda: not started.exists() or ") Z " in started.joinpath("stat").read_text(), what="the JVM to be gone")
-    finally:
-        process.kill()
-        process.communicate()
+    """It has no context yet, and would wait for connections for ever. What ran before is none of this."""
+    with subprocess.Popen(["sleep", "600"]) as other:
+        with pytest.raises(KeyboardInterrupt), _leaving_nothing():
+            started = subprocess.Popen(["sleep", "600"])
+            raise KeyboardInterrupt
+        assert started.wait(60) == -signal.SIGKILL and other.poll() is None
+        other.kill()
