@@ -37,7 +37,7 @@ from connector.source import (
     TabletStreams,
     VnodeGenerations,
     connection_settings,
-    describe_table,
+    describe_tables,
     instant,
 )
 from connector.table_name import TableName
@@ -181,9 +181,9 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         return []
     try:
         connection.open()
-        described = [_check_table(connection, name, found) for name in configuration.connector.reading.tables]
-        found.warnings += _untold_ends(configuration, described)
-        tables = [table for table in described if table is not None]
+        described = describe_tables(connection, list(configuration.connector.reading.tables))
+        tables = [table for name, answer in described.items() if (table := _readable(connection, name, answer, found))]
+        found.warnings += _untold_ends(configuration, tables)
         _check_streams(connection, tables, found)
         return tables
     except AccessDenied as error:
@@ -197,9 +197,13 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
     return []
 
 
-def _check_table(connection: Connection, name: TableName, found: Findings) -> DescribedTable | None:
+def _readable(
+    connection: Connection, name: TableName, table: DescribedTable | FatalSourceError, found: Findings
+) -> DescribedTable | None:
+    """The table, if it is there and its log may be read."""
     try:
-        table = describe_table(connection, name)
+        if isinstance(table, FatalSourceError):
+            raise table
         connection.query(f'SELECT "cdc$time" FROM {table.log.cql} LIMIT 1 BYPASS CACHE', consistency="ONE")
     except RetriableSourceError:
         raise
@@ -209,7 +213,7 @@ def _check_table(connection: Connection, name: TableName, found: Findings) -> De
     return table
 
 
-def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable | None]) -> list[str]:
+def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable]) -> list[str]:
     """Records tell TTLs in their metadata only."""
     if configuration.connector.output.metadata:
         return []
@@ -217,7 +221,7 @@ def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable |
         f"{table.table} has default_time_to_live={table.default_ttl}, which records do not tell without "
         "cdc.include.metadata=true: landed cells do not expire"
         for table in tables
-        if table is not None and table.default_ttl
+        if table.default_ttl
     ]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from connector.worker import checks, process
 from connector.worker.messages import Message, WaitingMessage
 from tests.config.files import loaded
 from tests.servers.patience import until
+from tests.servers.scylla import Scylla
 
 
 @dataclass
@@ -60,3 +62,34 @@ def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event)
             stop.set()
         with pytest.raises(process.Stopped):
             asked.result()
+
+
+class Counting(Connection):
+    """Counts the questions."""
+
+    asked: ClassVar[list[str]] = []
+
+    def query(self, text: str, *rest: Any, **options: Any) -> list[dict[str, Any]]:
+        self.asked.append(text)
+        return super().query(text, *rest, **options)
+
+
+@pytest.mark.scylla
+def test_many_tables_are_checked_by_what_their_keyspace_says(
+    scylla: Scylla, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyspace = unique("ks").replace("-", "_")
+    scylla.execute(scylla.keyspace_ddl(keyspace, tablets=True))
+    names = [f"{keyspace}.t{number}" for number in range(10)]
+    for name in names[:9]:
+        life = " AND default_time_to_live = 9" if name == names[3] else ""
+        scylla.execute(f"CREATE TABLE {name} (id int PRIMARY KEY) WITH cdc = {{'enabled': {name != names[8]}}}{life}")
+    monkeypatch.setattr(checks, "Connection", Counting)
+    Counting.asked = []
+    found = checks.Findings()
+    checks._check_source(loaded({**scylla.properties(), "scylla.table.names": ",".join(names)}), found)
+    assert [problem.value for problem in found.problems] == names[8:]
+    assert [warning.partition(" has ")[0] for warning in found.warnings] == [names[3]]
+    about_tables = [text for text in Counting.asked if "system_schema" in text]
+    assert len(about_tables) < len(names), "one of each kind for the keyspace"
+    assert sum('"cdc$time"' in text for text in Counting.asked) == 8, "whether each log may be read"
