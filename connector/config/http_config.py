@@ -24,6 +24,7 @@ from connector.config.tls import (
     read_certificates,
     read_identity,
     server_context,
+    why_invalid_now,
 )
 
 _Password = InstanceOf[Secret]
@@ -54,6 +55,10 @@ class HttpConfig(Part):
         if not self.encrypted:
             return None
         return server_context(self._identity(), self._trusted(), self.client_auth, self.cipher_suites)
+
+    def why_refused(self) -> str | None:
+        """Why clients that check certificates refuse to be served; what they say of it is not heard here."""
+        return why_invalid_now(self._identity()) if self.encrypted else None
 
     def _identity(self) -> Identity:
         if self.keystore:

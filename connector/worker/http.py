@@ -37,10 +37,12 @@ def status_server(
     """The server, not yet started; says so if anybody may read it. ``others``: what it serves beside this."""
     http = configuration.worker.http
     try:
-        access = Access(http.token, http.tls())
+        access, refused = Access(http.token, http.tls()), http.why_refused()
     except KeystoreError as error:
         raise CdcError(f"TLS of the HTTP port: {error}") from None
     server = HttpServer(host, port, [*status_routes(service), *others], access)
+    if refused:
+        log.warning("the certificate of %s %s: clients that check it will not connect", server.url, refused)
     if not is_loopback(host):
         warn_of_open_port(server)
     return server

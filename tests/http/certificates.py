@@ -28,7 +28,8 @@ class Authority:
     def pem(self) -> str:
         return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
 
-    def identity(self, name: str) -> Identity:
+    def identity(self, name: str, days: tuple[int, int] = (-1, 1)) -> Identity:
+        """``days``: from and until when it is valid, counted from today."""
         key = ec.generate_private_key(ec.SECP256R1())
         places = x509.SubjectAlternativeName(
             [
@@ -37,7 +38,7 @@ class Authority:
                 x509.IPAddress(ipaddress.ip_address("::1")),
             ]
         )
-        certificate = self._signed(_name(name), key.public_key(), places)
+        certificate = self._signed(_name(name), key.public_key(), places, days)
         text = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -50,7 +51,9 @@ class Authority:
         identity = self.identity(name) if name else None
         return tls_context((trusting or self).pem, identity, check_host=True)
 
-    def _signed(self, name: x509.Name, key: Any, extension: x509.ExtensionType) -> x509.Certificate:
+    def _signed(
+        self, name: x509.Name, key: Any, extension: x509.ExtensionType, days: tuple[int, int] = (-1, 1)
+    ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
         return (
             x509.CertificateBuilder()
@@ -58,8 +61,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now + datetime.timedelta(days=days[0]))
+            .not_valid_after(now + datetime.timedelta(days=days[1]))
             .add_extension(extension, critical=False)
             .sign(self._key, hashes.SHA256())
         )

@@ -144,3 +144,18 @@ def test_an_open_port_is_warned_about_once_it_is_opened(
     assert said(**tls, **token) == []
     with status_server(loaded(), Recorded(), "127.0.0.1", 0):
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("days", "said"), [((-9, -2), "has expired on 20"), ((2, 9), "is valid from 20"), ((-1, 1), None)]
+)
+def test_a_certificate_whose_time_is_not_now_is_told(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, days: tuple[int, int], said: str | None
+) -> None:
+    """What a client objects to it is never heard here."""
+    identity, store = Authority().identity("server", days), tmp_path / "server.pem"
+    store.write_text(identity.key + identity.certificates)
+    configuration = loaded(worker={"listeners.https.ssl.keystore.location": str(store)})
+    with caplog.at_level(logging.INFO), status_server(configuration, Recorded(), "127.0.0.1", 0) as server:
+        told = [record.getMessage() for record in caplog.records if "the certificate of" in record.getMessage()]
+        assert bool(told) == (said is not None) and all(server.url in each and str(said) in each for each in told)

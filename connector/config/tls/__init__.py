@@ -15,6 +15,7 @@ from connector.config.tls.keystores import (
     read_certificates,
     read_identity,
     read_pem_identity,
+    why_invalid_now,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "read_pem_identity",
     "server_context",
     "tls_material",
+    "why_invalid_now",
 ]

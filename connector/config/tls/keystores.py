@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ class Identity:
 
     def __repr__(self) -> str:
         return "Identity(…)"
+
+
+def why_invalid_now(identity: Identity) -> str | None:
+    """What clients will object to the certificate today; None where its time is right."""
+    certificate = x509.load_pem_x509_certificates(identity.certificates.encode())[0]
+    now, begins, ends = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if begins <= now <= ends:
+        return None
+    return f"has expired on {ends:%Y-%m-%d}" if now > ends else f"is valid from {begins:%Y-%m-%d} on only"
 
 
 @dataclass(frozen=True, slots=True)
