@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.source.background import Background, Failing, Purpose, Task, explained, instant
+from connector.source.background import GRACE_SECONDS, Background, Failing, Purpose, Task, explained, instant
 from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt, read_keys, ring_tokens, token_ranges
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection, ServerClock
@@ -24,6 +24,7 @@ from connector.source.tables import Tables
 from connector.source.watch import STREAM_SETS, Watch
 
 __all__ = [
+    "GRACE_SECONDS",
     "PATIENCE_SECONDS",
     "STREAM_SETS",
     "Background",

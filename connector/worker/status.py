@@ -13,6 +13,7 @@ from connector.source import STREAM_SETS, Failing, instant
 from connector.table_name import TableName
 from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, snapshot_over, visible_to
 from connector.worker.about import About
+from connector.worker.grace import Grace
 from connector.worker.snapshot_paces import Pace, SnapshotPaces
 from connector.worker.state import State
 from connector.worker.status_document import (
@@ -41,6 +42,7 @@ class Snapshots:
         self._about = about
         self._positions: dict[TableName, int] = {}
         self._paces = SnapshotPaces()
+        self._grace = Grace()
         self._configuration: tuple[Configuration, str] | None = None
 
     def take(self) -> WorkerStatus:
@@ -48,7 +50,11 @@ class Snapshots:
         worker = self._worker
         clock, connector = worker.connection.clock, worker.configuration.connector
         now = clock.now_ms()
-        tables, reasons = self._tables(now), waiting_for(worker)
+        reasons = waiting_for(worker)
+        lasting = any(failing.holds for failing in worker.background.failing(lasting=True))
+        if passing := self._grace.covers(bool(reasons), lasting):
+            reasons = []
+        tables = self._tables(now, passing)
         failed = any(table.state is State.FAILED for table in tables.values())
         return WorkerStatus(
             worker=worker.who.client_id,
@@ -110,20 +116,23 @@ class Snapshots:
             self._configuration = configuration, configuration.fingerprint()
         return self._configuration[1]
 
-    def _tables(self, now: int) -> dict[str, TableStatus]:
+    def _tables(self, now: int, passing: bool) -> dict[str, TableStatus]:
+        """``passing``: what the worker waits for is no state yet."""
         waiting: defaultdict[TableName, list[Waiting]] = defaultdict(list)
         for each in self._worker.planner.waiting(now):
             waiting[each.table].append(each)
         failing = self._worker.background.failing(lasting=True)
         tables = {
-            str(name): self._table(plan, waiting[name], failing, now)
+            str(name): self._table(plan, waiting[name], failing, now, passing)
             for name, plan in self._worker.planner.tables.items()
         }
         for name, reason in self._worker.tables.missing.items():
             tables[str(name)] = TableStatus(state=State.FAILED, error=reason, failed_groups=0, waiting=())
         return tables
 
-    def _table(self, plan: TableState, waiting: list[Waiting], everywhere: list[Failing], now: int) -> TableStatus:
+    def _table(
+        self, plan: TableState, waiting: list[Waiting], everywhere: list[Failing], now: int, passing: bool
+    ) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         measures = worker.transactions.measures
         broken = [each for each in waiting if each.reason is Reason.FAILED]
@@ -134,7 +143,7 @@ class Snapshots:
         )
         whole = plan.failure is not None
         failing = [each for each in everywhere if concerns(worker, each, plan)]
-        waits = _waits(waiting, position) or any(each.holds for each in failing)
+        waits = (_waits(waiting, position) and not passing) or any(each.holds for each in failing)
         return TableStatus(
             state=State.FAILED if broken else State.WAITING if waits else State.RUNNING,
             # One that is gone is looked for: whoever reads nothing else waits for it.
