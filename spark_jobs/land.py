@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -105,7 +105,7 @@ def _land(
             list(pool.map(lambda landing: _start(landing, once, settings, progress), landings))
         ending.started()
         try:
-            with ThreadPoolExecutor(_BESIDE_AT_ONCE) as pool:
+            with _beside() as pool:
                 _watch(landings, once, settings, progress, stop, lease, pool)
         finally:
             for landing in landings:
@@ -113,6 +113,16 @@ def _land(
                 landing.stream.clean()
     progress.done()
     return 1 if once and any(landing.failures for landing in landings if not landing.done) else 0
+
+
+@contextlib.contextmanager
+def _beside() -> Iterator[ThreadPoolExecutor]:
+    """Publishes and keeps house. What waits for its turn at the end, of many tables, is the next start's."""
+    pool = ThreadPoolExecutor(_BESIDE_AT_ONCE)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _start(landing: _Landing, once: bool, settings: Settings, progress: Progress) -> None:

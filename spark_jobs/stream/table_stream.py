@@ -351,27 +351,33 @@ class TableStream:
         landed = self._landed(session)
         self.lease.check()
         self._adopt(landed)
-        assert self._layout is not None
+        ends = self._ends(number)
+        if any(self._positions.get(place) != end for place, end in ends.items()):
+            self._append(landed, batch, ends)
+        else:
+            # Spark begins with a batch, also if nothing came since the job before.
+            self.progress.batch(self.name, 0, {}, None)
+        if self._merge_is_due():
+            self._merge(landed)
+        self.progress.of(self.name).unmerged = self._unmerged
+
+    def _append(self, landed: LandedTable, batch: DataFrame, ends: Offsets) -> None:
         frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))
         seen = Observation()
         counts = [F.count_if(F.col("reason") == reason).alias(reason) for reason in DeadReason]
         landed_count = F.count_if(F.col("segment") != DEAD).alias("landed")
         frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), F.count(TTL).alias(TTL), *counts)
-        ends = self._ends(number)
         landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
         self._has_rows = True
         self._positions.update(ends)
         self._publishing.landed(ends)
-        counted = told(session, seen)
+        counted = told(landed.session, seen)
         if counted[TTL]:
             self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         landed_rows = counted["landed"]
         self._count(landed_rows)
         self.progress.batch(self.name, landed_rows, dead, counted["newest"])
-        if self._merge_is_due():
-            self._merge(landed)
-        self.progress.of(self.name).unmerged = self._unmerged
 
     def _count(self, rows: int) -> None:
         self._unmerged += rows

@@ -13,10 +13,10 @@ import pytest
 from pyspark import SparkContext
 
 from spark_jobs.ending import Ending
-from spark_jobs.land import land
+from spark_jobs.land import _beside, land
 from spark_jobs.session import _leaving_nothing
 from spark_jobs.stream import Progress
-from tests.servers.patience import until
+from tests.servers.patience import patience, until
 
 
 @pytest.fixture
@@ -83,6 +83,20 @@ def test_a_job_that_was_given_up_is_no_failure_but_for_who_wanted_to_land_once(
         stop = threading.Event()
         stop.set()
         assert land(settings, once, Progress(), stop) == once
+
+
+def test_publications_that_wait_for_their_turn_are_the_next_starts() -> None:
+    begun, over = list[int](), threading.Event()
+
+    def publish(number: int) -> None:
+        begun.append(number)
+        over.wait(5 * patience())
+
+    with _beside() as pool:
+        waiting = [pool.submit(publish, number) for number in range(6)]
+        until(lambda: len(begun) == 2, what="two of them")
+        waiting[-1].add_done_callback(lambda _: over.set())
+    assert begun == [0, 1]
 
 
 def test_a_session_that_somebody_else_has_made_is_not_ended(spark: subprocess.Popen[bytes]) -> None:

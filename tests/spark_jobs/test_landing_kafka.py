@@ -70,8 +70,14 @@ def test_committed_changes_land_once_and_bad_ones_are_kept_with_their_reason(spa
     again = way.land(spark, **{"merge.every.rows": 1})
     assert again.of("ks.t").rows == 1
     assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
+    before = _commits(way)
     assert way.land(spark).of("ks.t").rows == 0
+    assert before and _commits(way) == before, "what finds nothing writes nothing"
     assert way.rows(spark) == [one, (2, 1, None, None, "kept")]
+
+
+def _commits(way: Way) -> set[Path]:
+    return set(Path(way.config["warehouse"]).rglob("_delta_log/*.json"))
 
 
 @pytest.mark.parametrize("sink", sorted(FORMATS))
