@@ -151,9 +151,7 @@ class BulkClient(Protocol):
 
     def making(self) -> AbstractContextManager[Callable[[], Any]]: ...
 
-    def sieve(
-        self, client: Any, topic: str, usual: bytes, partitions: Collection[int], *, every: bool, values: bool
-    ) -> Sieve: ...
+    def sieve(self, client: Any, topic: str, usual: bytes, partitions: Collection[int], *, values: bool) -> Sieve: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ _AWAY: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITI
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is of use of a topic: ``connector``'s records. ``every``: of each key not the newest alone, as is enough
-    elsewhere. Without ``values`` only keys are."""
+    """What is of use of a topic: ``connector``'s records. ``every``: of each key not the newest alone; then there is
+    nothing that a kernel could keep away. Without ``values`` only keys are."""
 
     topic: str
     connector: str
@@ -75,7 +75,8 @@ def slots_reader(
     clients: KafkaClients, group: str, isolation: str, what: Sought, fetch_wait_ms: int | None = None
 ) -> SlotsReader:
     own = BULK if fetch_wait_ms is None else {**BULK, "fetch_wait_max_ms": fetch_wait_ms}
-    bulk = None if "plugin.library.paths" in clients.consumer_properties else clients.bulk()
+    one_by_one = what.every or "plugin.library.paths" in clients.consumer_properties
+    bulk = None if one_by_one else clients.bulk()
     if bulk is None:
         return PlainReader(clients.consumer(group, isolation, **own), what.topic)
 
@@ -147,9 +148,7 @@ class SievedReader:
             self.close()
             self.client, self._beside = self._made()
         what = self._what
-        self._sieve = self._bulk.sieve(
-            self._beside, what.topic, self._usual, list(starts), every=what.every, values=what.values
-        )
+        self._sieve = self._bulk.sieve(self._beside, what.topic, self._usual, list(starts), values=what.values)
         self._ends = list(self._sieve.ends)
         self.client.assign([TopicPartition(what.topic, slot, start) for slot, start in starts.items()])
 

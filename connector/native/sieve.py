@@ -42,20 +42,18 @@ class Sieve:
         usual: bytes,
         partitions: Collection[int],
         *,
-        every: bool = False,
         values: bool = True,
         most: int = MOST,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """``usual``: how all keys begin. ``every``: each record counts, not the newest of each key alone. Without
-        ``values`` keys alone are of interest."""
+        """``usual``: how all keys begin. Without ``values`` keys alone are of interest."""
         functions = _Functions(kernel)
         self._functions = functions
         self._topic = topic
         count = max(partitions, default=-1) + 1
         #: Of each partition the offset behind what has come, whether it was kept or not.
         self.ends: Any = (c_int64 * count)()
-        self._state = functions.open(usual, len(usual), every, values, self.ends, count, most, most_bytes)
+        self._state = functions.open(usual, len(usual), values, self.ends, count, most, most_bytes)
         if not self._state:
             raise MemoryError
 
@@ -156,10 +154,8 @@ class BulkClient:
             self._take_newest()
             yield self._take_newest
 
-    def sieve(
-        self, client: Any, topic: str, usual: bytes, partitions: Collection[int], *, every: bool, values: bool
-    ) -> QueueSieve:
-        return QueueSieve(self._kernel, client, topic, usual, partitions, every=every, values=values)
+    def sieve(self, client: Any, topic: str, usual: bytes, partitions: Collection[int], *, values: bool) -> QueueSieve:
+        return QueueSieve(self._kernel, client, topic, usual, partitions, values=values)
 
 
 class _Functions:
@@ -168,7 +164,7 @@ class _Functions:
     def __init__(self, kernel: Kernel) -> None:
         declared = kernel.function
         self.open = declared(
-            "open_sieve", c_void_p, c_char_p, c_int32, c_int32, c_int32, POINTER(c_int64), c_int32, c_int32, c_int64
+            "open_sieve", c_void_p, c_char_p, c_int32, c_int32, POINTER(c_int64), c_int32, c_int32, c_int64
         )
         self.close = declared("close_sieve", None, c_void_p)
         self.offer = declared(

@@ -31,7 +31,7 @@ typedef struct {
 } entry;
 
 typedef struct {
-    int32_t every, values; /* not the newest of each key alone; not their keys alone */
+    int32_t values; /* not their keys alone */
     int32_t usual_size;
     int32_t partitions;
     int64_t *ends; /* of each partition, behind what has come */
@@ -59,14 +59,14 @@ void close_sieve(sieve *s) {
 
 /* `usual`: how every key of ours begins. `ends`: of the caller's, with a place for each partition. */
 sieve *open_sieve(
-    const uint8_t *usual, int32_t usual_size, int32_t every, int32_t values, int64_t *ends, int32_t partitions,
-    int32_t most, int64_t most_bytes
+    const uint8_t *usual, int32_t usual_size, int32_t values, int64_t *ends, int32_t partitions, int32_t most,
+    int64_t most_bytes
 ) {
     sieve *s = calloc(1, sizeof *s + (size_t)usual_size);
     if (!s) return NULL;
     memcpy(s->usual, usual, (size_t)usual_size);
     s->usual_size = usual_size;
-    s->every = every, s->values = values;
+    s->values = values;
     s->ends = ends, s->partitions = partitions;
     s->most = most, s->most_bytes = most_bytes;
     s->capacity = SMALLEST_TABLE;
@@ -156,7 +156,7 @@ static int keep(sieve *s, const message *m, int kind, int64_t time, int32_t stam
     int values = s->values || kind != OURS;
     head h = {m->offset, time, m->partition, m->err, stamp, m->key ? (int32_t)m->key_size : NONE, NONE, 0};
     int64_t key_size = m->key ? (int64_t)m->key_size : 0, value_size = 0, size;
-    int replaceable = kind == OURS && !s->every;
+    int replaceable = kind == OURS;
     uint64_t hash = 0;
     int32_t number = 0, *place = NULL;
     entry *e = NULL;
