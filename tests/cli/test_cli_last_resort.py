@@ -104,6 +104,7 @@ def test_one_that_hangs_where_its_work_is_done_ends(before: str, work: str, stat
 
 _ASKED_EARLY = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells let jobs in the background ignore
 class Asked:
     def find_spec(self, name, path, target=None):
         if name == {module!r}:
