@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from connector import native
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.membership import Membership
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.delivery.transaction import Delivery, DeliverySettings
-from connector.native import bulk_client
 from connector.offsets_entry import OffsetsEntry
 from tests.servers.patience import until
 
@@ -48,7 +48,8 @@ class World:
 
     @property
     def clients(self) -> KafkaClients:
-        return KafkaClients({"bootstrap.servers": self.bootstrap}, bulk=bulk_client)
+        # Asked of its module each time: on a simulated broker somebody else is there, before it looks for librdkafka.
+        return KafkaClients({"bootstrap.servers": self.bootstrap}, bulk=native.bulk_client)
 
     def member(
         self, name: str, wait: Callable[[], object] = lambda: None, **settings: object
