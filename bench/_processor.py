@@ -14,7 +14,7 @@ def cpu_seconds(pid: int) -> float | None:
 def tree_cpu_seconds(pid: int) -> float | None:
     """The process, its descendants, and those of them that have ended and were waited for."""
     own = _ticks(pid, 11, 12, 13, 14)
-    return None if own is None else own + sum(tree_cpu_seconds(child) or 0.0 for child in _children(pid))
+    return None if own is None else own + sum(tree_cpu_seconds(child) or 0.0 for child in children(pid))
 
 
 def _ticks(pid: int, *fields: int) -> float | None:
@@ -26,7 +26,7 @@ def _ticks(pid: int, *fields: int) -> float | None:
     return sum(int(found[field]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     # A process may have started one from any of its threads.
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -9,21 +9,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench._processor import tree_cpu_seconds
+from bench._processor import children, tree_cpu_seconds
+from bench._service import peak_memory
 from bench.landing import PREFIX, Figures, changes, definition, fill
 from embedded.kafka import EmbeddedKafka
 
@@ -70,19 +70,14 @@ class Job:
 
     def peak_memory(self) -> int:
         """Of the process and of Spark's, in MB."""
-        found = 0
-        for pid in [self.process.pid, *_descendants(self.process.pid)]:
-            with contextlib.suppress(OSError):
-                peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-                found += int(peak[1]) // 1000 if peak else 0
-        return found
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in listed.read_text().split():
-            yield int(child)
-            yield from _descendants(int(child))
+        found = 0.0
+        waiting = [self.process.pid]
+        while waiting:
+            pid = waiting.pop()
+            waiting += children(pid)
+            with contextlib.suppress(OSError, StopIteration):  # it has just ended
+                found += peak_memory(pid)
+        return round(found)
 
 
 def table_definition(name: str) -> bytes:

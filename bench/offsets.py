@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from connector.delivery import KafkaClients, encode_offsets_key, named_tables, restore
+from connector.delivery import KafkaClients, encode_offsets_key, named_tables, no_bulk_client, restore
 from connector.delivery.committed_words import committed_words
 from connector.native import bulk_client
 from connector.table_name import TableName
@@ -103,10 +103,6 @@ def _owners(clients: KafkaClients) -> int:
     return len(committed_words(clients, OWN, TOPIC, SLOTS, "bench").newest)
 
 
-def _nobody() -> None:
-    """Reads in bulk."""
-
-
 READINGS: dict[str, Callable[[KafkaClients], int]] = {
     "entries restored": _entries,
     "tables that it names": _tables,
@@ -116,7 +112,8 @@ READINGS: dict[str, Callable[[KafkaClients], int]] = {
 
 def measure() -> None:
     """In a process of its own, whose base is what it takes to be about to read."""
-    clients = KafkaClients({"bootstrap.servers": sys.argv[1]}, bulk=bulk_client if sys.argv[3] == "on" else _nobody)
+    bulk = bulk_client if sys.argv[3] == "on" else no_bulk_client
+    clients = KafkaClients({"bootstrap.servers": sys.argv[1]}, bulk=bulk)
     clients.bulk()
     before = resource.getrusage(resource.RUSAGE_SELF)
     found = READINGS[sys.argv[2]](clients)

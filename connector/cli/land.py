@@ -72,20 +72,12 @@ class Land:
                 output.say(f"From the source: {filled.text()}")
         stop, last_resort = threading.Event(), LastResort(END_SECONDS, status=1)
         try:
-            with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, last_resort)):
+            with on_signals((signal.SIGTERM, signal.SIGINT), partial(last_resort.obey, stop)):
                 status = land(settings, args.once, progress, stop)
         finally:
             last_resort.disarm()
         output.result({"status": status, **progress.summary()}, progress.text())
         return status
-
-
-def _obey(stop: threading.Event, last_resort: LastResort, number: int) -> None:
-    """The first signal ends in order, and in time; a second one at once."""
-    if stop.is_set():
-        last_resort.at_once(128 + number)
-    last_resort.arm()
-    stop.set()
 
 
 def one_table(text: str) -> TableName:

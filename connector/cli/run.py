@@ -245,13 +245,7 @@ def _useful(tasks: int, configuration: Configuration) -> int:
 
 
 def _obey(stop: threading.Event, last_resort: LastResort, number: int) -> None:
-    """SIGTERM and Ctrl-C end in order, and in time; a second one ends at once."""
-    if stop.is_set():
-        last_resort.at_once(128 + number)
-    try:
-        last_resort.arm()
-    finally:
-        stop.set()
+    last_resort.obey(stop, number)
     log.info("stopping")
 
 

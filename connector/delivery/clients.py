@@ -181,6 +181,10 @@ _PLAIN = (
 )
 
 
+def no_bulk_client() -> None:
+    """Where nobody reads in bulk: records come one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaClients:
     """How to reach Kafka. ``producer``, ``consumer`` and ``admin`` add to (and override) ``common``."""
@@ -190,7 +194,7 @@ class KafkaClients:
     consumer_properties: Properties = field(default_factory=dict)
     admin_properties: Properties = field(default_factory=dict)
     #: Who reads in bulk, past the binding.
-    bulk: Callable[[], BulkClient | None] = lambda: None
+    bulk: Callable[[], BulkClient | None] = no_bulk_client
     health: ConnectionHealth = field(default_factory=ConnectionHealth)
     _admins: weakref.WeakSet[AdminClient] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connector.config import Configuration, StorageTopic
-from connector.delivery import DeliverySettings, KafkaClients, TopicFacts, TopicSpec
+from connector.delivery import DeliverySettings, KafkaClients, TopicFacts, TopicSpec, no_bulk_client
 from connector.formats import routed_topics
 from connector.native import bulk_client
 
@@ -52,12 +52,8 @@ def identity(configuration: Configuration, index: int) -> WorkerIdentity:
 
 def kafka_clients(configuration: Configuration) -> KafkaClients:
     kafka = configuration.kafka
-    bulk = bulk_client if configuration.worker.native else _nobody
+    bulk = bulk_client if configuration.worker.native else no_bulk_client
     return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin, bulk)
-
-
-def _nobody() -> None:
-    """Reads in bulk."""
 
 
 def batch_size(topics: Iterable[TopicFacts]) -> int:

@@ -12,15 +12,12 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import admin
 
+from connector.delivery import no_bulk_client
 from connector.native import bulk_client
 from tests.simulation.kafka_admin import AdminClient
 from tests.simulation.kafka_broker import Broker
 from tests.simulation.kafka_consumer import Consumer, Message
 from tests.simulation.kafka_producer import Producer
-
-
-def _nobody() -> None:
-    """Reads in bulk."""
 
 
 def clients_of(broker: Broker) -> Mapping[int, Any]:
@@ -30,5 +27,5 @@ def clients_of(broker: Broker) -> Mapping[int, Any]:
         id(confluent_kafka.Message): Message,
         id(admin.AdminClient): partial(AdminClient, broker),
         # There is no librdkafka that it could read past.
-        id(bulk_client): _nobody,
+        id(bulk_client): no_bulk_client,
     }
