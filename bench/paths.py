@@ -100,10 +100,12 @@ def main() -> None:
                 print(f"| {path} | {' | '.join(_encoded(kernel, args, table, properties))} |", flush=True)
         return
     print("| path | native | two workers | plain | floor | bytes |", flush=True)
-    with EmbeddedKafka() as kafka, EmbeddedScylla(ring_delay=0) as scylla, _registry() as registry:
+    # The first of two workers would have read much, or all, before the second one has its slots.
+    together = {"group.initial.rebalance.delay.ms": "3000"}
+    with EmbeddedKafka(properties=together) as kafka, EmbeddedScylla(ring_delay=0) as scylla, _registry() as registry:
         scylla.admin.cql(
             "CREATE KEYSPACE bench WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1} "
-            "AND tablets = {'enabled': true}"
+            "AND tablets = {'enabled': true, 'initial': 16}"
         )
         sizes = {"on": args.rows, "off": args.plain_rows}
         for native, rows in sizes.items():
