@@ -36,6 +36,8 @@ PLAIN, IMAGES, CLUSTERED = "bench.t", "bench.images", "bench.clustered"
 SAMPLE = 2_000
 ROWS_OF_A_PAGE, TURNS = 5_000, 3
 OF_CLUSTERED = COLUMNS.replace("id bigint PRIMARY KEY", "id bigint, part int") + ", PRIMARY KEY (id, part)"
+#: The default. What else the services of benchmarks have makes windows of so many streams hold a few hundred rows each.
+FULL_PAGES = {"scylla.query.time.window.size": "30000"}
 DELTA = {"cdc.include.collections": "delta"}
 METADATA = {"cdc.include.metadata": "true"}
 PREIMAGES = {"experimental.preimages.enabled": "true"}
@@ -120,7 +122,7 @@ def main() -> None:
             if args.only not in path:
                 continue
             rates = []
-            connector = _with_registry(properties, registry)
+            connector = FULL_PAGES | _with_registry(properties, registry)
             for native, workers in (("on", 1), ("on", 2), ("off", 1)):
                 name, source = f"bench-{number}-{native}-{workers}", f"{table}_{native}"
                 with service(kafka, scylla, name, source, connector=connector, native=native, tasks=workers) as running:
