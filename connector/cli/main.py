@@ -7,6 +7,7 @@ help and errors come at once. Some come with the embedded servers, which are a d
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     heed_signals(given)
+    _open_what_is_closed()
     filter_stderr()
     last_resort = LastResort(END_SECONDS, status=1)
     # Threads and clients that libraries keep are waited for, or closed, by the interpreter: that may hang, too.
@@ -160,6 +162,18 @@ def _add_global_options(parser: argparse.ArgumentParser, *, defaults: bool) -> N
 def _trace(debug: bool) -> None:
     if debug:
         sys.stderr.write(scrub(traceback.format_exc()))
+
+
+def _open_what_is_closed() -> None:
+    """Who starts us without stdin, stdout or stderr (`>&-`) wants to hear nothing there. Python has None for them, and
+    the next file or connection would get their number, and what is written to them."""
+    with contextlib.suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(number, True)
+        os.close(number)
+    for name, mode, stream in (("stdin", "r", sys.stdin), ("stdout", "w", sys.stdout), ("stderr", "w", sys.stderr)):
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (as long as the process)
 
 
 def _forget_stdout() -> None:

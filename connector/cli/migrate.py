@@ -28,7 +28,7 @@ from connector.config import (
     of_another_connector,
     read_documents,
 )
-from connector.errors import ConfigurationError, Problem, UsageError
+from connector.errors import ConfigurationError, FatalSourceError, Problem, UsageError
 from connector.values import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 
 if TYPE_CHECKING:
@@ -141,27 +141,32 @@ def _float_lines(one: Migrated, online: bool) -> list[Line]:
     file, name = one.document.file, "(float keys)"
     if not online or one.configuration is None:
         return [Line(file, name, Verdict.CHANGED, f"{FLOATS}; --online looks whether there are any")]
-    found = [f"{table}: {', '.join(columns)}" for table, columns in _float_keys(one.configuration).items() if columns]
+    keys, unusable = _float_keys(one.configuration)
+    lines = [Line(file, "scylla.table.names", Verdict.IMPOSSIBLE, why) for why in unusable]
+    found = [f"{table}: {', '.join(columns)}" for table, columns in keys.items() if columns]
     if not found:
-        return [Line(file, name, Verdict.KEPT, "no key has a column of type float or double")]
-    return [Line(file, name, Verdict.CHANGED, f"{FLOATS}: {'; '.join(found)}")]
+        return [*lines, Line(file, name, Verdict.KEPT, "no key has a column of type float or double")]
+    return [*lines, Line(file, name, Verdict.CHANGED, f"{FLOATS}: {'; '.join(found)}")]
 
 
-def _float_keys(configuration: Configuration) -> dict[str, list[str]]:
-    from connector.source import Connection, connection_settings, describe_table
+def _float_keys(configuration: Configuration) -> tuple[dict[str, list[str]], list[str]]:
+    """By table; and what is wrong with the other ones."""
+    from connector.source import Connection, connection_settings, describe_tables
 
     connection = Connection(connection_settings(configuration.connector.connection))
     try:
         connection.open()
-        described = [describe_table(connection, table) for table in configuration.connector.reading.tables]
+        described = describe_tables(connection, configuration.connector.reading.tables)
     finally:
         connection.close()
-    return {
-        str(table.table): [
-            column.name for column in table.description.columns if column.is_key and _has_floats(column.type)
-        ]
-        for table in described
-    }
+    keys, unusable = dict[str, list[str]](), list[str]()
+    for table, found in described.items():
+        if isinstance(found, FatalSourceError):
+            unusable.append(str(found))
+        else:
+            columns = found.description.columns
+            keys[str(table)] = [each.name for each in columns if each.is_key and _has_floats(each.type)]
+    return keys, unusable
 
 
 def _has_floats(kind: CqlType) -> bool:

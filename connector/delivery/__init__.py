@@ -8,6 +8,7 @@ from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_E
 from connector.delivery.follow import Follower
 from connector.delivery.groups import GroupMember, group_members, listed_groups
 from connector.delivery.hanging_transactions import Field, Unseen
+from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
 from connector.delivery.named_tables import NamedTables, named_tables
@@ -54,6 +55,7 @@ __all__ = [
     "GroupMember",
     "KafkaClients",
     "KafkaRecord",
+    "LastingTopic",
     "Lookout",
     "Membership",
     "NamedTables",

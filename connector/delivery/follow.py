@@ -68,6 +68,8 @@ class Follower:
         self.beginnings = 0
         #: How often something has come.
         self.heard = 0
+        #: Whether a slot began anew behind our back. A topic that is deleted and created again does that.
+        self.fell_back = False
         self._errors: dict[int, str] = {}
 
     @property
@@ -150,6 +152,8 @@ class Follower:
             return  # of the client, and of no slot
         if run.messages:
             self._changed.add(slot)
+            at = run.messages[0].offset()
+            self.fell_back |= at is not None and at < self._records[slot].end and run.messages[0].error() is None
         for event in self._records[slot].take(run.messages):
             error = event.error()
             if error is None or error.code() != KafkaError._PARTITION_EOF:

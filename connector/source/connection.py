@@ -16,7 +16,7 @@ from typing import Any
 
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
@@ -116,9 +116,17 @@ class Connection:
             # this returns, and over TLS, or from afar, the others are not there yet.
             session = cluster.connect(wait_for_all_pools=True)
         except Exception as error:
+            doing = f"connecting to {_shown(self.settings)}"
+            hosts = [] if cluster is None else list(cluster.metadata.all_hosts())
             if cluster is not None:
                 cluster.shutdown()
-            raise translated(error, f"connecting to {_shown(self.settings)}") from None
+            if hosts and isinstance(error, NoHostAvailable) and not isinstance(error.errors, dict):
+                # The driver tells neither port nor cause of nodes that it has found by itself.
+                why = _why(hosts[0].endpoint, PING_SECONDS)
+                raise NotReached(
+                    f"{doing}: a node answers, and none does at the address that it tells: {why}"
+                ) from None
+            raise translated(error, doing) from None
         self._opened = cluster
         session.client_protocol_handler = raw_protocol_handler(self.scanner)
         self._session = session
@@ -327,7 +335,7 @@ def _let_go(future: Any) -> None:
 
 
 def _shown(settings: ConnectionSettings) -> str:
-    return ", ".join(f"{host}:{port}" for host, port in settings.contact_points)
+    return ", ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in settings.contact_points)
 
 
 def _cluster(settings: ConnectionSettings) -> Cluster:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from connector.config import Configuration, KeystoreError
+from connector.cql_names import qualified
 from connector.delivery import KafkaClients, SchemaRegistry, check_topics
 from connector.errors import (
     AccessDenied,
@@ -165,7 +166,7 @@ def _check_source(configuration: Configuration, found: Findings) -> None:
 def objections(configuration: Configuration, table: DescribedTable) -> list[Problem]:
     """What a configuration asks for and a table does not give."""
     if not table.description.cdc.enabled:
-        how = f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true}}"
+        how = f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true}}"
         return [Problem(TABLES, f"table {table.table} does not have CDC enabled", str(table.table), how)]
     return [*_missing_images(configuration, table), *_refused_names(configuration, table)]
 
@@ -249,7 +250,7 @@ def _missing_images(configuration: Configuration, table: DescribedTable) -> list
             "cdc.include.before" if "preimage" in missing else "cdc.include.after",
             f"table {table.table} does not log {' and '.join(f'{image}s' for image in missing)}",
             output.include_before if "preimage" in missing else output.include_after,
-            f"ALTER TABLE {table.table} WITH cdc = {{'enabled': true, {options}}}",
+            f"ALTER TABLE {qualified(*table.table)} WITH cdc = {{'enabled': true, {options}}}",
         )
     ]
 

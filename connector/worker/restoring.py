@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, RestoredSlot, Standing, Unseen, restore
-from connector.errors import ConfigurationError, ForeignGroup
+from connector.delivery import KafkaClients, LastingTopic, RestoredSlot, Standing, Unseen, restore
+from connector.errors import CdcError, ConfigurationError, ForeignGroup
 from connector.offsets_entry import OffsetsEntry
 from connector.source import (
     Background,
@@ -75,7 +75,9 @@ class Restoring:
         one_group: OneGroup,
         unseen: Unseen,
         stood: Standing,
+        positions: LastingTopic,
     ) -> None:
+        self._positions = positions
         self._one_group = one_group
         self._session = configuration.worker.session_timeout_ms / 1000
         self._breath = self._session * random.uniform(*FIRST_BREATH)
@@ -118,6 +120,15 @@ class Restoring:
             lambda: self._read(wanted, ticket), lambda found, error: self._done(ticket, wanted, found, error)
         )
 
+    def look_at_positions(self, gone: Callable[[CdcError], None]) -> None:
+        """A slot began anew: ``gone`` is called if its topic is another one."""
+
+        def told(_: None, error: BaseException | None) -> None:
+            if self._positions.replaced and isinstance(error, CdcError):
+                gone(error)
+
+        self._chores.submit(self._positions.check, told)
+
     def forget(self, slots: Iterable[int]) -> None:
         """Slots that are ours no more."""
         for slot in slots:
@@ -137,7 +148,9 @@ class Restoring:
 
     def _read(self, wanted: frozenset[int], ticket: int) -> _Restored:
         connector, group = self._configuration.connector, self._configuration.group
-        # First of all: what comes next takes the transactional ids of former owners.
+        # One that was made anew says that nothing was ever delivered.
+        self._positions.check()
+        # What comes next takes the transactional ids of former owners.
         self._one_group.take()
         slots = restore(
             self._clients,

@@ -14,6 +14,7 @@ from connector.delivery import (
     Field,
     Follower,
     KafkaClients,
+    LastingTopic,
     Membership,
     Standing,
     TopicFacts,
@@ -21,6 +22,7 @@ from connector.delivery import (
     ensure_topics,
     look_at_topic,
 )
+from connector.errors import DeliveryError
 from connector.formats import Encoder
 from connector.native import BlockEncoder, Native
 from connector.source import (
@@ -53,6 +55,11 @@ from connector.worker.worker import Worker
 
 # So long after a transaction's timeout its coordinator has looked at it.
 COORDINATORS_SECONDS = 15.0
+
+POSITIONS_GONE = (
+    "the positions that were in it are gone, so nothing is delivered. Stop the connector, say where it begins with "
+    "`scylla-cdc offsets reset --to TIME` (the default is the oldest change of each log), and start it again"
+)
 
 
 def build_worker(
@@ -110,8 +117,20 @@ def build_worker(
     one_group = OneGroup(configuration, clients, who.client_id)
     unseen = Unseen()
     stood = Standing(configuration.worker.transaction_timeout_ms / 1000 + COORDINATORS_SECONDS)
+    positions = LastingTopic(clients, offsets, POSITIONS_GONE)
     restoring = Restoring(
-        configuration, clients, connection, planner, tables, pipeline, chores, background, one_group, unseen, stood
+        configuration,
+        clients,
+        connection,
+        planner,
+        tables,
+        pipeline,
+        chores,
+        background,
+        one_group,
+        unseen,
+        stood,
+        positions,
     )
     former = None if who.instance_id is None else FormerTopics(clients, configuration, noted)
     delivery = Delivery(
@@ -126,6 +145,12 @@ def build_worker(
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
+        if topic == offsets:
+            # Never created while workers run: it would be empty, and everything would begin anew.
+            try:
+                positions.check()
+            except DeliveryError as error:
+                return str(error)
         found = look_at_topic(clients.admin(), spec_of(configuration, topic))
         if owners and isinstance(found, TopicFacts):
             if why := stood.look(clients, topic):

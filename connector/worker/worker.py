@@ -217,6 +217,9 @@ class Worker:
         # What we commit in our own slots we know: it is heard of when they go away.
         owned = self._slots.owned
         entries = self.follower.poll(owned)
+        if self.follower.fell_back:
+            self.follower.fell_back = False
+            self.restoring.look_at_positions(self.transactions.start_over)
         caught_up = (self.follower.caught_up - owned) | {entry.slot for entry in entries}
         if self.follower.beginnings != self._beginnings:
             # Perhaps since a slot was lost, and perhaps all is known again by now: what is no more is told to nobody

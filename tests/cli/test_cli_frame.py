@@ -41,6 +41,16 @@ def scylla_cdc() -> Run:
     return run
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_whoever_closes_our_outputs_hears_nothing(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "c.json").write_text("[")
+    for status, arguments in ((0, ["--version"]), (2, ["validate", "--offline", str(tmp_path / "c.json")])):
+        shell = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "connector", *arguments]
+        done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True, timeout=180 * patience())
+        assert done.returncode == status
+        assert "Traceback" not in done.stderr and "unexpected" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("module", [False, True])
 def test_version(scylla_cdc: Run, module: bool) -> None:
     done = scylla_cdc("--version", module=module)

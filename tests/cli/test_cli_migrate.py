@@ -11,8 +11,10 @@ import pytest
 
 from connector.cli.main import run
 from connector.config import Configuration
+from connector.source import Connection
 from connector.worker import java_offsets
 from tests.config.files import CONNECTOR
+from tests.servers.scylla import Scylla
 
 CANARY = "k4n4ry-Zx9"
 SCYLLA = "com.scylladb.cdc.debezium.connector.ScyllaConnector"
@@ -236,3 +238,29 @@ def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
     assert asked[-1][1:] == (Path("/tmp/connect.offsets"), "orders")
     assert run(["migrate", *files, "--to", str(tmp_path / "named"), "--import-positions", "--from-topic", "t"]) == 0
     assert asked[-1][1:] == ("t", "orders")
+
+
+@pytest.mark.scylla
+def test_online_all_tables_are_looked_at_together(
+    migrate: Any, scylla: Scylla, unique: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyspace, asked = unique("ks").replace("-", "_"), list[str]()
+    scylla.execute(scylla.keyspace_ddl(keyspace, tablets=True))
+    names = [f"{keyspace}.t{number}" for number in range(10)]
+    for name in names[:8]:
+        key = "double" if name == names[3] else "int"
+        scylla.execute(f"CREATE TABLE {name} (id {key} PRIMARY KEY) WITH cdc = {{'enabled': {name != names[7]}}}")
+    query = Connection.query
+
+    def counted(self: Connection, text: str, *rest: Any, **options: Any) -> list[dict[str, Any]]:
+        asked.append(text)
+        return query(self, text, *rest, **options)
+
+    monkeypatch.setattr(Connection, "query", counted)
+    plain = {name: text for name, text in ORDERS.items() if name not in ("scylla.user", "scylla.password")}
+    answer = migrate("--online", connector={**plain, **scylla.properties(), "scylla.table.names": ",".join(names)})
+    assert answer.status == 2 and answer.verdict("(float keys)")[1].endswith(f"{names[3]}: id")
+    wrong = [line["text"] for line in answer.document["lines"] if line["verdict"] == "impossible"]
+    assert len(wrong) == 3 and names[7] in wrong[0] and "has no change log" in wrong[0]
+    assert wrong[1:] == [f"table {name} does not exist" for name in names[8:]]
+    assert len([text for text in asked if "system_schema" in text]) < len(names), "one of each kind for the keyspace"

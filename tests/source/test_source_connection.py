@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from connector.source.descriptions import cdc_options
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
 from embedded.scylla.process import EmbeddedScylla
+from tests.config.files import CONNECTOR, WORKER
 from tests.embedded.scylla.certificates import certificate
 from tests.servers.double import Double
 from tests.servers.scylla import Login
@@ -29,6 +31,27 @@ def settings(address: str, **options: str) -> ChangeReader:
     }
     loaded = load({"name": "c", "config": config}, {"bootstrap.servers": "unused:1"}, {}).connector
     return ChangeReader(connection_settings(loaded.connection), ["ks.t"], reading=reading_settings(loaded.reading))
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("its nodes have one port")
+def test_nodes_that_do_not_answer_where_they_say_are_named_with_the_cause() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        closed = f"127.0.0.1:{nobody.getsockname()[1]}"
+        with EmbeddedScylla() as scylla:
+            # Of nodes that are only discovered the port is taken for the first contact point's.
+            points = f"{closed},{scylla.address}"
+            with pytest.raises(RetriableSourceError) as caught:
+                settings(points, **{"scylla.ssl.enabled": "false"}).open()
+    assert "a node answers, and none does at the address that it tells" in str(caught.value)
+    assert str(caught.value).endswith(f": {closed}: connection refused")
+
+
+@pytest.mark.parametrize(("points", "shown"), [("[::1]:9042,db:9043", "[::1]:9042, db:9043"), ("::1", "[::1]:9042")])
+def test_addresses_are_shown_as_they_are_written(points: str, shown: str) -> None:
+    loaded = load({**CONNECTOR, "scylla.cluster.ip.addresses": points}, WORKER, {})
+    assert Connection(connection_settings(loaded.connector.connection)).address == shown
 
 
 @pytest.mark.scylla

@@ -93,3 +93,19 @@ def test_many_tables_are_checked_by_what_their_keyspace_says(
     about_tables = [text for text in Counting.asked if "system_schema" in text]
     assert len(about_tables) < len(names), "one of each kind for the keyspace"
     assert sum('"cdc$time"' in text for text in Counting.asked) == 8, "whether each log may be read"
+
+
+@pytest.mark.scylla
+def test_what_is_advised_is_cql_that_works(scylla: Scylla, unique: Callable[[str], str]) -> None:
+    keyspace = f"Ks{unique('').replace('-', '_')}"
+    scylla.execute(scylla.keyspace_ddl(f'"{keyspace}"', tablets=True))
+    scylla.execute(f'CREATE TABLE "{keyspace}"."Order" (id int PRIMARY KEY) WITH cdc = {{\'enabled\': true}}')
+    images = {"cdc.output.format": "advanced", "cdc.include.before": "full"}
+    given = loaded({**scylla.properties(), **images, "scylla.table.names": f"{keyspace}.Order"})
+    found = checks.Findings()
+    checks._check_source(given, found)
+    (problem,) = found.problems
+    assert problem.suggestion
+    scylla.execute(problem.suggestion)
+    checks._check_source(given, after := checks.Findings())
+    assert not after.problems

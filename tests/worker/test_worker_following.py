@@ -21,7 +21,11 @@ def test_what_was_followed_counts_for_nothing_after_a_new_beginning() -> None:
     (parent,) = [state for state in single.plan.states() if state.group.streams == (B,)]
     gone = [position_entry(0, PositionKey(TABLE, B), None)]
     follower = SimpleNamespace(
-        poll=lambda but: [gone.pop()] if gone else [], caught_up=frozenset({0}), beginnings=0, last_error=None
+        poll=lambda but: [gone.pop()] if gone else [],
+        caught_up=frozenset({0}),
+        beginnings=0,
+        last_error=None,
+        fell_back=False,
     )
     worker = SimpleNamespace(
         follower=follower,

@@ -1,0 +1,65 @@
+"""The offsets topic of a running connector is deleted: nothing is delivered twice, and it says what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cassandra.cluster import Session
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from embedded.kafka import EmbeddedKafka
+from tests.servers.patience import seldom, until
+from tests.worker.harness import Service, exactly_once, found
+
+pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
+
+
+def insert(session: Session, table: str, rows: range) -> None:
+    for number in rows:
+        session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v')")
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["made anew at once", "missing for a while"])
+def test_without_its_positions_a_connector_delivers_nothing_until_it_is_told_where_to_begin(
+    service: Callable[..., Service],
+    session: Session,
+    make_table: Callable[..., str],
+    kafka: EmbeddedKafka,
+    at_once: bool,
+) -> None:
+    table = make_table(tablets=True)
+    connector = service([table])
+    insert(session, table, range(20))
+    run = connector.start("--http-port", "0")
+    assert exactly_once(connector, session, table) == 20
+    until(lambda: connector.get("/health")[0] == 200, 90, "good health")
+
+    admin, topic = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}), f"{connector.name}-offsets"
+
+    def told(what: str) -> None:
+        words = f"topic {topic} {what}: the positions that were in it are gone"
+
+        def is_told() -> bool:
+            status, said = connector.get("/health")
+            return status == 503 and words in said
+
+        until(is_told, 180, lambda: f"{words} in {connector.log[-4000:]}", step=seldom)
+
+    admin.delete_topics([topic])[topic].result(60)
+    if not at_once:
+        insert(session, table, range(20, 25))
+        told("does not exist any more")
+        assert topic not in admin.list_topics(timeout=60).topics, "nobody makes an empty one"
+    until(lambda: topic not in admin.list_topics(timeout=60).topics, what="the end of the topic")
+    admin.create_topics([NewTopic(topic, 6, 1, config={"cleanup.policy": "compact"})])[topic].result(60)
+    told("was deleted and created again")
+    before = found(connector, table)
+    assert max(before.values()) == 1 and sum(before.values()) == 20
+
+    connector.stopped(run)
+    assert connector.command("offsets", "reset", "--to", "now").returncode == 0
+    insert(session, table, range(30, 40))
+    connector.start("--http-port", "0")
+    until(lambda: len(found(connector, table)) == 30, 180, "what came since then", step=seldom)
+    assert max(found(connector, table).values()) == 1
