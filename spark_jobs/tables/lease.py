@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from urllib.parse import urlsplit
@@ -68,23 +68,29 @@ class LocalFolder:
 
     def create(self, name: str, text: str) -> bool:
         """Linking a finished file creates name and content in one step: nobody can see the one without the other."""
-        fresh = self.path / f".{name}.{uuid.uuid4().hex}"
-        fresh.write_text(text, encoding="utf-8")
-        try:
-            os.link(fresh, self.path / name)
-        except FileExistsError:
-            return False
-        finally:
-            fresh.unlink()
+        with self._finished(name, text) as fresh:
+            try:
+                os.link(fresh, self.path / name)
+            except FileExistsError:
+                return False
         return True
 
     def read(self, name: str) -> str:
         return (self.path / name).read_text(encoding="utf-8")
 
     def write(self, name: str, text: str) -> None:
+        with self._finished(name, text) as fresh:
+            os.replace(fresh, self.path / name)
+
+    @contextlib.contextmanager
+    def _finished(self, name: str, text: str) -> Iterator[Path]:
+        """A file of another name. On a full disk nothing is left of it: one is tried with each renewal."""
         fresh = self.path / f".{name}.{uuid.uuid4().hex}"
-        fresh.write_text(text, encoding="utf-8")
-        os.replace(fresh, self.path / name)
+        try:
+            fresh.write_text(text, encoding="utf-8")
+            yield fresh
+        finally:
+            fresh.unlink(missing_ok=True)
 
     def remove(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):

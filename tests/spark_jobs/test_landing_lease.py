@@ -127,3 +127,15 @@ def test_a_folder_of_hadoop_creates_a_file_once_and_whole(
         Lease(folder, "other", 60_000).acquire()
     folder.remove("job.1")
     assert folder.names() == []
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A full disk, say: a lease is renewed again and again."""
+    folder = LocalFolder(str(tmp_path))
+    assert folder.create("job.1", "held")
+    for attempt in (folder.create, folder.write):
+        with pytest.raises(UnicodeEncodeError):
+            attempt("job.1", "\ud800")
+    assert folder.names() == ["job.1"] and folder.read("job.1") == "held"
+    folder.write("job.1", "renewed")
+    assert not folder.create("job.1", "mine") and folder.names() == ["job.1"]
