@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
@@ -24,7 +25,7 @@ from connector.stop_signals import stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.ending import Ending
 from spark_jobs.session import needing_spark, require_class, require_spark, start_session, why_ended
-from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line
+from spark_jobs.stream import Progress, SchemaTopic, TableStream, Topics, one_line, with_room
 from spark_jobs.tables import Lease, backfills, job_lease, open_sink
 
 ATTEMPTS_ONCE = 3
@@ -141,6 +142,8 @@ def _why(error: BaseException) -> str:
 
 def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
     landing.failures += 1
+    local = settings.passed_on.get("spark.local.dir", gettempdir()).split(",")
+    why = with_room(why, [settings.warehouse, settings.checkpoint, *local])
     table = progress.of(landing.stream.name)
     table.failures += 1
     table.last_error = why

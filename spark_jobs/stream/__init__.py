@@ -10,7 +10,7 @@ from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
 from spark_jobs.stream.table_stream import TableStream
-from spark_jobs.stream.telling import one_line, told
+from spark_jobs.stream.telling import one_line, told, with_room
 
 __all__ = [
     "YOUNG_MS",
@@ -26,4 +26,5 @@ __all__ = [
     "told",
     "tombstones",
     "unread",
+    "with_room",
 ]

@@ -5,7 +5,13 @@ In: an observation, an exception. Out: numbers, text.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -14,6 +20,7 @@ from pyspark.sql import Observation, SparkSession
 from connector.errors import LandingError
 
 _TOLD_S = 60
+_FULL = os.strerror(errno.ENOSPC)
 
 
 def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
@@ -40,3 +47,16 @@ def one_line(error: BaseException) -> str:
         if found:
             return str(found[-1]).strip()[:500]
     return text.strip().split("\n")[0][:500]
+
+
+def with_room(why: str, folders: Iterable[str]) -> str:
+    """Java does not say which disk is full: how much is free now in each of the folders, as far as they are here."""
+    if _FULL not in why:
+        return why
+    free: dict[str, int] = {}
+    for folder in folders:
+        path = Path(folder.removeprefix("file://") if folder.startswith("file:///") else folder)
+        with contextlib.suppress(OSError):
+            free[str(path)] = shutil.disk_usage(path).free
+    told = ", ".join(f"{count // 2**20:,} MiB in {path}" for path, count in free.items())
+    return f"{why} (free now: {told})" if told else why
