@@ -27,7 +27,7 @@ from cassandra.query import BoundStatement
 
 from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError
-from connector.source.failures import NotReached, translated
+from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
 from connector.source.routing import HoldersFirst
@@ -265,7 +265,7 @@ class Connection:
     def _asked(self, future: Any, host: Any) -> str:
         """Whom a question went to; of one that nobody took, whom it was meant for."""
         whom = host or getattr(future, "coordinator_host", None)
-        return _shown(self.settings) if whom is None else str(whom.endpoint)
+        return _shown(self.settings) if whom is None else bracketed(str(whom.endpoint))
 
     def query(
         self, text: str, values: Sequence[Any] = (), consistency: str = "ONE", host: Any = None, fetch_size: int = 5_000
@@ -314,11 +314,12 @@ _EMPTY = RawPage((), (), ())
 
 def _why(endpoint: Any, patience: float) -> str:
     """Why a node does not answer; the driver only says that it gave up on it."""
+    place = bracketed(str(endpoint))
     try:
         socket.create_connection((endpoint.address, endpoint.port), patience).close()
     except OSError as error:
-        return f"{endpoint}: {(error.strerror or str(error)).lower()}"
-    return f"{endpoint}: connections are accepted, but no query is answered"
+        return f"{place}: {(error.strerror or str(error)).lower()}"
+    return f"{place}: connections are accepted, but no query is answered"
 
 
 def _epoch_ms(moment: Any) -> int:
@@ -335,7 +336,7 @@ def _let_go(future: Any) -> None:
 
 
 def _shown(settings: ConnectionSettings) -> str:
-    return ", ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in settings.contact_points)
+    return ", ".join(bracketed(f"{host}:{port}") for host, port in settings.contact_points)
 
 
 def _cluster(settings: ConnectionSettings) -> Cluster:

@@ -60,6 +60,7 @@ def translated(error: BaseException, doing: str) -> SourceError:
     if isinstance(error, SourceError):
         return error
     host, cause = _cause(error)
+    host = None if host is None else bracketed(host)
     if host is not None and host not in doing:
         doing = f"{doing} ({host})"
     text = f"{doing}: {_text(cause)}"
@@ -89,6 +90,16 @@ def translated(error: BaseException, doing: str) -> SourceError:
     # about the table or the server's version, and nothing may be concluded from it.
     log.debug("%s: unexpected error", doing, exc_info=cause)
     return SourceError(text)
+
+
+def bracketed(place: str) -> str:
+    """A host and its port, as the driver spells them; it has no brackets round an IPv6 address.
+
+    >>> bracketed("::1:9042"), bracketed("db:9042")
+    ('[::1]:9042', 'db:9042')
+    """
+    host, _, port = place.rpartition(":")
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else place
 
 
 def _cause(error: BaseException) -> tuple[str | None, Any]:

@@ -191,8 +191,11 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         found.problems.append(Problem("scylla.user", str(error), configuration.connector.connection.user))
     except RetriableSourceError as error:
         found.unreachable.append(Problem(ADDRESSES, f"unable to connect to the ScyllaDB cluster: {error}"))
-    except SourceError as error:
+    except FatalSourceError as error:
         found.problems.append(Problem(ADDRESSES, str(error)))
+    except SourceError as error:
+        # No word of a server: no thread could be started, say. Nothing is wrong with the files, so it is tried again.
+        found.unreachable.append(Problem(ADDRESSES, f"unable to connect to the ScyllaDB cluster: {error}"))
     finally:
         connection.close()
     return []

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from connector.source import Connection, ConnectionSettings
+from connector.source.failures import translated
 from connector.worker import checks, process
 from connector.worker.messages import Message, WaitingMessage
 from tests.config.files import loaded
@@ -109,3 +110,16 @@ def test_what_is_advised_is_cql_that_works(scylla: Scylla, unique: Callable[[str
     scylla.execute(problem.suggestion)
     checks._check_source(given, after := checks.Findings())
     assert not after.problems
+
+
+class Exhausted(Connection):
+    """A process that may start no more threads."""
+
+    def open(self) -> None:
+        raise translated(RuntimeError("can't start new thread"), "connecting to db:9042")
+
+
+def test_what_ails_this_process_is_no_problem_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "Connection", Exhausted)
+    checks._check_source(loaded(), found := checks.Findings())
+    assert not found.problems and "can't start new thread" in found.unreachable[0].problem
