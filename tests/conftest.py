@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
 
 from connector import secrets
@@ -28,6 +29,10 @@ __all__ = [
 # The driver tells of every node that a test takes away, from threads of its own and with tracebacks. Formatting those
 # while pytest formats a failure makes the two meet in Python's parser (until 3.11.8), which ends the whole run.
 logging.getLogger("cassandra").setLevel(logging.CRITICAL)
+
+# No test is about time: an example that takes long had to wait for other processes of the machine.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 # Jobs that tests run as processes of their own are over before the JVM's second compiler pays off: it takes a third of
 # what they take. What a job is configured with counts for more.

@@ -102,7 +102,7 @@ class Reading:
         self.counters = ReadingCounters()
         self._voids = planner.voids
         self._given_up = GivenUp()
-        self._widths = Widths(settings.window_ms)
+        self._widths = Widths(settings.window_ms, connection.settings.fetch_size)
         self._active: dict[Window, _Active] = {}
         self.ahead = ReadAhead(self.log, self._widths, settings)
         self._delayed: list[tuple[float, int, Read]] = []

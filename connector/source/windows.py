@@ -5,7 +5,8 @@ In: what the last reads of a group were like. Out: the upper end of the next one
 One paged query over everything that is missing is cheapest when little is there, so there is no window at first. Only a
 window that held more than one page is evidence of a flood: from then on each read ends where its commit can follow
 soon, and is so narrow that several of them, read at once, bring a few pages each. A read that timed out is cut to a
-quarter, an empty one lets the next be four times as wide.
+quarter, an empty one lets the next be four times as wide, and one that held half a page at most twice as wide: behind
+a flood, many groups with a little in each window would cost a query per window and group until the present is reached.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ class WindowWidth:
     """The cap of one group's next window; None means "to the limit"."""
 
     configured_ms: int
+    page_rows: int
     cap_ms: int | None = None
+    #: Whether a few rows let the next be wider than configured. Not where the server needs long for few of them.
+    by_rows: bool = True
 
     def upper(self, lower_ms: int, limit_ms: int) -> int:
         """Where a read from ``lower_ms`` ends; never beyond ``limit_ms``."""
@@ -44,12 +48,14 @@ class WindowWidth:
         elif self.cap_ms is None:
             return
         elif rows:
-            # Half a page at most, or two pages next time.
-            self.cap_ms = max(self.cap_ms, min(2 * self.cap_ms, self.configured_ms))
+            # Two pages next time at most; what is configured is for windows that hold more than one.
+            few = self.by_rows and 2 * rows <= self.page_rows
+            wider = 2 * self.cap_ms
+            self.cap_ms = wider if few else max(self.cap_ms, min(wider, self.configured_ms))
         else:
             self.cap_ms *= FACTOR
-            if self.cap_ms > self.configured_ms * FACTOR**8:
-                self.cap_ms = None
+        if self.cap_ms > self.configured_ms * FACTOR**8:
+            self.cap_ms = None
 
     def broken_off(self, width_ms: int | None, pages: int) -> None:
         """``width_ms``: how far a read came in so many pages, where that is known; there was more to come."""
@@ -59,6 +65,7 @@ class WindowWidth:
     def timed_out(self, width_ms: int) -> None:
         """``width_ms``: how wide the read was that did not get through."""
         self.cap_ms = max(LEAST_MS, min(width_ms, self.cap_ms or width_ms) // FACTOR)
+        self.by_rows = False
 
     @property
     def _most(self) -> int:
@@ -68,8 +75,8 @@ class WindowWidth:
 class Widths:
     """Of all groups of one process that have one."""
 
-    def __init__(self, configured_ms: int) -> None:
-        self._configured_ms = configured_ms
+    def __init__(self, configured_ms: int, page_rows: int) -> None:
+        self._configured_ms, self._page_rows = configured_ms, page_rows
         self._of: dict[GroupState, WindowWidth] = {}
 
     def upper(self, state: GroupState, lower_ms: int, limit_ms: int) -> int:
@@ -103,4 +110,4 @@ class Widths:
         self._of = {state: width for state, width in self._of.items() if not state.drained}
 
     def _width(self, state: GroupState) -> WindowWidth:
-        return self._of.setdefault(state, WindowWidth(self._configured_ms))
+        return self._of.setdefault(state, WindowWidth(self._configured_ms, self._page_rows))

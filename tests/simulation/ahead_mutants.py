@@ -62,4 +62,18 @@ AHEAD = [
         "            if not pages:\n",
         ahead.test_widths_follow_what_windows_held,
     ),
+    Mutant(
+        "windows become wider than configured only where they hold half a page at most",
+        WINDOWS,
+        " and 2 * rows <= self.page_rows",
+        "",
+        ahead.test_windows_that_hold_half_a_page_become_wider_than_configured,
+    ),
+    Mutant(
+        "windows become wider than configured only where no read has timed out",
+        WINDOWS,
+        "        self.by_rows = False\n",
+        "",
+        ahead.test_a_server_that_needs_long_for_a_few_rows_is_asked_for_no_more_than_configured,
+    ),
 ]

@@ -48,6 +48,7 @@ class Table:
 
     def __init__(self, *times: int, size: int = 1) -> None:
         self.times, self.size = times, size
+        self.settings = SimpleNamespace(fetch_size=PAGE)
         self.asked: list[Asked] = []
         self.delivered: list[int] = []
         self.refuse_at: int | None = None
@@ -216,7 +217,7 @@ def test_a_window_is_only_for_the_read_that_it_was_read_for() -> None:
 
 
 def test_widths_follow_what_windows_held() -> None:
-    width = WindowWidth(1_000)
+    width = WindowWidth(1_000, page_rows=8)
     assert width.upper(0, 9_999) == 9_999
     width.finished(9_999, 2, 10)
     assert width.cap_ms == 1_000
@@ -232,6 +233,35 @@ def test_widths_follow_what_windows_held() -> None:
     assert width.cap_ms == 4_000
     width.broken_off(100, 8)
     assert width.cap_ms == 25
+
+
+def test_windows_that_hold_half_a_page_become_wider_than_configured() -> None:
+    width = WindowWidth(1_000, page_rows=8)
+    width.broken_off(None, 8)
+    for cap_ms in (500, 1_000, 2_000, 4_000):
+        width.finished(250, 1, 4)
+        assert width.cap_ms == cap_ms
+    width.finished(4_000, 1, 5)
+    assert width.cap_ms == 4_000
+    width.finished(4_000, 2, 9)
+    assert width.cap_ms == 1_000
+
+
+def test_a_server_that_needs_long_for_a_few_rows_is_asked_for_no_more_than_configured() -> None:
+    width = WindowWidth(1_000, page_rows=8)
+    width.timed_out(2_000)
+    for cap_ms in (1_000, 1_000):
+        width.finished(500, 1, 1)
+        assert width.cap_ms == cap_ms
+
+
+def test_behind_a_flood_of_a_few_rows_each_windows_end() -> None:
+    width = WindowWidth(1_000, page_rows=8)
+    width.broken_off(None, 8)
+    while width.cap_ms is not None:
+        before = width.cap_ms
+        width.finished(before, 1, 1)
+    assert before == 1_000 * 4**8 // 2 * 2
 
 
 def test_nothing_is_read_ahead_where_nobody_wants_it() -> None:
@@ -360,3 +390,12 @@ def test_windows_become_as_narrow_as_a_few_pages_and_wide_again(gap: int) -> Non
         if pages:
             hot.table.answer(pages[next(order) % len(pages)])
     assert hot.table.delivered == times
+
+
+def test_a_row_now_and_then_behind_a_flood_does_not_cost_a_read_per_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.PAGE", 20)
+    hot = Hot(*range(10_000, 12_000, 5), *range(20_000, 4_000_000, 2_000), now=4_000_000)
+    hot.finish()
+    assert hot.table.delivered == list(hot.table.times)
+    # Windows as configured hold two or three of these rows each; they need not hold more than half a page.
+    assert hot.reading.counters.reads < len(hot.table.times) / 5

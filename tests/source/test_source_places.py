@@ -14,7 +14,7 @@ from connector.source.consumer import Consumer
 from connector.source.log_reader import LogTable, PageRead
 from connector.source.pages import RawPage
 from connector.source.reading import Reading
-from connector.source.settings import ReadingSettings
+from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.sweeping import LATE_MS
 from connector.source.tables import Tables
 from connector.table_name import TableName
@@ -52,7 +52,7 @@ class Read:
         tables: dict[Any, Any] = {each: SimpleNamespace(log=LogTable("ks", each.name)) for each in self.sets}
         self.reading = Reading(
             self.planner,
-            cast(Connection, None),
+            cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
             ReadingSettings(confidence_ms=CONFIDENCE, sweeps=False, max_queries_per_second=budget),
             lambda event: None,
             cast(Consumer, None),

@@ -15,7 +15,7 @@ from connector.source.consumer import Consumer
 from connector.source.log_reader import LogTable, PageRead, ReadFailed, SweepRequest
 from connector.source.pages import RawPage
 from connector.source.reading import Reading
-from connector.source.settings import ReadingSettings
+from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.tables import Tables
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
 
@@ -57,7 +57,7 @@ class Reader:
         tables: Any = {TABLE: SimpleNamespace(log=LogTable("ks", "t_scylla_cdc_log"))}
         self.reading = Reading(
             self.one.planner,
-            cast(Connection, None),
+            cast(Connection, SimpleNamespace(settings=ConnectionSettings(()))),
             ReadingSettings(confidence_ms=CONFIDENCE, retry_base_ms=1, retry_max_ms=1),
             lambda event: None,
             cast(Consumer, None),
