@@ -188,11 +188,11 @@ class Task:
             attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
             log.warning("%s%s", self.failing(), attempts)
 
-    def shift(self, seconds: float) -> None:
-        """Nobody could take answers in, nor ask again, for so long."""
+    def shift(self, seconds: float, now: float) -> None:
+        """Nobody could take answers in, nor ask again, for so long. What was asked meanwhile was asked by ``now``."""
         if self._asked is not None:
-            self._asked += seconds
-        self._began += seconds
+            self._asked = min(now, self._asked + seconds)
+        self._began = min(now, self._began + seconds)
 
     def _fail(self, error: str) -> None:
         now = self._owner.monotonic()
@@ -251,7 +251,7 @@ class Background:
         for task in {*self.broken, *self.asking}:
             # Not those that it was busy with, or came to meanwhile: they fail for as long as they do.
             if now - before > ABSENT_SECONDS and task.tried < before:
-                task.shift(now - before)
+                task.shift(now - before, now)
             task.look(now)
 
     def failing(self, lasting: bool = False) -> list[Failing]:

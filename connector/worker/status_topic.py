@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
+from concurrent.futures import Future
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json
+from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json, ensure_topics
 from connector.errors import DeliveryError
-from connector.source import Background, Purpose
-from connector.worker.settings import WorkerIdentity
+from connector.source import Background, Purpose, explained
+from connector.worker.aside import aside
+from connector.worker.settings import WorkerIdentity, status_spec
 from connector.worker.status_document import WorkerStatus, scrubbed_text
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ STATUS = Purpose(
 PUBLISH_SECONDS = 3.0
 LATE = 2
 KEPT = 10
+LOOK_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
 
 #: What the client is asked to let pass as one record.
@@ -44,6 +47,10 @@ class StatusTopic:
         self._due = 0.0
         self._farewell = False
         self._task = background.task(STATUS)
+        self._spec = status_spec(configuration)
+        self._look: Future[object] | None = None
+        self._look_due = 0.0
+        self._why: str | None = None
 
     def publish(self, status: WorkerStatus) -> None:
         now = time.monotonic()
@@ -68,12 +75,10 @@ class StatusTopic:
         try:
             self._producer.poll()
             failure, pending = self._producer.failure, self._producer.pending()
-            if failure is not None:
-                self._task.failed(str(failure))
-            elif pending > LATE:
-                self._task.failed(
-                    self._clients.health.error or f"{self._clients.address} has not taken the last {pending} records"
-                )
+            if failure is not None or pending > LATE:
+                silence = f"{self._clients.address} has not taken the last {pending} records"
+                error = self._clients.health.error or (silence if failure is None else str(failure))
+                self._task.failed(self._trouble() or error)
             elif not pending:
                 self._task.worked()
             self._producer.failure = None
@@ -85,6 +90,18 @@ class StatusTopic:
                 self._producer.poll()
         except DeliveryError as error:
             self._task.failed(error)
+
+    def _trouble(self) -> str | None:
+        """What ails the topic, as far as it is known by now. One that somebody has deleted is made anew: what was in it
+        is written again every few seconds."""
+        now = time.monotonic()
+        if self._look is not None and self._look.done():
+            error, self._look = self._look.exception(), None
+            self._why = None if error is None else explained(error)
+        if self._look is None and now >= self._look_due:
+            self._look_due = now + LOOK_SECONDS
+            self._look = aside(lambda: ensure_topics(self._clients.admin(), [self._spec]), "status topic")
+        return self._why
 
     def _another(self) -> ReportingProducer:
         """A table takes some two kilobytes: those of five hundred fill what brokers and clients let pass. What brokers

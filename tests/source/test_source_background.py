@@ -110,6 +110,23 @@ def test_an_owner_that_was_away_blames_nobody_for_it(clock: Clock) -> None:
     assert (failing.kind, failing.lasting) == ("claims", 1)
 
 
+def test_nothing_fails_since_a_moment_that_is_yet_to_come(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """Its owner was busy, and asked when it had come back, before it looked at the time."""
+    clock.background.tick()
+    clock.now += 15
+    task = clock.background.task(ONCE)
+    task.asked("db:9042")
+    clock.now += 0.2
+    clock.background.tick()
+    clock.now += 0.5
+    task.failed(RetriableSourceError("no"))
+    (failing,) = clock.background.failing()
+    assert 0 <= failing.seconds <= 0.7 and failing.since <= NOON + clock.now
+    clock.now += 5
+    task.worked()
+    assert told(caplog)[-1] in ("claims: works again after 5 s", "claims: works again after 6 s")
+
+
 def test_what_an_owner_tries_itself_fails_for_as_long_as_it_does(clock: Clock) -> None:
     """Each of its attempts takes longer than it may be away: a commit to brokers that do not answer."""
     task = clock.background.task(ONCE)

@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import KafkaException
 
 from connector.delivery import ensure_topics
+from connector.delivery.clients import end_offsets
 from connector.source import Background
 from connector.worker import status_topic
 from connector.worker.settings import identity, kafka_clients, status_spec
@@ -52,6 +54,36 @@ def test_a_worker_of_thousands_of_tables_is_told_of(
         assert not background.failing()
     finally:
         consumer.close()
+        topic.close()
+
+
+def test_a_topic_that_was_deleted_is_made_anew(
+    kafka: EmbeddedKafka, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scylla-cdc status` said STOPPED of what ran, for ever."""
+    monkeypatch.setattr(status_topic, "PUBLISH_SECONDS", 0.0)
+    name = unique("status")
+    configuration = loaded(worker={"bootstrap.servers": kafka.bootstrap_servers, "status.storage.topic": name})
+    clients, background = kafka_clients(configuration), Background()
+    admin = clients.admin()
+    ensure_topics(admin, [status_spec(configuration)])
+    topic = StatusTopic(clients, configuration, identity(configuration, 0), background)
+    told = status_of(1)
+
+    def in_the_topic() -> bool:
+        topic.publish(told)
+        places = [(name, number) for number in range(configuration.worker.status.partitions)]
+        try:
+            return any(end_offsets(admin, places).values()) and not background.failing()
+        except KafkaException:
+            return False  # there is none, or not quite
+
+    try:
+        until(in_the_topic, 60, "a status in the topic")
+        admin.delete_topics([name])[name].result(60)
+        until(lambda: name not in admin.list_topics(timeout=60).topics, 60, "the end of the topic")
+        until(in_the_topic, 120, "a status in the new topic")
+    finally:
         topic.close()
 
 
