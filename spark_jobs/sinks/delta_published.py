@@ -29,6 +29,7 @@ _PARTS = 250
 _SMALL_FILES = 32
 """So many files of less than half of that size are made larger ones."""
 _VECTORS_FROM = 1 << 20
+_FEED, _MAPPING = "delta.enableChangeDataFeed", "delta.columnMapping.mode"
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 _VECTORS = "delta.enableDeletionVectors"
 _MOST_DELETED, _DELETED_SORTED = 0.3, 0.1
@@ -87,6 +88,11 @@ class DeltaPublisher:
         }
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
+            there = properties_of(self.session, self.relation(table))
+            if {**there, **properties}.get(_MAPPING, "none") != "none":
+                # Delta refuses to take columns away, or to make them others, where names are mapped and there is a
+                # feed. `tidy` comes after every replacement, also of a process that ends here, and begins it anew.
+                properties[_FEED] = "false"
             give_properties(self.session, self.relation(table), properties)
         for name, value in defaults.items():
             self.session.conf.set(name, value)
@@ -157,8 +163,12 @@ class DeltaPublisher:
 
     def tidy(self, table: str) -> None:
         files = self._files(table)
-        if files.bytes >= _VECTORS_FROM and _VECTORS not in properties_of(self.session, self.relation(table)):
-            give_properties(self.session, self.relation(table), {_VECTORS: "true"})
+        schema, there = self.schema(table), properties_of(self.session, self.relation(table))
+        assert schema is not None
+        wanted = {_FEED: _properties(_names(schema))[_FEED]}
+        if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
+            wanted[_VECTORS] = "true"
+        give_properties(self.session, self.relation(table), wanted)
         if files.small > _SMALL_FILES:
             self._optimize(table, files, "")
 
@@ -204,12 +214,12 @@ class DeltaPublisher:
 
 def _properties(names: Sequence[str]) -> dict[str, str]:
     """What a table with columns and fields of these names must be."""
-    found = {"delta.enableChangeDataFeed": "true"}
+    found = {_FEED: "true"}
     if any("`" in name for name in names):
         # Delta's own merge fails to spell such a name while it writes the feed.
-        found["delta.enableChangeDataFeed"] = "false"
+        found[_FEED] = "false"
     if _NAMES_TO_MAP & {char for name in names for char in name}:
-        found["delta.columnMapping.mode"] = "name"
+        found[_MAPPING] = "name"
     return found
 
 
