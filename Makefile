@@ -68,6 +68,7 @@ soak: needed $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MIN
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
 	@.venv/bin/python -m tests.soak.snapshots --seeds 1,2,3
 	@.venv/bin/python -m tests.soak.landing --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.whole --seeds 1,2,3
 	@.venv/bin/python -m tests.soak.definitions --seeds 1,2,3
 	@.venv/bin/python -m tests.soak.definitions --seeds 4,5 --sink iceberg
 	@.venv/bin/python -m tests.soak.control --seeds 1,2,3 --minutes $(or $(MINUTES),10)

@@ -40,6 +40,12 @@ _INTERPRETED = {
 }
 
 
+def session_config(warehouse: str) -> dict[str, str]:
+    """Of a session for many small plans."""
+    jars = ",".join(map(str, [*resolve("spark"), *resolve("iceberg")]))
+    return {**_SESSION, **_INTERPRETED, "spark.jars": jars, "warehouse": warehouse}
+
+
 def lived(spark: SparkSession, seed: int, sink: str, rounds: int, folder: str) -> list[str]:
     """What happened; an AssertionError says what differs."""
     rnd = random.Random(seed)
@@ -66,10 +72,7 @@ def main() -> int:
     # No broker has a part in it: everything that there is has landed.
     job.Topics = lambda *_: Ends({})  # type: ignore[assignment,misc]
     folder = tempfile.mkdtemp(prefix="scylla-cdc-definitions-soak-")
-    jars = ",".join(map(str, [*resolve("spark"), *resolve("iceberg")]))
-    spark = start_session({**_SESSION, "spark.jars": jars, "warehouse": f"{folder}/session"})
-    for name, value in _INTERPRETED.items():
-        spark.conf.set(name, value)
+    spark = start_session(session_config(f"{folder}/session"))
     wrong = 0
     for seed in map(int, given.seeds.split(",")):
         began, kept = time.monotonic(), f"{folder}/{seed}"
