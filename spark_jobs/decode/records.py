@@ -156,9 +156,9 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     # nothing: to leave them out, Spark would look for the reason twice, and most of decoding is looking for it.
     letter = "reason IS NOT NULL" + ("" if layout.images else " AND NOT coalesce(part.more, false)")
     made = {
-        "segment": f"CASE WHEN reason IS NULL THEN {segment} ELSE {DEAD} END",
+        "segment": _looked_up(str(segment), str(DEAD)),
         "bucket": bucket_of(layout),
-        "landed_at": "current_timestamp()",
+        "landed_at": _looked_up("current_timestamp()", "current_timestamp()"),
         "reason": f"CASE WHEN {letter} THEN reason END",
         "raw_key": f"CASE WHEN {letter} THEN raw_key END",
         "raw_value": f"CASE WHEN {letter} THEN raw_value END",
@@ -169,6 +169,12 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
     if name in _no_longer_written(layout):
         return f"CAST(NULL AS {kind})"
     return quoted(name)
+
+
+def _looked_up(landed: str, dead: str) -> str:
+    """Of what differs from batch to batch. A number stands in the code that Spark makes of a plan: each batch would be
+    compiled anew, and run uncompiled by Java. What an array holds does not, it is given to that code."""
+    return f"get(array({landed}, {dead}), CAST(reason IS NOT NULL AS int))"
 
 
 def _in_parts(layout: Layout) -> dict[str, str]:

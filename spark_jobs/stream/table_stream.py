@@ -48,6 +48,7 @@ from spark_jobs.tables import (
     lacking,
     notices,
     plan_table,
+    uncompiled,
 )
 
 _FETCH = {
@@ -59,6 +60,8 @@ _FETCH = {
 
 _LOOKED_FOR_S = 5.0
 """How often parcels of a backfill are looked for while one is under way."""
+_FEW = 500
+"""So many records are not worth that Spark compiles what it does with them."""
 _BATCHES = 200
 """So many are merged however few their changes are: each has left small files that every reader opens."""
 
@@ -353,7 +356,9 @@ class TableStream:
         self._adopt(landed)
         ends = self._ends(number)
         if any(self._positions.get(place) != end for place, end in ends.items()):
-            self._append(landed, batch, ends)
+            few = sum(end - self._positions.get(place, 0) for place, end in ends.items()) <= _FEW
+            with uncompiled(session, few):
+                self._append(landed, batch, ends)
         else:
             # Spark begins with a batch, also if nothing came since the job before.
             self.progress.batch(self.name, 0, {}, None)

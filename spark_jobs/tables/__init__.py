@@ -31,6 +31,7 @@ from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.parcels import Parcel, Parcels
 from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
+from spark_jobs.tables.small_plans import uncompiled
 
 __all__ = [
     "BACKFILL",
@@ -61,6 +62,7 @@ __all__ = [
     "open_sink",
     "plan_table",
     "register_landed",
+    "uncompiled",
     "unpublishable",
     "wait_free",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
 from spark_jobs.sinks.formats import FORMATS
+from spark_jobs.stream import table_stream
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.lease import Lease, LocalFolder
+from spark_jobs.tables.small_plans import uncompiled
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
 
@@ -106,6 +110,31 @@ def test_rebuilt_tables_read_their_topics_again(spark: SparkSession, way: Way) -
     rebuild(spark, way.settings(), way.settings().tables[0], truncated_at_ms=2)
     assert way.land(spark).of("ks.t").rows == 3
     assert way.rows(spark) == [(3, 1, None, None, None)]
+
+
+def test_batches_of_few_records_are_not_compiled(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[bool, str]] = []
+    for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
+        spark.conf.unset(name)
+
+    @contextlib.contextmanager
+    def looked_at(session: SparkSession, few: bool) -> Iterator[None]:
+        with uncompiled(session, few):
+            seen.append((few, str(session.range(3).where("id > 1")._jdf.queryExecution().executedPlan().toString())))
+            yield
+        assert session.conf.get("spark.sql.codegen.factoryMode") == "FALLBACK"
+
+    monkeypatch.setattr(table_stream, "uncompiled", looked_at)
+    for least, most in ((1, 3), (4, 2)):
+        monkeypatch.setattr(table_stream, "_FEW", most)
+        rows = [change("c", 1000, {"pk": pk, "ck": 1, "v": cell("v")}) for pk in range(least, least + 3)]
+        produce(way.servers, [(way.data, value) for value in rows])
+        way.land(spark)
+    assert [row[0] for row in way.rows(spark)] == [1, 2, 3, 4, 5, 6]
+    (few, as_it_is), (many, compiled) = seen
+    assert few and not many and "*(1)" in compiled and "*(1)" not in as_it_is
 
 
 def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way) -> None:

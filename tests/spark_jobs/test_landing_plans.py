@@ -83,6 +83,22 @@ def test_only_types_that_sql_cannot_serialise_are_handed_to_python(spark: SparkS
     assert "EvalPython" in _plan(_decoded(spark, _known(PLAIN + "; d regular decimal").layout(), False))
 
 
+def test_batches_run_the_code_that_was_made_for_the_first_of_them(spark: SparkSession) -> None:
+    """Whatever stands in it as a number, as the segment or the time, has Spark compile a batch anew."""
+    layout = _known(PLAIN).layout()
+    register_functions(spark, layout)
+    batch = _batch(spark, [change("c", 1000, {"pk": 1, "ck": 1, "v": cell("x")})])
+    batch = batch.selectExpr("* EXCEPT (timestamp)", "timestamp_millis(offset) AS timestamp")
+    first, second = (_code(decoded_json(batch, layout, segment, "t.range-deletes")) for segment in (1, 2))
+    assert first and first == second
+
+
+def _code(frame: DataFrame) -> list[str]:
+    """What Spark compiles of a plan, each part by itself."""
+    found = frame._jdf.queryExecution().debug().codegenToSeq()
+    return sorted(str(found.apply(at)._2()) for at in range(found.size()))
+
+
 def test_merges_spread_the_buckets_over_the_tasks(spark: SparkSession, warehouse: str) -> None:
     landed = LandedTable(spark, DeltaSink(spark, warehouse), "ks", "t")
     known = _known("id partition_key int; v regular text")

@@ -1,0 +1,31 @@
+"""How Spark works on little data: the plan as it is, not compiled.
+
+In: a session that is nobody else's at the time. Out: settings that hold within a context. For a handful of rows, making
+and compiling code costs many times what running it saves; and Java, which compiles what comes often, has less to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+_UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@contextmanager
+def uncompiled(session: SparkSession, few: bool = True) -> Iterator[None]:
+    """Plans of ``few`` rows are run as they are; others as ever."""
+    settings = _UNCOMPILED if few else {}
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, kept in before.items():
+            if kept is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, kept)
