@@ -35,7 +35,7 @@ pytestmark = [
 
 
 NAMES = ("t0", "T1")
-SEED, WRITES = 20512, 100
+SEED, WRITES = 15590, 100
 
 
 def test_random_tables_land_as_the_source_shows_them(
@@ -51,11 +51,13 @@ def test_random_tables_land_as_the_source_shows_them(
 
 
 def test_the_seed_has_tables_of_every_kind() -> None:
-    """Keys of one column and of several, in both directions, and no clustering; statics; every kind of type, whole and
-    by its elements; of those of one value all but a few."""
+    """Keys of one column and of several, in both directions, and no clustering; statics beside what a row has of its
+    own; every kind of type, whole and by its elements; of those of one value all but a few."""
     tables = [table for table, _ in invented(SEED, "ks", NAMES)]
     assert {len(table.partition) for table in tables} == {1, 2}
-    assert {0} < {len(table.clustering) for table in tables} and any(table.statics for table in tables)
+    assert {0} < {len(table.clustering) for table in tables} and any(
+        table.statics and table.regulars for table in tables
+    )
     assert {desc for table in tables for *_, desc in table.clustering} == {False, True}
     types = [kind for table in tables for kind in table.columns().values()]
     assert {type(kind) for kind in types if is_multi_cell(kind)} == {ListType, MapType, SetType, UserType}
