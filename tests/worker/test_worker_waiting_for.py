@@ -40,7 +40,11 @@ def test_a_group_and_a_topic_that_cannot_be_reached_are_told_with_kafkas_address
         clients=KafkaClients({"bootstrap.servers": "k:9092"}),
         membership=SimpleNamespace(member_id="", last_error=down),
         follower=SimpleNamespace(
-            poll=lambda but: [], caught_up=frozenset(), beginnings=0, last_error="_NOENT: no leaders found"
+            poll=lambda but: [],
+            caught_up=frozenset(),
+            beginnings=0,
+            fell_back=False,
+            last_error="_NOENT: no leaders found",
         ),
         _slots=SimpleNamespace(owned=frozenset()),
         _member_at=0.0,
