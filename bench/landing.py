@@ -1,12 +1,14 @@
 """How fast changes land: appended, merged into a large table, visible; compared with a plain MERGE per batch.
 
-python -m bench landing [--rows N] [--changes N] [--json]. Starts a broker and Spark of its own on this machine. Where
-there is a /proc, work is also told per second of CPU of Spark's process, which other load on the machine leaves alone.
+python -m bench landing [--rows N] [--changes N] [--publish MS] [--json]. Starts a broker and Spark of its own on this
+machine. Where there is a /proc, work is also told per second of CPU of all processes that land, which other load on the
+machine leaves alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import statistics
@@ -25,7 +27,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from bench._processor import cpu_seconds
+from bench._processor import tree_cpu_seconds
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.config import Settings, load_settings
 from spark_jobs.decode import decoded_json
@@ -34,7 +36,7 @@ from spark_jobs.jvm import resolve
 from spark_jobs.land import land
 from spark_jobs.model import changes_patch
 from spark_jobs.session import start_session
-from spark_jobs.stream import Offsets, Progress, Topics
+from spark_jobs.stream import Offsets, Progress, TableProgress, Topics
 from spark_jobs.tables import LandedTable, PublishedTable, open_publisher, open_sink
 
 PREFIX, TOPIC = "bench", "bench.ks.t"
@@ -42,6 +44,9 @@ COLUMNS = [("a", "int"), ("b", "bigint"), ("c", "text"), ("d", "text"), ("e", "d
 PLAIN_BATCH, PLAIN_BATCHES = 50_000, 4
 SMALL, SMALL_BATCHES = 1_000, 7
 PATIENCE_S = 3_600
+
+Until = Callable[..., None]
+"""Waits for a condition, which is looked at every few seconds that may be given too."""
 
 
 def definition() -> bytes:
@@ -102,7 +107,7 @@ class Figures(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Moment:
-    """Time and CPU time of Spark's process, in seconds."""
+    """Time, and CPU time of all that lands, in seconds."""
 
     wall: float
     cpu: float
@@ -117,8 +122,9 @@ class Moment:
 class Bench:
     """A broker with the table's topics, Spark, and a warehouse."""
 
-    def __init__(self, servers: str, folder: str, rows: int, count: int) -> None:
+    def __init__(self, servers: str, folder: str, rows: int, count: int, publish_ms: int) -> None:
         self.servers, self.folder, self.rows, self.count = servers, folder, rows, count
+        self.publish_ms, self.filled = publish_ms, 0
         self.figures = Figures()
         admin = AdminClient({"bootstrap.servers": servers})
         for future in admin.create_topics([NewTopic(f"{PREFIX}.schemas", 1, 1), NewTopic(TOPIC, 2, 1)]).values():
@@ -153,15 +159,17 @@ class Bench:
         )
 
     def now(self) -> Moment:
-        return Moment(time.perf_counter(), cpu_seconds(self._pid) or 0.0)
+        spark = tree_cpu_seconds(self._pid)
+        return Moment(time.perf_counter(), 0.0 if spark is None else spark + time.process_time())
 
     def timed(self, work: Callable[[], Any]) -> Moment:
         began = self.now()
         work()
         return self.now() - began
 
-    def fill(self, first: int, count: int, insert: bool = False) -> None:
-        fill(self.servers, TOPIC, changes(first, count, self.rows, insert))
+    def fill(self, count: int, insert: bool = False) -> None:
+        fill(self.servers, TOPIC, changes(self.filled, count, self.rows, insert))
+        self.filled += count
 
     def once(self, merge_every: int) -> None:
         progress = Progress()
@@ -174,11 +182,11 @@ class Bench:
             self.figures[f"{what}, changes per CPU-second"] = round(count / took.cpu)
 
     def measure(self) -> None:
-        self.fill(0, self.rows, insert=True)
+        self.fill(self.rows, insert=True)
         cold = self.timed(lambda: self.once(1))
         self.figures[f"first {self.rows:,} rows landed and merged, cold, s"] = round(cold.wall, 1)
         # Until here the JVM has mostly compiled; what is measured begins warm.
-        self.fill(self.rows, self.count // 4)
+        self.fill(self.count // 4)
         self.once(1)
         self.publish()
         append, merge, read = self.running()
@@ -188,7 +196,11 @@ class Bench:
         publish = self.timed(self.publish)
         self.figures[f"publication of {self.count:,} changes, CPU-s"] = round(publish.cpu, 1)
         self.rate("sustained with merges, all published at once", self.count, append + merge + publish)
-        self.stages(append, merge, read)
+        published = self.publishing()
+        every = f"published every {self.publish_ms / 1000:g} s and at the end"
+        self.figures[f"sustained with merges, {every}, changes per CPU-second"] = round(self.count / (published or 1.0))
+        self.figures["of the same without publications, %"] = round(100 * (append + merge).cpu / (published or 1.0))
+        self.stages(append, merge, read, published)
         plain = self.plain_recipe(read)
         self.rate("plain recipe, one MERGE per batch", PLAIN_BATCH * PLAIN_BATCHES, plain)
         faster = (self.count / (append + merge).wall) / (PLAIN_BATCH * PLAIN_BATCHES / plain.wall)
@@ -202,46 +214,68 @@ class Bench:
 
     def running(self) -> tuple[Moment, Moment, tuple[Offsets, Offsets]]:
         """A job that runs: what it needs to append and merge many changes, and to show a few."""
-        progress, stop = Progress(), threading.Event()
-        table = progress.of("ks.t")
-        settings = self.settings(**{"merge.every.rows": self.count})
-        job = threading.Thread(target=land, args=(settings, False, progress, stop, self.session), daemon=True)
-        job.start()
-        try:
-            self.until(lambda: table.batches > 0, job, progress)
+        with self.job() as (table, until):
+            until(lambda: table.batches > 0)
             begins = self.topics.offsets([TOPIC])
-            self.fill(self.rows + self.count, self.count)
+            self.fill(self.count)
             began = self.now()
-            self.until(lambda: table.rows >= self.count, job, progress)
+            until(lambda: table.rows >= self.count)
             appended = self.now()
-            self.until(lambda: table.merges > 0, job, progress)
+            until(lambda: table.merges > 0)
             merged = self.now()
             ends = self.topics.offsets([TOPIC])
             waits: list[float] = []
-            for number in range(SMALL_BATCHES):
+            for _ in range(SMALL_BATCHES):
                 due = table.rows + SMALL
-                self.fill(self.rows + 2 * self.count + number * SMALL, SMALL)
-                took = self.timed(lambda due=due: self.until(lambda: table.rows >= due, job, progress))  # type: ignore[misc]
-                waits.append(took.wall)
+                self.fill(SMALL)
+                waits.append(self.timed(lambda due=due: until(lambda: table.rows >= due)).wall)  # type: ignore[misc]
             self.figures[f"{SMALL:,} changes visible after, median of {SMALL_BATCHES}, s"] = round(
                 statistics.median(waits), 2
             )
             lookup = f"SELECT * FROM ks.t WHERE id = {self.rows // 2}"
             self.session.sql(lookup).collect()
             self.figures["one row by its key, s"] = round(self.timed(self.session.sql(lookup).collect).wall, 2)
+        return appended - began, merged - appended, (begins, ends)
+
+    def publishing(self) -> float:
+        """The CPU time of as many changes in a job that publishes as well: while it lands them, and what is left then.
+        The first publication of the job is of few, so that the next is due an interval later."""
+        with self.job(**{"publish.interval.ms": self.publish_ms}) as (table, until):
+            until(lambda: table.batches > 0)
+            self.fill(SMALL)
+            until(self.is_published, 0.5)
+            self.fill(self.count)
+            began, due = self.now(), table.rows + self.count
+            until(lambda: table.rows >= due and table.merges > 0 and self.is_published(), 0.5)
+            return (self.now() - began).cpu
+
+    def is_published(self) -> bool:
+        noted = self.published.publisher.note(self.published.name) or {}
+        there = noted.get("positions", {}).get(TOPIC, {})
+        return all(there.get(str(part), 0) >= end for (_, part), end in self.topics.offsets([TOPIC]).items())
+
+    @contextlib.contextmanager
+    def job(self, **more: Any) -> Iterator[tuple[TableProgress, Until]]:
+        """A job that lands until the end of the context, what it tells, and a way to wait while it goes on."""
+        progress, stop = Progress(), threading.Event()
+        settings = self.settings(**{"merge.every.rows": self.count}, **more)
+        job = threading.Thread(target=land, args=(settings, False, progress, stop, self.session), daemon=True)
+
+        def until(done: Callable[[], bool], every_s: float = 0.005) -> None:
+            deadline = time.monotonic() + PATIENCE_S
+            while not done():
+                if not job.is_alive() or time.monotonic() > deadline:
+                    raise SystemExit(f"landing ended: {progress.text()}")
+                time.sleep(every_s)
+
+        job.start()
+        try:
+            yield progress.of("ks.t"), until
         finally:
             stop.set()
             job.join(60)
-        return appended - began, merged - appended, (begins, ends)
 
-    def until(self, done: Callable[[], bool], job: threading.Thread, progress: Progress) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not done():
-            if not job.is_alive() or time.monotonic() > deadline:
-                raise SystemExit(f"landing ended: {progress.text()}")
-            time.sleep(0.005)
-
-    def stages(self, append: Moment, merge: Moment, between: tuple[Offsets, Offsets]) -> None:
+    def stages(self, append: Moment, merge: Moment, between: tuple[Offsets, Offsets], published: float) -> None:
         """Shares of the whole, from running the stages by themselves over the same changes."""
         known = self.landed.known()
         assert known is not None
@@ -253,7 +287,6 @@ class Bench:
         source = f"SELECT * FROM parquet.`{self.folder}/decoded`"
         fold = self.timed(drop(self.session.sql(compacted(layout, folded(layout, [changes_patch(layout, source)])))))
         kind = "cpu" if read.cpu else "wall"
-        whole = getattr(append + merge, kind)
         parts = {
             "read": read,
             "decode": both - read,
@@ -261,8 +294,11 @@ class Bench:
             "fold": fold,
             "merge": merge - fold,
         }
-        shares = {name: f"{max(100 * getattr(part, kind) / whole, 0):.0f} %" for name, part in parts.items()}
-        self.figures["shares"] = ", ".join(f"{name} {share}" for name, share in shares.items())
+        spent = {name: max(getattr(part, kind), 0.0) for name, part in parts.items()}
+        if published:
+            spent["publish"] = max(published - (append + merge).cpu, 0.0)
+        whole = sum(spent.values())
+        self.figures["shares"] = ", ".join(f"{name} {100 * part / whole:.0f} %" for name, part in spent.items())
 
     def read(self, begins: Offsets, ends: Offsets) -> DataFrame:
         options = {
@@ -321,12 +357,13 @@ def main() -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="python -m bench landing", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table that changes are merged into")
     parser.add_argument("--changes", type=int, default=1_000_000, help="changes that are appended, then merged at once")
+    parser.add_argument("--publish", type=int, default=60_000, help="publish.interval.ms")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     args = parser.parse_args()
     if args.changes < PLAIN_BATCH * (PLAIN_BATCHES + 1):
         parser.error(f"--changes must be at least {PLAIN_BATCH * (PLAIN_BATCHES + 1)}")
     with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
-        bench = Bench(kafka.bootstrap_servers, folder, args.rows, args.changes)
+        bench = Bench(kafka.bootstrap_servers, folder, args.rows, args.changes, args.publish)
         bench.measure()
         bench.topics.close()
         bench.session.stop()

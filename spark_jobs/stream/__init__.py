@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from spark_jobs.stream.housekeeping import YOUNG_MS
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
-from spark_jobs.stream.progress import Progress
+from spark_jobs.stream.progress import Progress, TableProgress
 from spark_jobs.stream.purging import Limit, purge, purge_limit, tombstones, unread
 from spark_jobs.stream.table_stream import TableStream
 from spark_jobs.stream.telling import one_line, told, with_room
@@ -18,6 +18,7 @@ __all__ = [
     "Offsets",
     "Progress",
     "SchemaTopic",
+    "TableProgress",
     "TableStream",
     "Topics",
     "one_line",
