@@ -165,10 +165,14 @@ class DeltaPublisher:
         files = self._files(table)
         schema, there = self.schema(table), properties_of(self.session, self.relation(table))
         assert schema is not None
-        wanted = {_FEED: _properties(_names(schema))[_FEED]}
+        wanted: dict[str, str] = {}
+        if there.get(_MAPPING, "none") != "none":
+            # What a replacement took away. Of other tables only their users take it.
+            wanted[_FEED] = _properties(_names(schema))[_FEED]
         if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"
-        give_properties(self.session, self.relation(table), wanted)
+        if wanted:
+            give_properties(self.session, self.relation(table), wanted)
         if files.small > _SMALL_FILES:
             self._optimize(table, files, "")
 
