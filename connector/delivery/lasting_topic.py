@@ -24,16 +24,23 @@ class LastingTopic:
         self._id: str | None = None
         #: Whether it is another one now.
         self.replaced = False
+        self._doubted = False
 
     def check(self) -> None:
         """Raises unless it is there, and still the same. Brokers before 2.8 give no ids: of those it is only there."""
+        self._doubted = True
         now = self._asked()
-        if self._id is None:
-            self._id = now
-            return
+        self._id = self._id or now
         self.replaced = now is not None and now != self._id
         if self.replaced:
             raise RetriableDeliveryError(f"topic {self.name} was deleted and created again: {self._loss}")
+        self._doubted = False
+
+    def confirm(self) -> None:
+        """As `check`, and asks nobody if all was well when it was looked at last. What waited while the topic was
+        missing goes into another one of its name as soon as that is there."""
+        if self._doubted:
+            self.check()
 
     def _asked(self) -> str | None:
         """Its id; None where we may not see it."""

@@ -88,8 +88,11 @@ class Delivery:
         unseen: Unseen | None = None,
         blocks: BlockClient | None = None,
         stood: Standing | None = None,
+        positions: Callable[[], None] = lambda: None,
     ) -> None:
+        """``positions`` raises if the offsets topic is not the one that it was."""
         self._clients = clients
+        self._positions = positions
         self._blocks = blocks
         self._field = Field(settings.connector, settings.offsets_topic, group, topics, unseen, stood or Standing())
         self.settings = settings
@@ -221,7 +224,8 @@ class Delivery:
         1. entries are produced in the planner's order (positions and tombstones before marks), behind all records:
            every prefix that a follower may see is then conservative;
         2. every delivery report is awaited and looked at: a commit with a lost record would lose it for ever. So is
-           whether the brokers were there all the time (`_never_away`);
+           whether the brokers were there all the time (`_never_away`), and whether the entries are in the topic that
+           they are meant for, not in another one of its name;
         3. the group is told the offsets of *every* slot that has a record or an entry here: the broker refuses them
            from a member that was replaced, and a slot that is not named is not protected;
         4. commit. Nothing is produced between 3 and 4, or it would travel without that protection.
@@ -245,6 +249,7 @@ class Delivery:
             producer.flush(deadline, self._settle)
             self._never_away(producer)
             self._settle()
+            self._positions()
             if by is not None and self._clock() >= by:
                 raise TooLate("the brokers had it too late to be in front of what other workers deliver")
             if named:

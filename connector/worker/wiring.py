@@ -142,6 +142,7 @@ def build_worker(
         unseen=unseen,
         blocks=native.client,
         stood=stood,
+        positions=positions.confirm,
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:
