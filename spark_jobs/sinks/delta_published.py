@@ -163,11 +163,12 @@ class DeltaPublisher:
 
     def tidy(self, table: str) -> None:
         files = self._files(table)
-        schema, there = self.schema(table), properties_of(self.session, self.relation(table))
-        assert schema is not None
+        there = properties_of(self.session, self.relation(table))
         wanted: dict[str, str] = {}
         if there.get(_MAPPING, "none") != "none":
             # What a replacement took away. Of other tables only their users take it.
+            schema = self.schema(table)
+            assert schema is not None
             wanted[_FEED] = _properties(_names(schema))[_FEED]
         if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"

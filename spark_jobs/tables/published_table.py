@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -38,6 +38,7 @@ from spark_jobs.model import (
 from spark_jobs.sinks import Publisher
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
 from spark_jobs.tables.notes import Known, Offsets
+from spark_jobs.tables.small_plans import planned_once
 
 _PARTS = 250
 """A table of many rows has about so many files: who looks for few keys reads few of them."""
@@ -198,7 +199,7 @@ class PublishedTable:
         """Whether any row is another one now."""
         session = self.landed.session
         first = layout.partition[0]
-        with _planned_once(session):
+        with planned_once(session):
             affected = self._affected(layout, before, now).localCheckpoint()
             some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
         if not some:
@@ -211,7 +212,7 @@ class PublishedTable:
         with ExitStack() as stack:
             stack.callback(session.catalog.dropTempView, name)
             if few:
-                stack.enter_context(_planned_once(session))
+                stack.enter_context(planned_once(session))
             patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)))
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
@@ -268,18 +269,6 @@ class PublishedTable:
             )
         found = self.landed.session.sql(" UNION ALL ".join(texts))
         return found.groupBy("bucket", *names).agg(*shown)
-
-
-@contextmanager
-def _planned_once(session: SparkSession) -> Iterator[None]:
-    """Plans are not thought over after each of their stages, which is a good part of what few changes cost."""
-    name = "spark.sql.adaptive.enabled"
-    before = session.conf.get(name, "true")
-    session.conf.set(name, "false")
-    try:
-        yield
-    finally:
-        session.conf.set(name, str(before))
 
 
 def _near(values: Sequence[Any]) -> Callable[[str], str]:

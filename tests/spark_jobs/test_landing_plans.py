@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from spark_jobs.model.layout import Layout
 from spark_jobs.sinks.delta import DeltaSink
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
+from spark_jobs.tables.small_plans import configured
 from tests.spark_jobs.landing_feed import cell, change, schema_record
 
 pytestmark = pytest.mark.spark
@@ -35,23 +34,8 @@ def _known(columns: str) -> Known:
 def _plan(frame: DataFrame) -> str:
     """The physical plan, whole."""
     whole = {"spark.sql.maxPlanStringLength": "10000000", "spark.sql.debug.maxToStringFields": "10000"}
-    with _set(frame.sparkSession, whole):
+    with configured(frame.sparkSession, whole):
         return str(frame._jdf.queryExecution().executedPlan().toString())
-
-
-@contextlib.contextmanager
-def _set(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, kept in before.items():
-            if kept is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, kept)
 
 
 def _decoded(spark: SparkSession, layout: Layout, with_schemas: bool) -> DataFrame:
@@ -105,7 +89,7 @@ def test_merges_spread_the_buckets_over_the_tasks(spark: SparkSession, warehouse
     layout = landed.prepare(known)
     values = [change("c", 1000 + at, {"id": at, "v": cell("x")}) for at in range(400)]
     landed.append(decoded_json(_batch(spark, values), layout, 1, "none"))
-    with _set(spark, {"spark.sql.adaptive.coalescePartitions.enabled": "false"}):
+    with configured(spark, {"spark.sql.adaptive.coalescePartitions.enabled": "false"}):
         landed.merge(layout, 1)
     files: Counter[int] = Counter()
     tasks: Counter[str] = Counter()
