@@ -69,13 +69,16 @@ class World:
         until(lambda: membership.owned, step=lambda: (membership.poll(0.1), wait()))
         return membership, events
 
-    def delivery(self, membership: Membership, name: str, **settings: object) -> Delivery:
+    def delivery(
+        self, membership: Membership, name: str, positions: Callable[[], None] = lambda: None, **settings: object
+    ) -> Delivery:
         delivery = Delivery(
             self.clients,
             DeliverySettings("c", self.offsets, name, **settings),  # type: ignore[arg-type]
             membership,
             topics=lambda: [self.data],
             group=self.group,
+            positions=positions,
         )
         delivery.start()
         self.deliveries.append(delivery)

@@ -10,7 +10,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connector.delivery import KafkaClients, LastingTopic
 from connector.delivery.clients import READ_COMMITTED
 from connector.delivery.records import OutgoingRecord
-from connector.delivery.transaction import Delivery, DeliverySettings
 from connector.errors import RetriableDeliveryError
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import World, mark
@@ -56,16 +55,7 @@ def test_nothing_is_committed_where_positions_are_lost(world: World) -> None:
     def lost() -> None:
         raise RetriableDeliveryError(LOSS)
 
-    delivery = Delivery(
-        world.clients,
-        DeliverySettings("c", world.offsets, "w"),
-        membership,
-        topics=lambda: [world.data],
-        group=world.group,
-        positions=lost,
-    )
-    delivery.start()
-    world.deliveries.append(delivery)
+    delivery = world.delivery(membership, "w", positions=lost)
     delivery.add(0, [OutgoingRecord(world.data, b"k", b"v")])
     with pytest.raises(RetriableDeliveryError, match=LOSS):
         delivery.commit([mark(0, "w")])
