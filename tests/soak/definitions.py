@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import sys
 import tempfile
-import time
-import traceback
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +20,7 @@ from spark_jobs.jvm.jars import resolve
 from spark_jobs.session import start_session
 from spark_jobs.verify import job
 from tests.servers.double import Double
+from tests.soak.each_seed import each_seed
 from tests.spark_jobs.altered_tables import Altered
 from tests.spark_jobs.source_tables import Ends, connected
 from tests.spark_jobs.table_histories import NAMES, Histories, random_tables
@@ -73,21 +71,13 @@ def main() -> int:
     job.Topics = lambda *_: Ends({})  # type: ignore[assignment,misc]
     folder = tempfile.mkdtemp(prefix="scylla-cdc-definitions-soak-")
     spark = start_session(session_config(f"{folder}/session"))
-    wrong = 0
-    for seed in map(int, given.seeds.split(",")):
-        began, kept = time.monotonic(), f"{folder}/{seed}"
-        try:
-            happened = lived(spark, seed, given.sink, given.rounds, kept)
-        except Exception:
-            wrong += 1
-            print(f"seed {seed}, {given.sink}: kept in {kept}\n{traceback.format_exc()}", flush=True)
-        else:
-            shutil.rmtree(kept)
-            print(f"seed {seed}, {given.sink}: {time.monotonic() - began:.0f} s, {', '.join(happened)}", flush=True)
-    spark.stop()
-    if not wrong:
-        shutil.rmtree(folder)
-    return 1 if wrong else 0
+    return each_seed(
+        spark,
+        given.seeds,
+        folder,
+        f", {given.sink}",
+        lambda seed, kept: lived(spark, seed, given.sink, given.rounds, kept),
+    )
 
 
 if __name__ == "__main__":

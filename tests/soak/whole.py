@@ -9,17 +9,15 @@ folder.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
-import time
-import traceback
 from pathlib import Path
 
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.session import start_session
 from tests.servers.double import Double
 from tests.soak.definitions import session_config
+from tests.soak.each_seed import each_seed
 from tests.spark_jobs.whole_way import whole_way
 
 NAMES = ("t0", "T1", "t2")
@@ -34,33 +32,17 @@ def main() -> int:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="scylla-cdc-whole-soak-"))
     config = session_config(str(folder / "session"))
-    spark, wrong = start_session(config), 0
+    spark = start_session(config)
     with EmbeddedKafka() as kafka, Double(ring_delay=0) as scylla:
-        for seed in map(int, given.seeds.split(",")):
-            began, kept = time.monotonic(), folder / str(seed)
-            kept.mkdir()
-            try:
-                whole_way(
-                    scylla,
-                    spark,
-                    config,
-                    kafka.bootstrap_servers,
-                    lambda name, seed=seed: f"{name}-{seed}",  # type: ignore[misc]
-                    kept,
-                    seed,
-                    NAMES,
-                    given.writes,
-                )
-            except Exception:
-                wrong += 1
-                print(f"seed {seed}: kept in {kept}\n{traceback.format_exc()}", flush=True)
-            else:
-                shutil.rmtree(kept)
-                print(f"seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
-    spark.stop()
-    if not wrong:
-        shutil.rmtree(folder)
-    return 1 if wrong else 0
+
+        def lived(seed: int, kept: str) -> list[str]:
+            servers = kafka.bootstrap_servers
+            whole_way(
+                scylla, spark, config, servers, lambda name: f"{name}-{seed}", Path(kept), seed, NAMES, given.writes
+            )
+            return []
+
+        return each_seed(spark, given.seeds, str(folder), "", lived)
 
 
 if __name__ == "__main__":
