@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from embedded.kafka import EmbeddedKafka
 from tests.servers.patience import seldom, until
-from tests.worker.harness import Service, exactly_once, found
+from tests.worker.harness import Service, exactly_once
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 
@@ -18,6 +19,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 def insert(session: Session, table: str, rows: range) -> None:
     for number in rows:
         session.execute(f"INSERT INTO {table} (pk, ck, v) VALUES ({number % 10}, {number}, 'v')")
+
+
+def delivered(connector: Service, table: str) -> Counter[int]:
+    """How often each row was delivered, by its ck."""
+    return Counter(record["value"]["after"]["ck"] for record in connector.delivered(connector.topic(table)))
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["made anew at once", "missing for a while"])
@@ -35,7 +41,6 @@ def test_without_its_positions_a_connector_delivers_nothing_until_it_is_told_whe
     assert exactly_once(connector, session, table) == 20
     until(lambda: connector.get("/health")[0] == 200, 90, "good health")
 
-    committed = 20
     admin, topic = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}), f"{connector.name}-offsets"
 
     def told(what: str) -> None:
@@ -51,19 +56,17 @@ def test_without_its_positions_a_connector_delivers_nothing_until_it_is_told_whe
     if not at_once:
         insert(session, table, range(20, 25))
         told("does not exist any more")
-        # Of these, what was committed before the broker let go of the topic's last partition.
-        committed = sum(found(connector, table).values())
-        assert committed in range(20, 26)
         assert topic not in admin.list_topics(timeout=60).topics, "nobody makes an empty one"
     until(lambda: topic not in admin.list_topics(timeout=60).topics, what="the end of the topic")
     admin.create_topics([NewTopic(topic, 6, 1, config={"cleanup.policy": "compact"})])[topic].result(60)
     told("was deleted and created again")
-    before = found(connector, table)
-    assert max(before.values()) == 1 and sum(before.values()) == committed
 
     connector.stopped(run)
+    # Which of the rows that came meanwhile are among them is not told: what was decided before the broker let go of
+    # the topic's last partition may become visible long after the topic is missed.
+    assert max(delivered(connector, table).values()) == 1
     assert connector.command("offsets", "reset", "--to", "now").returncode == 0
     insert(session, table, range(30, 40))
     connector.start("--http-port", "0")
-    until(lambda: len(found(connector, table)) == committed + 10, 180, "what came since then", step=seldom)
-    assert max(found(connector, table).values()) == 1
+    until(lambda: set(range(30, 40)) <= set(delivered(connector, table)), 180, "what came since then", step=seldom)
+    assert max(delivered(connector, table).values()) == 1
