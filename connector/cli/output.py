@@ -18,6 +18,8 @@ from typing import IO, Any
 from connector.errors import Problem
 from connector.secrets import scrub, scrubbed
 
+_UNKNOWN = 10_000
+
 
 class Output(ABC):
     """One method per kind of thing a command has to tell."""
@@ -125,7 +127,7 @@ class Progress:
         if self._terminal is not None and now - self._shown >= 0.1:
             self._shown = now
             text = f"{self._label}: {done}" + (f" of {total}" if total is not None else "")
-            self._terminal.write(f"\r\x1b[K{scrub(text)}")
+            self._terminal.write(f"\r\x1b[K{scrub(text)[: columns_of(self._terminal)]}")
             self._terminal.flush()
 
     def __enter__(self) -> Progress:
@@ -135,6 +137,15 @@ class Progress:
         if self._terminal is not None and self._shown:
             self._terminal.write("\r\x1b[K")
             self._terminal.flush()
+
+
+def columns_of(terminal: IO[str]) -> int:
+    """How wide a line may be that is to be wiped again: of one that wraps, only its end is. Wide if unknown."""
+    try:
+        columns = os.get_terminal_size(terminal.fileno()).columns
+    except OSError:
+        columns = 0
+    return columns - 1 if columns > 0 else _UNKNOWN
 
 
 def problem_json(problem: Problem) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connector.cli.output import Output
+from connector.cli.output import Output, columns_of
 from connector.cli.snapshot import pace_text
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class Standing:
         goes = pace_text(self.rows_per_second, self.seconds_left)
         return f"{self.done:4.0%} of {self.tables} table{'s' * (self.tables != 1)}, {self.rows:,} rows{goes}{waits}"
 
-    def bar(self) -> str:
-        full = round(_BAR * self.done)
-        return f"snapshot {'━' * full}{'─' * (_BAR - full)} {self.text()}"
+    def bar(self, columns: int) -> str:
+        """In so many columns at most: shorter, then without its end, where they are few."""
+        text = self.text()
+        width = max(min(_BAR, columns - len("snapshot  ") - len(text)), 0)
+        full = round(width * self.done)
+        return f"snapshot {'━' * full}{'─' * (width - full)} {text}"[:columns]
 
 
 def standing(reports: Iterable[WorkerStatus]) -> Standing | None:
@@ -86,7 +89,7 @@ class SnapshotProgress:
             if self._terminal is None:
                 log.info("snapshot: %s", now.text().lstrip())
             else:
-                self._draw(f"{now.bar()}\r")
+                self._draw(f"{now.bar(columns_of(self._terminal))}\r")
         if self._terminal is not None:
             self._draw("")
 

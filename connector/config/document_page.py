@@ -193,7 +193,7 @@ def _default(declared: Property) -> str:
         return "*required*"
     if declared.default_text is not None:
         return declared.default_text
-    if declared.default is None or declared.default in ("", ()):
+    if declared.default is None or declared.default in ("", (), frozenset()):
         return ""
     return f"`{str(declared.default).lower() if isinstance(declared.default, bool) else declared.default}`"
 

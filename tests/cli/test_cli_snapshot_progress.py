@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import logging
+import os
+import pty
+import struct
+import termios
 import threading
 
 import pytest
@@ -52,6 +57,35 @@ def test_a_bar_is_drawn_in_place_and_wiped_in_the_end(monkeypatch: pytest.Monkey
     shown = terminal.getvalue()
     assert f"\r\x1b[Ksnapshot {'━' * 12}{'─' * 12}  50% of 1 table, 1,200 rows\r" in shown
     assert shown.endswith("\r\x1b[K") and "\n" not in shown
+
+
+FULL = "━" * 12 + "─" * 12
+
+
+@pytest.mark.parametrize(("columns", "bar"), [(110, FULL), (58, "━" * 5 + "─" * 5), (48, ""), (30, ""), (0, FULL)])
+def test_a_bar_takes_one_line_of_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, bar: str) -> None:
+    """What wraps is not wiped: each time one more line of it stays."""
+    monkeypatch.setattr(snapshot_progress, "_DRAWN_SECONDS", 0.01)
+    far, near = pty.openpty()
+    fcntl.ioctl(near, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    told = "snapshot " + bar + "  50% of 1 table, 123,456,789,012 rows"
+    shown = ""
+
+    def drawn() -> bool:
+        nonlocal shown
+        shown += os.read(far, 10_000).decode(errors="ignore")
+        return shown.count("\x1b[K") > 2
+
+    try:
+        with (
+            os.fdopen(near, "w") as terminal,
+            SnapshotProgress(ConsoleOutput(io.StringIO(), terminal), lambda: [report(a=(0.5, 123_456_789_012))]),
+        ):
+            until(drawn, 30, "a bar")
+    finally:
+        os.close(far)
+    line = shown.split("\x1b[K")[1].rstrip("\r")
+    assert line == (told[: columns - 1] if columns else told)
 
 
 def test_elsewhere_there_are_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
