@@ -37,9 +37,10 @@ class Request:
     scheme: str = "http"
 
     def address(self, path: str) -> str:
-        """Of another path of ours, by the name under which we were asked."""
+        """Of another path of ours, by the name under which we were asked; escaped as little as a path may be."""
         host = next((value for name, value in self.headers.items() if name.lower() == "host"), "")
-        return f"{self.scheme}://{host}{quote(path)}" if host else quote(path)
+        escaped = quote(path, safe="/!$&'()*+,;=:@")
+        return f"{self.scheme}://{host}{escaped}" if host else escaped
 
 
 @dataclass(frozen=True, slots=True)

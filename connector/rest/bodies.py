@@ -69,19 +69,25 @@ def json_object(request: Request) -> dict[str, Any]:
     return found
 
 
-def json_array(request: Request) -> list[Any]:
-    found = _json(request)
-    if not isinstance(found, list):
+def json_array_or_null(request: Request) -> list[Any] | None:
+    """Of whatever type it says it is."""
+    found = _read(request)
+    if not isinstance(found, list | None):
         raise Refused(500, "The request's body must be a JSON array")
     return found
 
 
 def _json(request: Request) -> Any:
+    if request.body:
+        if header(request, "content-type") is None:
+            raise Refused(415, "HTTP 415 Unsupported Media Type")
+        refuse_other_than_json(request)
+    return _read(request)
+
+
+def _read(request: Request) -> Any:
     if not request.body:
         raise Refused(500, "The request has no body; JSON is wanted")
-    if header(request, "content-type") is None:
-        raise Refused(415, "HTTP 415 Unsupported Media Type")
-    refuse_other_than_json(request)
     try:
         found = json.loads(request.body, parse_constant=_no_constant, parse_int=_int, parse_float=_float)
         if b"\\u" in request.body:

@@ -39,8 +39,9 @@ def is_ours(plugin: str) -> bool:
 
 
 def definitions() -> list[dict[str, Any]]:
-    """Every property, in the order of the documentation."""
-    return [_definition(section, order, declared) for section, order, declared in _declared()]
+    """Every property: the connector's own ones, then Connect's, as Connect lists them."""
+    found = [_definition(section, order, declared) for section, order, declared in _declared()]
+    return sorted(found, key=lambda each: _is_connects(each["name"]))
 
 
 def validation(config: Mapping[str, str], problems: Iterable[Problem], options_of: OptionsOf) -> dict[str, Any]:
@@ -161,12 +162,18 @@ def _value_info(name: str, value: str | None, recommended: list[str], found: Seq
     }
 
 
+def _is_connects(name: str) -> bool:
+    return name in DISPLAYED and DISPLAYED[name].group not in _GROUPS_OF_CONNECTOR
+
+
 def nulls(config: Mapping[str, str | None]) -> list[Problem]:
     """What must have a value if it is named. Connectors do without those of their own properties."""
-    own = {declared.name for section in CONNECTOR_SECTIONS for declared in section.properties} - {
-        name for name, shown in DISPLAYED.items() if shown.group not in _GROUPS_OF_CONNECTOR
-    }
-    return [Problem(name, _NULL) for name, text in config.items() if text is None and name not in own]
+    declared = {each.name for section in CONNECTOR_SECTIONS for each in section.properties}
+    return [
+        Problem(name, _NULL)
+        for name, text in config.items()
+        if text is None and (name not in declared or _is_connects(name))
+    ]
 
 
 def untyped(config: Mapping[str, str | None]) -> str:

@@ -16,7 +16,7 @@ from connector import __version__
 from connector.config import CONNECTOR_CLASS
 from connector.http import JSON, Answer, Handler, Refused, Request, Route
 from connector.rest import definitions
-from connector.rest.bodies import answer, header, json_array, json_object, nothing, properties, texts
+from connector.rest.bodies import answer, header, json_array_or_null, json_object, nothing, properties, texts
 from connector.rest.cluster import Cluster, ConnectorView
 from connector.rest.loggers import logger_routes
 from connector.rest.media_types import refuse_foreign_type, type_of_the_answer
@@ -25,6 +25,8 @@ from connector.rest.parts import asked, found_view, refuse_ambiguous, task_numbe
 from connector.rest.restarts import restart_routes
 from connector.rest.writing import writing_routes
 
+#: Whose bodies are read whatever type they say they are.
+_BETWEEN_WORKERS = ("/connectors/{connector}/tasks", "/connectors/{connector}/fence")
 #: The Kafka whose API this is: tools look at it to know what they may ask.
 API_VERSION = "4.1.1"
 
@@ -103,7 +105,7 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         raise Refused(400, "Internal request missing required signature")
 
     def task_configs_between_workers(request: Request) -> Answer:
-        json_array(request)
+        json_array_or_null(request)
         return between_workers(request)
 
     connector = "/connectors/{connector}"
@@ -129,7 +131,15 @@ def rest_routes(cluster: Cluster) -> list[Route]:
         # It changes nothing, but it reads what references name.
         Route("PUT", "/connector-plugins/{plugin}/config/validate", validate, writes=True),
     ]
-    return [Route(each.method, each.path, _looked_at(cluster, each.handler), writes=each.writes) for each in routes]
+    return [
+        Route(
+            each.method,
+            each.path,
+            _looked_at(cluster, each.handler, each.path in _BETWEEN_WORKERS),
+            writes=each.writes,
+        )
+        for each in routes
+    ]
 
 
 def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
@@ -148,13 +158,14 @@ def refuse_other_plugins(plugin: str, config: Mapping[str, str | None]) -> None:
         raise Refused(500, f"org.apache.kafka.connect.runtime.rest.errors.BadRequestException: {unknown}")
 
 
-def _looked_at(cluster: Cluster, handler: Handler) -> Handler:
-    """Behind the look at what is asked for, sent and wanted."""
+def _looked_at(cluster: Cluster, handler: Handler, any_content: bool) -> Handler:
+    """Behind the look at what is asked for, sent and wanted, in this order."""
 
     async def checked(request: Request) -> Answer:
         refuse_ambiguous(cluster, request.parts)
+        if not any_content:
+            refuse_foreign_type(header(request, "content-type"))
         kind = type_of_the_answer(header(request, "accept"))
-        refuse_foreign_type(header(request, "content-type"))
         try:
             given = handler(request)
             answered = await given if inspect.isawaitable(given) else given

@@ -59,7 +59,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
     def put(request: Request) -> Answer:
         name = request.parts["connector"].strip(_BLANKS)
         given = _named(name, properties(json_object(request)))
-        config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))})
+        config = _changed(cluster, {**given, **cluster.with_secrets(name, texts(given))})
         existed = _view(cluster, name) is not None
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info()) if existed else _created(request, cluster, name)
@@ -74,7 +74,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
         changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
-        config = _accepted(cluster, _named(name, texts(changed)))
+        config = _changed(cluster, _named(name, texts(changed)))
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info())
 
@@ -127,7 +127,7 @@ def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, st
         raise Refused(400, untyped(given))
     problems = cluster.problems(config)
     if any(problem.property == "connector.class" for problem in problems) or not is_ours(config["connector.class"]):
-        raise Refused(400, unknown_class(config["connector.class"]))
+        raise _UnknownClass(400, unknown_class(config["connector.class"]))
     named = _faults_of_name(config["name"])
     faults = [*named, *(problem.problem for problem in nulls(given))]
     faults += [
@@ -138,6 +138,18 @@ def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, st
     if faults:
         raise Refused(400, _invalid(faults))
     return config
+
+
+def _changed(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, str]:
+    """As `_accepted`; of a class that is not found Connect speaks in other words than to who creates a connector."""
+    try:
+        return _accepted(cluster, given)
+    except _UnknownClass as unknown:
+        raise Refused(400, f"org.apache.kafka.connect.errors.ConnectException: {unknown}") from None
+
+
+class _UnknownClass(Refused):
+    """No connector of ours."""
 
 
 def _faults_of_name(name: str) -> list[str]:

@@ -60,6 +60,10 @@ class Child:
         """What it said last is soon, or still, its predecessor's word."""
         return self.renewed or not self.own
 
+    @property
+    def connector(self) -> str | None:
+        return None if self.configuration is None else self.configuration.connector.name
+
     def say_no_more(self) -> None:
         self.words.put(None)
 

@@ -44,6 +44,8 @@ class Service(Protocol):
 
     def configurations(self) -> Sequence[Configuration]: ...
 
+    def topics(self, connector: str) -> Sequence[str]: ...
+
 
 class Wishes(Protocol):
     """Where what is to be done is said so that all processes hear it."""
@@ -64,7 +66,7 @@ class Restarts(Protocol):
 
     def try_again(self, workers: Iterable[int]) -> None: ...
 
-    def forget_topics(self, workers: Iterable[int]) -> None: ...
+    def forget_topics(self, connector: str) -> None: ...
 
     def log_level(self, logger: str, level: int) -> list[str]: ...
 
@@ -195,8 +197,8 @@ class ConnectCluster:
         match event:
             case "restart" if content.get("by") != mine:
                 self._restart(connector, bool(content.get("itself")), content.get("tasks", {}).get(mine, ()))
-            case "forget topics" if (status := self._service.status().connectors.get(connector)) is not None:
-                self._restarts.forget_topics(status.workers)
+            case "forget topics":
+                self._restarts.forget_topics(connector)
             case "log level":
                 self._restarts.log_level(str(content["logger"]), int(content["level"]))
 
@@ -239,7 +241,7 @@ class ConnectCluster:
             config=config_of(configuration),
             instance=self._connector(connector),
             tasks=self._tasks(connector, mine),
-            topics=tuple(sorted({topic for worker in mine if worker is not None for topic in worker.topics})),
+            topics=tuple(self._service.topics(name)),
         )
 
     def _connector(self, connector: ConnectorStatus) -> Instance:

@@ -66,6 +66,7 @@ class Connectors:
                 self.given.pop(name, None)
                 self.deleted.add(name)
                 self._dismiss(self._group(name))
+                self.supervisor.former_topics.pop(name, None)
             else:
                 self.given[name] = dict(config)
                 self.deleted.discard(name)

@@ -45,6 +45,8 @@ class Service:
         self.children: dict[int, Child] = {}
         self._last: dict[int, tuple[WorkerStatus, float]] = {}
         self._last_end: dict[int, str] = {}
+        #: By connector: topics that workers which have ended had written to.
+        self.former_topics: dict[str, frozenset[str]] = {}
         # Before there is any worker: what the checks in front wait for.
         self.waiting_for = "starting"
 
@@ -59,6 +61,12 @@ class Service:
     def workers_of(self, group: str) -> list[int]:
         """The numbers of a connector's workers."""
         return sorted(order.index for order in self.orders if order.configuration.group == group)
+
+    def topics(self, connector: str) -> list[str]:
+        """That records were written to, by its workers and those before them."""
+        former = self.former_topics.get(connector, frozenset())
+        mine = [child for child in list(self.children.values()) if child.own and child.connector == connector]
+        return sorted(former.union(*(child.status.topics for child in mine if child.status is not None)))
 
     def held(self) -> dict[str, str]:
         """Connectors, by their groups, that were asked not to run, with what is to be said of that."""

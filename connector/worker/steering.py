@@ -38,12 +38,9 @@ class Steering:
         chosen = set(workers)
         self._supervisor.requests.put(lambda: self._each(chosen, lambda child: instruct(child, Instruction.TRY_AGAIN)))
 
-    def forget_topics(self, workers: Iterable[int]) -> None:
-        """Which topics they have written to; they go on."""
-        chosen = set(workers)
-        self._supervisor.requests.put(
-            lambda: self._each(chosen, lambda child: instruct(child, Instruction.FORGET_TOPICS))
-        )
+    def forget_topics(self, connector: str) -> None:
+        """Which topics it has written to; its workers go on."""
+        self._supervisor.requests.put(partial(self._forget_topics, connector))
 
     def log_level(self, logger: str, level: int) -> list[str]:
         """Of this process, at once, and of its workers, also those to come; which loggers' levels it changes here."""
@@ -67,6 +64,11 @@ class Steering:
         log.info("connector %s: asked to be %s", tenant.name, tenant.target.value)
         if tenant.target is not Target.RUNNING:
             self._each(workers, end_in_order)
+
+    def _forget_topics(self, connector: str) -> None:
+        self._supervisor.former_topics.pop(connector, None)
+        mine = {index for index, child in self._supervisor.children.items() if child.connector == connector}
+        self._each(mine, lambda child: instruct(child, Instruction.FORGET_TOPICS))
 
     def _begin_anew(self, group: str) -> None:
         supervisor = self._supervisor

@@ -232,6 +232,7 @@ class Supervisor(Service):
     def _ended(self, child: Child, code: int) -> int | None:
         """What an end means: another start (None), or the end of everything."""
         self._drain(child)
+        self._keep_topics(child)
         del self.children[child.index]
         if child.status is not None:
             self._last[child.index] = (child.status, child.status_at)
@@ -265,6 +266,12 @@ class Supervisor(Service):
             return 1
         self.due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
         return None
+
+    def _keep_topics(self, child: Child) -> None:
+        """Whoever takes its place knows nothing of them; of a connector that was deleted nothing is to be said."""
+        name = child.connector
+        if name is not None and child.own and child.status is not None and child.group in self.tenants:
+            self.former_topics[name] = self.former_topics.get(name, frozenset()).union(child.status.topics)
 
     @property
     def _is_alone(self) -> bool:

@@ -122,6 +122,8 @@ HOLDING = (
     *(Case(method, "/connectors/orders/pause") for method in ("GET", "POST")),
     Case("PUT", "/connectors/orders/resume", settles=RUNS),
 )
+#: What may stand in a path as it is, and what may not.
+_PUNCTUATED = "!$&'()*+,;=:@~\"<[b"
 WRITING = (
     Case("POST", "/connectors", {"name": "fresh", "config": CONFIG}),
     Case("POST", "/connectors", {"name": "fresh", "config": CONFIG}),
@@ -137,6 +139,8 @@ WRITING = (
     Case("PATCH", "/connectors/no/config", {"tasks.max": "1"}),
     *(Case("POST", "/connectors", {"name": name, "config": CONFIG}) for name in ("a b", " pad ")),
     *(Case("DELETE", f"/connectors/{name}") for name in ("fresh", "fresh", "new", "a%20b", "pad", "no")),
+    Case("POST", "/connectors", {"name": _PUNCTUATED, "config": CONFIG}),
+    Case("DELETE", "/connectors/%21%24%26'()%2A+%2C;=:@~%22%3C%5Bb"),
 )
 _PLACE = {"partition": {"filename": "/dev/null"}, "offset": {"position": 2}}
 OFFSETS = (
@@ -285,6 +289,16 @@ EDGES = (
     *(Case("POST", "/connectors/no/tasks", body) for body in (None, "", "{}", "{no")),
     *(Case("GET", path) for path in ("/connectors%2Fno", "/nothing%2fno", "/connectors/no%2Fstatus")),
     *(Case("PATCH", "/connectors/no/offsets", {"offsets": [each]}) for each in ({}, {"partition": None}, None, 1)),
+    *(
+        Case(method, path, body, (("Accept", "text/html"), ("Content-Type", "text/plain")))
+        for method, path in (("PUT", "/connectors/no/pause"), ("POST", "/connectors"), ("GET", "/connectors/no"))
+        for body in (None, {})
+    ),
+    *(
+        Case(method, path, body, (("Content-Type", "text/plain"),))
+        for method, path in (("POST", "/connectors/no/tasks"), ("PUT", "/connectors/no/fence"))
+        for body in ("null", "[]", "{}")
+    ),
     *(Case("GET", path, headers=(("Expect", "100-continue"),)) for path in ("/connectors", "/nothing")),
 )
 

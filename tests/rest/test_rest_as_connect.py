@@ -175,6 +175,12 @@ def test_a_definition_says_what_the_documentation_says(url: str) -> None:
     tables = definitions["scylla.table.names"]
     assert (tables["type"], tables["required"], tables["importance"]) == ("LIST", True, "HIGH")
     assert definitions["scylla.password"]["type"] == "PASSWORD"
+    ours_first = [*definitions]
+    assert [ours_first.index(each) for each in ("scylla.cluster.ip.addresses", "name", "connector.class")] == [
+        0,
+        (at := ours_first.index("name")),
+        at + 1,
+    ]
     assert definitions["tasks.max"]["default_value"] == "1"
     formats = definitions["cdc.output.format"]
     assert (formats["type"], formats["default_value"], formats["group"]) == ("STRING", "legacy", "Connector")
@@ -286,6 +292,7 @@ def test_a_class_is_taken_by_its_letters() -> None:
             ):
                 answered = ask(server.url, Case(method, path, sent))
                 message = json.loads(answered.body)["message"]
+                assert message.startswith("org.apache.") == (method == "PUT")
                 assert f"implements Connector and which name matches {given}, available connectors" in message
                 assert answered.status == (500 if path.endswith("validate") else 400)
     assert cluster.configs == {}

@@ -38,6 +38,9 @@ class Recorded:
     def configurations(self) -> Sequence[Configuration]:
         return [self.configuration]
 
+    def topics(self, connector: str) -> Sequence[str]:
+        return ["shop.ks.t"]
+
 
 class Heard:
     """Remembers what is to be restarted."""
@@ -57,8 +60,8 @@ class Heard:
     def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
         self.heard.append((connector, (event, content)))
 
-    def forget_topics(self, workers: Iterable[int]) -> None:
-        self.heard.append(("forget topics", {*workers}))
+    def forget_topics(self, connector: str) -> None:
+        self.heard.append(("forget topics", connector))
 
     def log_level(self, logger: str, level: int) -> list[str]:
         self.heard.append((logger, level))
@@ -122,8 +125,7 @@ def test_what_all_are_told_is_done_by_each() -> None:
     heard.heard.clear()
     for name, event, content in said:
         cluster.told(name, event, content)
-    cluster.told("of another process", "forget topics", {})
-    assert heard.heard == [("connector", 10), ("forget topics", {0, 1})]
+    assert heard.heard == [("connector", 10), ("forget topics", "orders")]
 
 
 @pytest.mark.parametrize(

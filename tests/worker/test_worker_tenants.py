@@ -44,9 +44,13 @@ if name == "wrong":
     print(json.dumps({"event": "end", "cause": "another group runs it"}), flush=True)
     sys.exit(2)
 state = "FAILED" if name == "failed" else "RUNNING"
+topics = [f"written by {os.getpid()}"] if name == "writes" else []
 def listen():
     global state
     for line in sys.stdin.buffer:
+        if line == b"FORGET_TOPICS\\n":
+            topics.clear()
+            continue
         state = "RUNNING" if line == b"TRY_AGAIN\\n" else "FAILED"
 threading.Thread(target=listen, daemon=True).start()
 status = {"worker": name, "index": order.index, "connector": name, "fingerprint": "f", "tables_configured": [],
@@ -54,7 +58,7 @@ status = {"worker": name, "index": order.index, "connector": name, "fingerprint"
 lingers = name == "lingers"
 signal.signal(signal.SIGTERM, lambda *_: threading.Timer(2.0 * lingers, os._exit, (0,)).start())
 while True:
-    print(json.dumps({"event": "status", "status": {**status, "state": state}}), flush=True)
+    print(json.dumps({"event": "status", "status": {**status, "state": state, "topics": topics}}), flush=True)
     threading.Event().wait(0.3)
 """
 
@@ -102,6 +106,26 @@ def test_a_connector_that_ends_again_and_again_ends_no_other(service: Any) -> No
     until(lambda: "no rights" in (supervisor.status().waiting_for or ""), what="the cause")
     assert b'scylla_cdc_running{connector="works"} 1.0' in metrics_page(supervisor.status)
     assert b'scylla_cdc_running{connector="fails"} 0.0' in metrics_page(supervisor.status)
+
+
+def test_topics_outlive_the_workers_that_wrote_to_them_until_they_are_forgotten(service: Any) -> None:
+    supervisor, _ = service("writes", "works")
+    steering = Steering(supervisor)
+    shown = shown_as(supervisor, steering)
+
+    def topics() -> list[tuple[str, ...]]:
+        return [each.topics for each in shown.connectors()]
+
+    until(lambda: len(topics()[0]) == 1, what="the first one's topic")
+    (first,) = topics()[0]
+    steering.renew([0])
+    until(lambda: len(topics()[0]) == 2, what="that of its successor as well")
+    assert first in topics()[0] and topics()[1] == ()
+    steering.wish("writes", Target.STOPPED)
+    until(lambda: 0 not in supervisor.children, what="its end")
+    assert len(topics()[0]) == 2
+    steering.forget_topics("writes")
+    until(lambda: topics() == [(), ()], what="that they are forgotten")
 
 
 def test_alone_it_ends_the_run(service: Any) -> None:
