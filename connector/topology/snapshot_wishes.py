@@ -73,7 +73,8 @@ def _obey(plan: TableState, found: dict[str, Snapshot], now: int) -> None:
     done = _done(found, state.hears_from - 1)
     last = done
     for wish in state.wishes:
-        if wish.number <= done:
+        # Whoever loses the topic reads it again, and hears once more what nobody has granted yet.
+        if wish.number <= last:
             continue
         last = wish.number
         under_way = {name: each for name, each in of_snapshots(found).items() if each.ended is None}

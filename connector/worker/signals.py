@@ -121,6 +121,7 @@ class Signals:
         # All of them, for tables that come later: one that is not there yet, or that is put into the list.
         self._said: list[tuple[int, Signal]] = []
         self._known: tuple[TableName, ...] = ()
+        self._last = -1
         self._ended = threading.Event()
         self._hears = False
         self._error: str | None = None
@@ -175,6 +176,9 @@ class Signals:
         self._topic.close()
 
     def _hear(self, number: int, key: bytes, value: bytes | None) -> None:
+        if number <= self._last:
+            return  # the topic was lost for a moment, and is read once more
+        self._last = number
         if key.strip(b'"') != self._key:
             return  # of another connector
         try:

@@ -18,6 +18,7 @@ from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
 from tests.simulation.snapshot_mutants import SNAPSHOTS
+from tests.simulation.snapshot_reading_mutants import CHUNK_READS
 from tests.simulation.standing_mutants import LEFT_OPEN
 from tests.simulation.stream_mutants import STREAMS
 
@@ -344,4 +345,4 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *LEADERLESS, *LEFT_OPEN, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *PURE]
+MUTANTS = [*DELIVERY, *LEADERLESS, *LEFT_OPEN, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *CHUNK_READS, *PURE]

@@ -363,9 +363,16 @@ WISHED = [
     Mutant(
         "what is asked for is granted once",
         WISHES,
-        "        if wish.number <= done:\n",
+        "        if wish.number <= last:\n",
         "        if False:\n",
         snapshots.test_what_was_asked_for_is_done_once_whoever_hears_it,
+    ),
+    Mutant(
+        "what is heard twice before it is granted is granted once",
+        WISHES,
+        "        if wish.number <= last:\n",
+        "        if wish.number <= done:\n",
+        snapshots.test_what_is_heard_twice_is_one_wish,
     ),
     Mutant(
         "up to which wish all is granted stands beside what it did",

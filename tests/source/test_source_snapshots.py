@@ -14,8 +14,7 @@ from connector.source import snapshots
 from connector.source.background import Background
 from connector.source.chunks import Chunk, token_of_key
 from connector.source.consumer import Postponed
-from connector.source.limits import SnapshotPace
-from connector.source.settings import SnapshotSettings
+from connector.source.settings import ChunkSize, SnapshotSettings
 from connector.source.snapshots import Snapshots
 from connector.table_name import TableName
 from connector.topology import Inside, Wish
@@ -26,6 +25,8 @@ from tests.topology.single import WHOLE, Single, tablets
 
 NAME = TableName("ks", "t")
 KEY = (number(1),)
+#: Of each chunk.
+BYTES = 100
 
 
 @dataclass
@@ -90,8 +91,10 @@ class Stage:
         description: TableDescription = TABLE,
         takes_uncut: bool = False,
         ending: bool = False,
+        streams: Sequence[bytes] = (WHOLE,),
+        max_bytes: int = 64 << 20,
     ) -> None:
-        self.one = Single(tablets(5_000, WHOLE), lookback_ms=100, initial_snapshot=True)
+        self.one = Single(tablets(5_000, *streams), lookback_ms=100, initial_snapshot=True)
         self.one.read_all()
         self.chores, self.tables, self.consumer = Chores(), Tables(Described(description)), Consumer()
         self.background = Background()
@@ -100,7 +103,13 @@ class Stage:
         self.snapshots = Snapshots(
             self.one.planner,
             connection,
-            SnapshotSettings(max_queries_per_second=1e6, clocks_apart_ms=clocks_apart_ms, dated=ending),
+            SnapshotSettings(
+                max_queries_per_second=1e6,
+                clocks_apart_ms=clocks_apart_ms,
+                dated=ending,
+                max_bytes=max_bytes,
+                chunk=ChunkSize(5_000, BYTES),
+            ),
             self.chores,  # type: ignore[arg-type]
             self.tables,  # type: ignore[arg-type]
             self.consumer,
@@ -141,7 +150,7 @@ class Stage:
     def read(self, *rows: Row, upto: int | None = None) -> None:
         """The chunk comes: the rows of one partition, or none."""
         there = {KEY: list(rows)} if rows else {}
-        self.chores.answer(Chunk(there, upto if upto is not None else (1 << 63) - 1, 100, 1, 0.01))
+        self.chores.answer(Chunk(there, upto if upto is not None else (1 << 63) - 1, BYTES, 1, 0.01))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -426,21 +435,6 @@ def test_chunks_follow_each_other_and_are_placed_in_order() -> None:
     stage.to(10_150)
     stage.one.commit(move_marks=True)
     assert not stage.one.planner.openings(stage.one.now)
-
-
-def test_reads_slow_down_while_answers_do() -> None:
-    pace = SnapshotPace(50.0, 0.0)
-    for _ in range(10):
-        pace.answered(0.02, 1, 0.0)
-    assert pace.rate == 50.0
-    for _ in range(4):
-        pace.answered(0.5, 1, 0.0)
-    assert pace.rate < 10.0
-    assert pace.take(0.0)
-    assert not pace.take(0.05)
-    for _ in range(40):
-        pace.answered(0.02, 1, 0.0)
-    assert pace.rate == 50.0
 
 
 @pytest.mark.parametrize("key", [(number(1),), (b"",), (number(1), b"a"), (b"", b"", b"ab")])

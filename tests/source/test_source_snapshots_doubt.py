@@ -10,7 +10,7 @@ import pytest
 from connector.source import snapshots
 from connector.source.chunks import Chunk, token_of_key
 from connector.topology import Inside
-from tests.source.test_source_snapshots import KEY, NAME, Stage, number, selected, written
+from tests.source.test_source_snapshots import KEY, NAME, Stage, found, number, selected, written
 
 IN_DOUBT = {"cdc$deleted_v": b"\x01"}
 BEHIND = selected(pk=2, ck=1, v=2)
@@ -121,3 +121,26 @@ def test_a_part_in_doubt_holds_up_the_rest_of_its_partition_alone() -> None:
     assert [row["v"] for row in stage.rows] == [number(2), number(4), number(1)]
     stage.one.commit(move_marks=True)
     assert not stage.one.planner.openings(stage.one.now)
+
+
+def test_a_change_that_nobody_understands_leaves_its_partition_in_doubt() -> None:
+    """Until it is read again, behind that change."""
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_050, written(9_990_000, operation=77))
+    assert not stage.rows and stage.snapshots.undecided(NAME) == 1
+    stage.chores.answer({KEY: [selected(ck=1, v=2)]})
+    stage.to(10_110)
+    assert [row["v"] for row in stage.rows] == [number(2)] and not stage.snapshots.undecided(NAME)
+
+
+def test_where_a_value_has_ended_since_it_was_read_another_read_tells_what_is_left() -> None:
+    """In second 100,000 the value ends by which the row may live alone."""
+    stage = Stage(ending=True)
+    stage.to(99_999_000)
+    stage.read(found(True, ck=1, v=1))
+    stage.to(100_000_500)
+    assert not stage.consumer.placed and stage.snapshots.undecided(NAME) == 1
+    stage.chores.answer({KEY: []})
+    stage.to(100_000_600)
+    assert not stage.consumer.placed and not stage.snapshots.undecided(NAME)

@@ -92,6 +92,10 @@ def test_rows_are_placed_only_where_the_whole_group_stands() -> None:
     assert one.planner.stands(mine) is None
     one.planner.finish(read)
     assert one.planner.stands(mine) == read.limit
+    one.to(10_200)
+    (read,) = one.reads().values()
+    one.planner.fail(read, "a row that cannot be read")
+    assert one.planner.stands(mine) is None
 
 
 def test_progress_is_one_entry_of_an_interval_in_front_of_marks() -> None:
@@ -132,8 +136,9 @@ def test_who_takes_over_goes_on_where_the_committed_progress_ends() -> None:
     one.planner.placed(mine, (MIN_TOKEN, 200))
     assert opening(restarted(one)).left == [(100, MAX_TOKEN)]
     one.planner.aborted()
+    again = opening(one)
     one.planner.release([0])
-    assert not openings(one)
+    assert not one.planner.is_open(again) and not openings(one)
     assert not one.planner.is_open(mine)
 
 
@@ -367,6 +372,15 @@ def test_what_was_asked_for_is_done_once_whoever_hears_it() -> None:
     again.commit(move_marks=True)
     assert opening(again).where is None
     assert opening(again).left == [(MIN_TOKEN, MAX_TOKEN)]
+
+
+def test_what_is_heard_twice_is_one_wish() -> None:
+    """A worker that has lost the topic reads all of it once more, perhaps before it could commit what it had heard."""
+    one = finished(started())
+    one.planner.hear_from(0)
+    wishes = Wish(0, "start", "a"), Wish(1, "stop", "b"), Wish(2, "start", "c"), Wish(3, "pause", "d")
+    assert asked(one, *wishes, *wishes)[1:] == [("incremental", "a"), ("incremental", "c")]
+    assert [(each.stopped, each.paused) for each in known(one.plan).values()][1:] == [(True, False), (False, True)]
 
 
 def test_what_is_asked_while_nobody_listens_is_heard_later_behind_the_first_wish_of_all_too() -> None:

@@ -134,3 +134,17 @@ def test_tables_that_come_later_hear_what_was_said_before() -> None:
     assert planner.wanted[3:] == [("one", 2)]
     signals.take(planner, [one, other])
     assert planner.wanted[4:] == [("other", 1), ("other", 2)]
+
+
+def test_a_topic_that_is_read_once_more_says_nothing_new(caplog: pytest.LogCaptureFixture) -> None:
+    """As it is where its broker was away for a moment."""
+    configuration = loaded(connector={"signal.enabled.channels": "kafka", "signal.kafka.topic": "signals"})
+    signals, planner = Signals(configuration, kafka_clients(configuration), Background()), _Wishes()
+    signals._topic.end = 0
+    for _ in range(2):
+        signals._hear(0, b"shop", Signal("a", "start", ("shop.one",)).record())
+        signals._hear(1, b"shop", b"nonsense")
+        signals._hear(2, b"shop", Signal("b", "pause").record())
+    signals.take(planner, [TableName("shop", "one")])
+    assert planner.wanted == [("one", 0), ("one", 2)]
+    assert len(caplog.messages) == 1

@@ -1,0 +1,44 @@
+"""Bounds of snapshots: how much of what was read may wait in memory, how fast it is read.
+
+`Snapshots` with everything beside it in the test's hands.
+"""
+
+from __future__ import annotations
+
+from connector.source.limits import SnapshotPace
+from tests.source.test_source_snapshots import BYTES, Stage, selected
+from tests.topology.single import WHOLE, stream
+
+
+def test_what_is_held_is_bounded_by_its_bytes() -> None:
+    stage = Stage(max_bytes=2 * BYTES)
+    for upto in (0, 1):
+        stage.read(selected(ck=1, v=1), upto=upto)
+        stage.pump()
+    assert stage.snapshots.held_bytes == 2 * BYTES and not stage.chores.waiting
+    stage.to(10_100)
+    assert not stage.snapshots.held_bytes and len(stage.chores.waiting) == 1
+
+
+def test_what_is_being_read_has_its_part_of_what_may_be_held() -> None:
+    stage = Stage(streams=(stream(64), WHOLE), max_bytes=BYTES)
+    stage.pump()
+    assert len(stage.chores.waiting) == 1
+    stage = Stage(streams=(stream(64), WHOLE), max_bytes=2 * BYTES)
+    stage.pump()
+    assert len(stage.chores.waiting) == 2
+
+
+def test_reads_slow_down_while_answers_do() -> None:
+    pace = SnapshotPace(50.0, 0.0)
+    for _ in range(10):
+        pace.answered(0.02, 1, 0.0)
+    assert pace.rate == 50.0
+    for _ in range(4):
+        pace.answered(0.5, 1, 0.0)
+    assert pace.rate < 10.0
+    assert pace.take(0.0)
+    assert not pace.take(0.05)
+    for _ in range(40):
+        pace.answered(0.02, 1, 0.0)
+    assert pace.rate == 50.0
