@@ -5,6 +5,7 @@ Every value that gets into a message passes here, so that masking happens in one
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from connector.config.document import Document
@@ -17,7 +18,7 @@ class Findings:
     """Collected in the order in which files are read; the same thing is said once."""
 
     problems: list[Problem] = field(default_factory=list)
-    _notices: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _notices: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     #: Those of the notices that Kafka Connect would warn of, too.
     _warned: set[tuple[str, str]] = field(default_factory=set)
 
@@ -48,15 +49,13 @@ class Findings:
     def notice(self, document: Document, name: str, text: str, *, warn: bool = False) -> None:
         """A property that is accepted, with what is to be known about it."""
         said = document.place(name), document.without_secrets(name, text)
-        names = self._notices.setdefault(said, [])
-        if name not in names:
-            names.append(name)
+        self._notices.setdefault(said, {})[name] = None
         if warn:
             self._warned.add(said)
 
     def remark(self, place: str, text: str, *, warn: bool = False) -> None:
         """Something to be known that is about no single property."""
-        self._notices.setdefault((place, text), [])
+        self._notices.setdefault((place, text), {})
         if warn:
             self._warned.add((place, text))
 
@@ -76,5 +75,5 @@ class Findings:
         return frozenset(_line(*said, self._notices[said]) for said in self._warned)
 
 
-def _line(place: str, text: str, names: list[str]) -> str:
+def _line(place: str, text: str, names: Iterable[str]) -> str:
     return ": ".join(filter(None, (place, ", ".join(names), text)))

@@ -34,6 +34,8 @@ from connector.suggestions import nearest
 
 Unknown = Literal["error", "warn", "ignore"]
 
+#: Of so many names of a file that nobody knows it is asked which ones were meant; that takes some time for each.
+MOST_GUESSED = 1_000
 _LIKE_CONNECT = "as in Kafka Connect"
 
 
@@ -42,12 +44,17 @@ def is_worker_name(name: str) -> bool:
 
 
 def unknown_connector_names(document: Document, findings: Findings, unknown: Unknown) -> None:
+    guessed = 0
     for name in document.texts:
         if name in CONNECTOR:
             continue
         family = family_of(name, CONNECTOR_FAMILIES)
         if family:
             _family_notice(document, name, family, findings)
+            continue
+        guessed += 1
+        if guessed > MOST_GUESSED:
+            _unguessed(document, name, _elsewhere(name), findings, unknown)
             continue
         meant = misspelt_family(name, _working(CONNECTOR_FAMILIES))
         elsewhere = None if meant else _elsewhere(name)
@@ -94,6 +101,7 @@ def unknown_worker_names(
 ) -> None:
     working, idle = _by_effect(WORKER_SECTIONS)
     clients = tuple(sorted(client_names()))
+    guessed = 0
     for name in document.texts:
         if name in WORKER_BY_NAME or is_client_property(name):
             continue
@@ -106,6 +114,10 @@ def unknown_worker_names(
             elsewhere = f"belongs in the connector's file, and has no effect in a worker's, {_LIKE_CONNECT}"
             if name in CONNECTOR and CONNECTOR[name].effect is Effect.NONE:
                 elsewhere = f"has no effect here: {CONNECTOR[name].reason}"
+        guessed += 1
+        if guessed > MOST_GUESSED:
+            _unguessed(document, name, elsewhere, findings, unknown)
+            continue
         meant = misspelt_family(name, _working(WORKER_FAMILIES))
         if not elsewhere and not meant:
             meant = misspelt(name, (*working, *clients), idle)
@@ -143,6 +155,12 @@ def _say(
     else:
         hint = f" (did you mean {meant}?)" if meant else f", {_LIKE_CONNECT}"
         findings.notice(document, name, f"unknown property, ignored{hint}", warn=unknown == "warn")
+
+
+def _unguessed(document: Document, name: str, elsewhere: str | None, findings: Findings, unknown: Unknown) -> None:
+    if is_secret(name):
+        learn(name, document.texts[name], secret=True)
+    _say(document, name, elsewhere, None, findings, unknown, None)
 
 
 def _family_notice(document: Document, name: str, family: Family, findings: Findings) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from connector.config import ConverterConfig, RegistryConfig
-from connector.delivery.registry_access import TRANSIENT, RegistryAccess
+from connector.delivery.registry_access import TIMEOUT_SECONDS, TRANSIENT, RegistryAccess
+from connector.delivery.timely_http import Answer, ask
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 _MOST_BYTES = 16 * 2**20
@@ -118,11 +119,11 @@ class SchemaRegistry:
     def _call(self, method: str, path: str, body: str | None, about: str) -> Any:
         """One request; every address gets its turn, and a connection that was closed meanwhile a second try."""
         failure: RetriableDeliveryError | None = None
-        renewed = False
+        renewed, silent = False, 0
         for _ in range(len(self._registry.urls) + 1):
             reused = self._connection is not None
             try:
-                status, content = self._exchange(method, path, body)
+                answer = self._exchange(method, path, body)
             except ssl.SSLCertVerificationError as error:
                 self._drop()
                 raise FatalDeliveryError(
@@ -138,20 +139,25 @@ class SchemaRegistry:
                 failure = RetriableDeliveryError(f"{self._address()} cannot be reached: {reason}")
                 if not reused:
                     self._turn += 1
+                if isinstance(error, TimeoutError):
+                    # Each has its time once: another attempt is the caller's.
+                    silent += 1
+                    if silent == len(self._registry.urls):
+                        break
                 continue
-            if status in TRANSIENT:
-                failure = RetriableDeliveryError(f"{self._address()}: {about}: {_reason(status, content)}")
+            if answer.status in TRANSIENT:
+                failure = RetriableDeliveryError(f"{self._address()}: {about}: {_reason(answer)}")
                 self._drop()
                 self._turn += 1
                 continue
-            if status == 401 and not renewed and self._access.forget_token():
+            if answer.status == 401 and not renewed and self._access.forget_token():
                 renewed = True
                 failure = RetriableDeliveryError(f"{self._address()}: {about}: the token was refused")
                 continue
-            if status >= 300:
-                raise self._refusal(status, content, about)
+            if answer.status >= 300:
+                raise self._refusal(answer, about)
             try:
-                return json.loads(content)
+                return json.loads(answer.content)
             except (RecursionError, ValueError):
                 raise FatalDeliveryError(
                     f"{self._address()} is not a Schema Registry: its answer is not JSON"
@@ -159,16 +165,15 @@ class SchemaRegistry:
         assert failure is not None
         raise failure
 
-    def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, body: str | None) -> Answer:
         headers = self._access.headers()
         if self._connection is None:
             self._connection = self._access.connect(self._url())
-        self._connection.request(method, self._access.target(self._url(), path), body, headers)
-        answer = self._connection.getresponse()
-        content = answer.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
+        target = self._access.target(self._url(), path)
+        answer = ask(self._connection, method, target, body, headers, _MOST_BYTES, TIMEOUT_SECONDS)
+        if len(answer.content) > _MOST_BYTES:
             raise http.client.HTTPException(f"its answer has more than {_MOST_BYTES // 2**20} MiB")
-        return answer.status, content
+        return answer
 
     def _url(self) -> str:
         return self._registry.urls[self._turn % len(self._registry.urls)]
@@ -183,8 +188,13 @@ class SchemaRegistry:
             self._connection.close()
             self._connection = None
 
-    def _refusal(self, status: int, content: bytes, about: str) -> FatalDeliveryError:
-        reason = _reason(status, content)
+    def _refusal(self, answer: Answer, about: str) -> FatalDeliveryError:
+        reason = _reason(answer)
+        if answer.elsewhere is not None:
+            return FatalDeliveryError(
+                f"{self._address()}: {about}: sends us on to {answer.elsewhere}: if the registry is there, write its "
+                f"address in schema.registry.url ({reason})"
+            )
         remedies = {
             401: "the login was refused: check basic.auth.user.info or bearer.auth.*",
             403: "the user may not do this: grant read and write on the subject",
@@ -193,14 +203,14 @@ class SchemaRegistry:
             404: "not found; with auto.register.schemas=false the schema must be registered beforehand",
             422: "the registry takes the schema for invalid",
         }
-        return FatalDeliveryError(f"{self._address()}: {about}: {remedies.get(status, 'refused')} ({reason})")
+        return FatalDeliveryError(f"{self._address()}: {about}: {remedies.get(answer.status, 'refused')} ({reason})")
 
 
-def _reason(status: int, content: bytes) -> str:
+def _reason(given: Answer) -> str:
     """What the registry itself says, cut to a length that fits a log line."""
     try:
-        answer = json.loads(content)
+        answer = json.loads(given.content)
         text = f"{answer['error_code']}: {answer['message']}"
     except (KeyError, RecursionError, TypeError, ValueError):
-        text = f"HTTP {status}"
+        text = f"HTTP {given.status}"
     return text if len(text) <= 500 else text[:500] + "…"

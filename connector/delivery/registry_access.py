@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from connector.config import KeystoreError, OauthLogin, RegistryConfig, Secret, configured_context
+from connector.delivery.timely_http import Answer, ask
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -84,10 +85,16 @@ class RegistryAccess:
         return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self._context)
 
     def _fetch_token(self, login: OauthLogin) -> None:
-        status, content = self._ask_for_token(login)
+        given = self._ask_for_token(login)
+        status = given.status
         if status in TRANSIENT:
             raise RetriableDeliveryError(f"{_about(login)}: HTTP {status}")
-        answer = _parsed(content)
+        if given.elsewhere is not None:
+            raise FatalDeliveryError(
+                f"{_about(login)}: sends us on to {given.elsewhere}: if tokens are there, write that address in "
+                f"bearer.auth.issuer.endpoint.url (HTTP {status})"
+            )
+        answer = _parsed(given.content)
         if status >= 300:
             said = ": ".join(str(answer[name])[:200] for name in ("error", "error_description") if name in answer)
             raise FatalDeliveryError(
@@ -102,7 +109,7 @@ class RegistryAccess:
         # Half of a life that is shorter than what is to be left of it.
         self._token_ends = None if lives is None else time.monotonic() + max(lives - login.early_seconds, lives / 2)
 
-    def _ask_for_token(self, login: OauthLogin) -> tuple[int, bytes]:
+    def _ask_for_token(self, login: OauthLogin) -> Answer:
         parts = urlsplit(login.endpoint)
         form = {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
         pair = f"{quote_plus(login.client_id)}:{quote_plus(login.client_secret.reveal())}"
@@ -114,9 +121,7 @@ class RegistryAccess:
         connection = self._connection(parts.scheme, parts.hostname or "", parts.port)
         try:
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request("POST", path, urlencode(form), headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(_MOST_BYTES)
+            return ask(connection, "POST", path, urlencode(form), headers, _MOST_BYTES, TIMEOUT_SECONDS)
         except ssl.SSLCertVerificationError as error:
             text = f"{_about(login)}: its certificate is not trusted: {error.verify_message}"
             raise FatalDeliveryError(text) from None

@@ -106,7 +106,9 @@ def _checked(
         if stop.is_set():
             return None
         if waiting is not None and time.monotonic() - began >= SILENT_SECONDS:
-            waiting.waiting_for = f"{'; '.join(text for each in asked for text in each.told())} (since {since})"
+            # Both converters may have the same registry.
+            told = dict.fromkeys(text for each in asked for text in each.told())
+            waiting.waiting_for = f"{'; '.join(told)} (since {since})"
     return _together(asked)
 
 
@@ -140,11 +142,10 @@ def _ask(configuration: Configuration) -> list[Asked]:
         Asked(lambda: f"no answer from ScyllaDB at {source} yet", partial(_check_source, configuration)),
         Asked(lambda: clients.explained("no answer yet"), partial(_check_kafka, configuration, clients)),
     ]
-    registries = _registries(configuration)
-    if registries:
-        urls = ", ".join(dict.fromkeys(registry.address for registry in registries.values()))
-        asked.append(Asked(lambda: f"no answer from {urls} yet", partial(_check_registries, registries)))
-    return asked
+    return asked + [
+        Asked(partial("no answer from {} yet".format, registry.address), partial(_check_registry, name, registry))
+        for name, registry in _registries(configuration).items()
+    ]
 
 
 def _together(asked: Iterable[Asked]) -> Findings:
@@ -294,11 +295,10 @@ def _registries(configuration: Configuration) -> dict[str, SchemaRegistry]:
     }
 
 
-def _check_registries(registries: Mapping[str, SchemaRegistry], found: Findings) -> None:
-    for name, registry in registries.items():
-        try:
-            registry.subjects()
-        except RetriableDeliveryError as error:
-            found.unreachable.append(Problem(name, str(error)))
-        except CdcError as error:
-            found.problems.append(Problem(name, str(error)))
+def _check_registry(name: str, registry: SchemaRegistry, found: Findings) -> None:
+    try:
+        registry.subjects()
+    except RetriableDeliveryError as error:
+        found.unreachable.append(Problem(name, str(error)))
+    except CdcError as error:
+        found.problems.append(Problem(name, str(error)))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connector.config import CONNECTOR, WORKER_BY_NAME, unknown_names
+from connector.secrets import scrub
+from connector.suggestions import nearest
 from tests.config.files import loaded, problem, problems
 
 KNOWN: dict[str, list[str]] = json.loads((Path(__file__).parent / "known_names.json").read_text())["names"]
@@ -124,3 +129,39 @@ def test_what_is_unknown_is_a_warning_unless_it_is_to_be_ignored() -> None:
     assert len(found.warnings) == 2
     assert all("some.thing" in line or "LOG4J" in line for line in found.warnings)
     assert not loaded(given | {"config.unknown": "ignore"}).warnings
+
+
+def test_the_spellings_of_thousands_of_unknown_names_are_not_all_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty thousand of them took 41 seconds. What is not looked at is said all the same, and its secrets are kept."""
+    looked_for: list[str] = []
+
+    def misspelt(name: str, *known: object) -> str | None:
+        looked_for.append(name)
+        return None
+
+    monkeypatch.setattr(unknown_names, "misspelt", misspelt)
+    names = [f"of.nobody.{number}" for number in range(3 * unknown_names.MOST_GUESSED)]
+    given = {**dict.fromkeys(names, "1"), "my.last.password": "s3cr3t-one"}
+    for told in (said(given), said(None, given)):
+        assert names[0] in told and names[-1] in told and "my.last.password" in told
+    assert len(looked_for) == 2 * unknown_names.MOST_GUESSED
+    assert "s3cr3t-one" not in scrub("s3cr3t-one")
+    found = [one.property for one in problems({**given, "config.unknown": "error"})]
+    assert {*names, "my.last.password"} == {*found}
+
+
+def test_what_is_nearest_is_what_difflib_says() -> None:
+    """Most of what is not near is told by its letters alone."""
+    draw, known = random.Random(5), [*CONNECTOR, *WORKER_BY_NAME, "x" * 300]
+    found = 0
+    for _ in range(300):
+        letters = list(draw.choice(known))
+        for _ in range(draw.randrange(8)):
+            at = draw.randrange(len(letters) + 1)
+            letters[at : at + draw.randrange(2)] = draw.choice(["", "a", "E", ".", "_", "-", "\u0130", "\u65e5", "0"])
+        word, cutoff = "".join(letters), draw.choice([0.6, 0.7, 0.78, 0.86, 0.92])
+        by_folded = {name.lower(): name for name in known}
+        close = difflib.get_close_matches(word.lower(), by_folded, n=1, cutoff=cutoff)
+        assert nearest(word, known, cutoff) == (by_folded[close[0]] if close else None), (word, cutoff)
+        found += bool(close)
+    assert 100 < found < 300

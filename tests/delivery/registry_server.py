@@ -5,6 +5,7 @@ It also gives out tokens at ``/api/token``, and answers what a proxy is asked, w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,10 @@ class Registry:
         self.tokens: list[Any] = []
         #: Instead of an answer, for paths that contain the text; an event: none at all, once it has come.
         self.refused: dict[str, tuple[int, Any]] = {}
+        #: An answer that comes byte by byte, until the event.
+        self.trickles: threading.Event | None = None
+        #: Where answers say that we should ask instead.
+        self.location: str | None = None
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         parts = [unquote(part) for part in urlsplit(path).path.removeprefix("/api").strip("/").split("/")]
@@ -74,6 +79,9 @@ def served(registry: Registry) -> Iterator[str]:
                 registry.close_next = False
                 self.close_connection = True
                 return
+            if registry.trickles is not None:
+                self._trickle(registry.trickles)
+                return
             refused = next((said for text, said in registry.refused.items() if text in unquote(self.path)), None)
             if refused is not None:
                 status, answer = refused
@@ -92,8 +100,19 @@ def served(registry: Registry) -> Iterator[str]:
             content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            if registry.location is not None:
+                self.send_header("Location", registry.location)
             self.end_headers()
             self.wfile.write(content)
+
+        def _trickle(self, enough: threading.Event) -> None:
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("Content-Length", str(2**20))
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while not enough.wait(0.02):
+                    self.wfile.write(b" ")
 
         do_GET = do_POST = respond
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import threading
 from typing import Any
 
 import pytest
 
 from connector.config import RegistryConfig, Secret
+from connector.delivery import registry as registry_module
 from connector.delivery.registry import SchemaRegistry
+from connector.delivery.timely_http import Answer
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
 from tests.delivery.registry_server import Registry, served
 
@@ -122,6 +125,48 @@ def test_a_closed_connection_is_no_reason_to_ask_somebody_else() -> None:
     assert len(first.requests) == 3 and not second.requests
 
 
+@pytest.mark.timeout(60)
+def test_an_answer_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket's timeout begins anew with every byte."""
+    monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 0.3)
+    registry = Registry()
+    registry.trickles = threading.Event()
+    with served(registry) as url, client(url) as schemas:
+        with pytest.raises(RetriableDeliveryError, match="cannot be reached: its answer did not come to an end"):
+            schemas.subjects()
+        registry.trickles.set()
+    assert len(registry.requests) == 1, "it had its time"
+
+
+def test_what_was_left_of_the_time_for_one_answer_is_not_that_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 50.0)
+    registry = Registry()
+    with served(registry) as url, client(url) as schemas:
+        schemas.subjects()
+        assert schemas._connection is not None and schemas._connection.sock is not None
+        schemas._connection.sock.settimeout(0.0)
+        assert schemas.id_for("s", INT) == 1
+    assert len(registry.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://me:s3cr3t@registry.example:8443/v2?token=s3cr3t#s3cr3t", "https://registry.example:8443/v2"),
+        ("/elsewhere/subjects", "/elsewhere/subjects"),
+        ("http://[::1", None),
+    ],
+)
+def test_a_redirect_tells_where_to(location: str, shown: str | None) -> None:
+    registry = Registry()
+    registry.location, registry.answers = location, [(302, b"")]
+    with served(registry) as url, client(url) as schemas, pytest.raises(FatalDeliveryError) as caught:
+        schemas.subjects()
+    told = str(caught.value)
+    assert f"sends us on to {shown}: " in told if shown else "refused" in told
+    assert "HTTP 302" in told and "s3cr3t" not in told
+
+
 @pytest.mark.parametrize("answer", [b"<html>", {"schema": 1}, []])
 def test_something_that_is_no_registry(answer: Any) -> None:
     registry = Registry()
@@ -139,7 +184,7 @@ def test_answers_that_no_registry_gives_are_refused_in_words(
     monkeypatch: pytest.MonkeyPatch, status: int, content: bytes
 ) -> None:
     schemas = client("http://registry:8081")
-    monkeypatch.setattr(schemas, "_exchange", lambda *_: (status, content))
+    monkeypatch.setattr(schemas, "_exchange", lambda *_: Answer(status, content))
     with pytest.raises(FatalDeliveryError, match="Schema Registry http://registry:8081"):
         schemas.id_for("s", INT)
 

@@ -23,6 +23,7 @@ from connector.config.tls.keystores import KeystoreError, read_certificates, rea
 from connector.delivery.records import decode_offsets_entry, encode_offsets_key
 from connector.delivery.registry import SchemaRegistry
 from connector.delivery.slot_reader import SlotRecords
+from connector.delivery.timely_http import Answer
 from connector.errors import CdcError
 from connector.topology import check_entry
 from connector.values import NATIVE_NAMES, RenderingRules, column_renderer, decoder, parse_type
@@ -217,7 +218,8 @@ def cql_frames(draw: random.Random) -> None:
 
 def registry_answers(draw: random.Random) -> None:
     content = json.dumps({"id": _json(draw, 1), "schema": _json(draw, 2), "error_code": _json(draw, 1), "message": "m"})
-    answer = draw.choice([200, 200, 204, 301, 404, 409, 500, 999]), _damaged(draw, content.encode())
+    status = draw.choice([200, 200, 204, 301, 404, 409, 500, 999])
+    answer = Answer(status, _damaged(draw, content.encode()), "http://b" if status == 301 else None)
     registry = SchemaRegistry(RegistryConfig(urls=("http://registry:8081",)), auto_register=draw.random() < 0.5)
     registry._exchange = lambda *_: answer  # type: ignore[method-assign]
     for ask in (lambda: registry.id_for("s", "{}"), lambda: registry.schema_of(1), registry.subjects):

@@ -22,6 +22,7 @@ from connector.values.types import (
     is_multi_cell,
     parse_type,
 )
+from embedded.scylla.execute.types import uses_type
 
 LITERALS: dict[str, list[str]] = {
     "ascii": ["''", "'a'", "'it''s'", "'~ !'"],
@@ -255,6 +256,11 @@ class RandomTable:
             if not (self.snapshotted and text.startswith("list<")):
                 return text
 
+    def _alterable(self) -> list[str]:
+        """The types that the server alters: it refuses those that a column of the partition key is made of."""
+        keyed = [self.type_of(text) for _, text in self.partition]
+        return [name for name, kind in self.user_types().items() if not any(uses_type(key, kind) for key in keyed)]
+
     def alteration(self, what: str = "") -> list[str]:
         """Another shape for the table or one of its types."""
         rnd = self.rnd
@@ -275,8 +281,8 @@ class RandomTable:
             name, text = self.regulars[at]
             self.regulars[at] = (name, rnd.choice(BECOME[text]))
             return [f"ALTER TABLE {self.full} ALTER {quote_identifier(name)} TYPE {self.regulars[at][1]}"]
-        if what == "rename field":
-            udt = rnd.choice(list(self.types))
+        if what == "rename field" and (alterable := self._alterable()):
+            udt = rnd.choice(alterable)
             at = rnd.randrange(len(self.types[udt]))
             part, text = self.types[udt][at]
             new = f"f{rnd.randrange(1000)}"
@@ -295,8 +301,8 @@ class RandomTable:
             text = text if what == "again" else self._any_type(self.user_types())
             self.regulars.append((name, text))
             return [f"ALTER TABLE {self.full} ADD {quote_identifier(name)} {text}"]
-        if what == "field":
-            udt = rnd.choice(list(self.types))
+        if what == "field" and (alterable := self._alterable()):
+            udt = rnd.choice(alterable)
             part, text = f"f{len(self.types[udt])}", random_type(rnd, {}, 0, True)
             self.types[udt].append((part, text))
             return [f"ALTER TYPE {quote_identifier(self.keyspace)}.{quote_identifier(udt)} ADD {part} {text}"]

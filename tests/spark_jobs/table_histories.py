@@ -11,7 +11,6 @@ import contextlib
 import copy
 import random
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +149,7 @@ class Histories:
         altered, landed = self.altered, self.altered.landed(name)
         publisher = open_publisher(altered.spark, altered.settings.session_config())
         assert publisher is not None
-        read = pyarrow.table(publisher.session.table(publisher.relation(landed.folder)).toArrow()).to_pylist()
+        read = told(pyarrow.table(publisher.session.table(publisher.relation(landed.folder)).toArrow()))
         folder = f"{altered.settings.warehouse}/{landed.folder}"
         elsewhere = read_elsewhere(folder, altered.settings.sink)
         assert sorted(map(_plain, read)) == sorted(map(_plain, elsewhere)), name
@@ -160,8 +159,6 @@ def _plain(row: dict[str, Any]) -> str:
     """Text that is the same for the same row. PyIceberg shows a null map or list of structs as an empty one."""
 
     def plain(value: Any) -> Any:
-        if isinstance(value, datetime):
-            return value.replace(tzinfo=None)
         if isinstance(value, dict):
             return {name: plain(part) for name, part in value.items()}
         if isinstance(value, list | tuple):
@@ -171,11 +168,36 @@ def _plain(row: dict[str, Any]) -> str:
     return repr(sorted((name, plain(value)) for name, value in row.items()))
 
 
+def told(table: pyarrow.Table) -> list[dict[str, Any]]:
+    """Its rows, with times and days as numbers at any depth: Python's end with the year 9999, and ScyllaDB's do not."""
+    numbered = pyarrow.schema([field.with_type(_numbered(field.type)) for field in table.schema])
+    rows: list[dict[str, Any]] = table.cast(numbered).to_pylist()
+    return rows
+
+
+def _numbered(kind: pyarrow.DataType) -> pyarrow.DataType:
+    def part(field: pyarrow.Field) -> pyarrow.Field:
+        return field.with_type(_numbered(field.type))
+
+    if pyarrow.types.is_timestamp(kind):
+        return pyarrow.int64()
+    if pyarrow.types.is_date32(kind):
+        return pyarrow.int32()
+    if pyarrow.types.is_struct(kind):
+        return pyarrow.struct([part(field) for field in kind])
+    if pyarrow.types.is_map(kind):
+        return pyarrow.map_(part(kind.key_field), part(kind.item_field))
+    if pyarrow.types.is_list(kind):
+        return pyarrow.list_(part(kind.value_field))
+    if pyarrow.types.is_large_list(kind):
+        return pyarrow.large_list(part(kind.value_field))
+    return kind
+
+
 def read_elsewhere(folder: str, sink: str) -> list[dict[str, Any]]:
     """The rows of a published table as delta-rs or PyIceberg read them."""
     if sink == "delta":
-        rows: list[dict[str, Any]] = pyarrow.table(DeltaTable(folder).scan()).to_pylist()
-        return rows
+        return told(pyarrow.table(DeltaTable(folder).scan()))
     files = Path(folder, "metadata").glob("v*.metadata.json")
     newest = max(files, key=lambda file: int(file.name[1:].partition(".")[0]))
-    return list(StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist())
+    return told(StaticTable.from_metadata(str(newest)).scan().to_arrow())
