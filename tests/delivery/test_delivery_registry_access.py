@@ -69,9 +69,12 @@ def test_a_token_that_the_registry_refuses_is_replaced_once() -> None:
 def test_a_redirect_of_tokens_tells_where_to() -> None:
     registry = Registry()
     registry.location, registry.refused = "https://login.example/token", {"token": (302, b"")}
-    with served(registry) as url, SchemaRegistry(RegistryConfig((url,), oauth=login(url))) as schemas:
-        with pytest.raises(FatalDeliveryError, match=r"sends us on to https://login\.example/token: .*endpoint\.url"):
-            schemas.subjects()
+    with (
+        served(registry) as url,
+        SchemaRegistry(RegistryConfig((url,), oauth=login(url))) as schemas,
+        pytest.raises(FatalDeliveryError, match=r"sends us on to https://login\.example/token: .*endpoint\.url"),
+    ):
+        schemas.subjects()
 
 
 def test_a_token_is_replaced_before_its_end() -> None:
