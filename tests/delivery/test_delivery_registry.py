@@ -132,7 +132,7 @@ def test_an_answer_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.
     registry = Registry()
     registry.trickles = threading.Event()
     with served(registry) as url, client(url) as schemas:
-        with pytest.raises(RetriableDeliveryError, match="cannot be reached: (timed out|its answer did not)"):
+        with pytest.raises(RetriableDeliveryError, match=r"cannot be reached: (timed out|its answer did not)"):
             schemas.subjects()
         registry.trickles.set()
     assert len(registry.requests) <= 1, "it had its time"
