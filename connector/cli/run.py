@@ -130,7 +130,7 @@ class RunCommand:
         steering = Steering(supervisor)
         shared = supervisor.shared = SharedState(worker)
         stack.callback(shared.stop)
-        checks = partial(_checks, shared, supervisor.starts)
+        checks = partial(_checks, shared, supervisor.starts, supervisor.warnings)
         connectors = None
         if by_api:
             load = partial(load_beside, worker=args.worker)
@@ -184,12 +184,14 @@ def _refuse_what_nobody_can_reach(args: argparse.Namespace) -> None:
 def _checks(
     shared: SharedState,
     starts: dict[str, str | None],
+    warnings: dict[str, tuple[str, ...]],
     configuration: Configuration,
     stop: threading.Event,
     waiting: Waiting,
 ) -> tuple[Sequence[Problem], Noted | None]:
     """What the servers object to; if nothing, what the offsets topic says, if there are marks."""
     from connector.worker.checks import wait_until_checked
+    from connector.worker.lost_positions import lost_positions
     from connector.worker.slots import slots_by_marks
     from connector.worker.starting import name_of_start
 
@@ -199,7 +201,14 @@ def _checks(
         name = configuration.connector.name
         if name not in starts and not stop.is_set():
             starts[name] = name_of_start(configuration)
-    return problems, None if problems or stop.is_set() else slots_by_marks(configuration, stop.is_set)
+    if problems or stop.is_set():
+        return problems, None
+    noted = slots_by_marks(configuration, stop.is_set)
+    lost = None if noted is not None or stop.is_set() else lost_positions(configuration)
+    if lost is not None:
+        log.warning("%s", lost)
+    warnings[configuration.connector.name] = () if lost is None else (lost,)
+    return problems, noted
 
 
 def _wait_for_wishes(shared: SharedState, stop: threading.Event, waiting: Waiting) -> None:

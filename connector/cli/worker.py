@@ -70,6 +70,7 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQu
             instructions,
             noted=order.noted,
             start=order.start,
+            warnings=order.warnings,
             ending=partial(_bound_the_end, stop),
         )
     except Exception as error:

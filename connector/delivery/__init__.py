@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, no_bulk_client
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks, no_bulk_client
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_ERRORS, advice, describe, translated
 from connector.delivery.follow import Follower
@@ -84,6 +84,7 @@ __all__ = [
     "ensure_topics",
     "fence",
     "group_members",
+    "high_watermarks",
     "listed_groups",
     "look_at_topic",
     "named_tables",

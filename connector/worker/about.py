@@ -25,8 +25,10 @@ class About:
     pid: int = field(default_factory=os.getpid)
     version: str = __version__
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    #: What needs a look, as it was found at the start.
+    warnings: tuple[str, ...] = ()
 
 
-def about(connection: Connection, clients: KafkaClients) -> About:
+def about(connection: Connection, clients: KafkaClients, warnings: tuple[str, ...] = ()) -> About:
     """This process, and the servers; asks each once."""
-    return About(server_release(connection), broker_release(clients))
+    return About(server_release(connection), broker_release(clients), warnings=warnings)

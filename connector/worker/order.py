@@ -20,5 +20,7 @@ class WorkerOrder:
     noted: Noted | None = None
     # The name of this start of the connector, if nobody ran it before.
     start: str | None = None
+    # Of the connector, as its start has found it.
+    warnings: tuple[str, ...] = ()
     # What the filter of the new process has to know: references were resolved here.
     secrets: Mapping[str, str] = field(default_factory=known, repr=False)

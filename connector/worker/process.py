@@ -65,12 +65,14 @@ def run_worker(
     instructions: queue.SimpleQueue[Asked],
     noted: Noted | None = None,
     start: str | None = None,
+    warnings: tuple[str, ...] = (),
     ending: Callable[[int], None] = lambda status: None,
 ) -> int:
     """Work until ``stop`` is set (0), or until nothing is left to read or something fatal happened (1).
 
     ``noted`` is what the offsets topic says, where somebody has read it before; else it is read here, and the number of
     slots is reported.
+    ``warnings`` are shown in its status.
     ``ending`` is told the status when all that is left to do is to close what is open.
     """
     try:
@@ -84,7 +86,7 @@ def run_worker(
     status_topic = StatusTopic(worker.clients, configuration, worker.who, worker.background)
     status = 1
     try:
-        _turn(worker, stop, report, instructions, status_topic)
+        _turn(worker, stop, report, instructions, status_topic, warnings)
         status = 0
     except ConfigurationError as error:
         report(EndMessage(cause="; ".join(map(str, error.problems))))
@@ -111,8 +113,9 @@ def _turn(
     report: Report,
     instructions: queue.SimpleQueue[Asked],
     status_topic: StatusTopic,
+    warnings: tuple[str, ...],
 ) -> None:
-    snapshots = Snapshots(worker, about(worker.connection, worker.clients))
+    snapshots = Snapshots(worker, about(worker.connection, worker.clients, warnings))
     due = 0.0
     with BlockedTurns(report, worker.clients) as turns:
         worker.start()

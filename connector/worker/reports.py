@@ -68,7 +68,7 @@ def status_report(configuration: Configuration) -> StatusReport:
         state=max(states) if workers else State.STOPPED,
         tables=tables,
         workers=workers,
-        warnings=(*_warnings(configuration, present), *(unread if present else [])),
+        warnings=tuple(dict.fromkeys([*_warnings(configuration, present), *(unread if present else [])])),
     )
 
 
@@ -158,7 +158,7 @@ def _summed(parts: list[TableStatus], counts: Callable[[TableStatus], dict[str, 
 def _warnings(configuration: Configuration, workers: list[ReportedWorker]) -> list[str]:
     if not workers:
         return []
-    warnings = []
+    warnings = [each for worker in workers for each in worker.warnings]
     fingerprints = {worker.fingerprint for worker in workers}
     if len(fingerprints) > 1:
         warnings.append(f"workers run with {len(fingerprints)} different configurations")

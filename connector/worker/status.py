@@ -76,6 +76,7 @@ class Snapshots:
             time_ms=int(time.time() * 1000),
             server_time_ms=now,
             clock_skew_ms=round(clock.skew_ms),
+            warnings=self._about.warnings,
             state=State.FAILED if failed else State.WAITING if reasons else State.RUNNING,
             waiting_for="; ".join(reasons) or None,
             slots=tuple(sorted(worker.membership.owned)),

@@ -225,6 +225,7 @@ class WorkerStatus(Document):
     errors: dict[str, str | None] = {}
     topics: tuple[str, ...] = ()
     snapshots_over: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def nothing_left(self) -> bool:

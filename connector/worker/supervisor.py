@@ -81,6 +81,8 @@ class Supervisor(Service):
         self.noted: dict[str, Noted] = {}
         #: The name of this start of each connector, if it is one.
         self.starts: dict[str, str | None] = {}
+        #: What was found at the start of each connector, and needs a look.
+        self.warnings: dict[str, tuple[str, ...]] = {}
         self.shared: SharedState | None = None
         self._levels: dict[str, LogLevel] = {}
 
@@ -173,7 +175,8 @@ class Supervisor(Service):
 
     def _start(self, order: WorkerOrder) -> None:
         name = order.configuration.connector.name
-        known = replace(order, noted=self.noted.get(name), start=self.starts.get(name))
+        warnings = self.warnings.get(name, ())
+        known = replace(order, noted=self.noted.get(name), start=self.starts.get(name), warnings=warnings)
         child = started(self._command, known, self._messages.put, self._monotonic())
         if order.index in self._last:
             child.status, child.status_at = self._last[order.index]

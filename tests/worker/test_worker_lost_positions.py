@@ -1,4 +1,5 @@
-"""The offsets topic of a running connector is deleted: nothing is delivered twice, and it says what is to be done."""
+"""The offsets topic of a running connector is deleted: nothing is delivered twice, and it says what is to be done.
+Of one that does not run: it says so when it is started."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import pytest
 from cassandra.cluster import Session
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from connector.config import load
+from connector.worker.lost_positions import lost_positions
+from connector.worker.positions import Positions
 from embedded.kafka import EmbeddedKafka
 from tests.servers.patience import seldom, until
 from tests.worker.harness import Service, exactly_once
@@ -70,3 +74,37 @@ def test_without_its_positions_a_connector_delivers_nothing_until_it_is_told_whe
     connector.start("--http-port", "0")
     until(lambda: set(range(30, 40)) <= set(delivered(connector, table)), 180, "what came since then", step=seldom)
     assert max(delivered(connector, table).values()) == 1
+
+
+def test_positions_that_went_while_nobody_ran_are_missed_and_those_that_were_deleted_on_purpose_are_not(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str], kafka: EmbeddedKafka
+) -> None:
+    table = make_table(tablets=True)
+    connector = service([table])
+    insert(session, table, range(20))
+    words, topic = "but it seems to have run before", f"{connector.name}-offsets"
+
+    def ran(times: int) -> tuple[str, ...]:
+        """The warnings of the status while it delivers everything once more."""
+        run = connector.start()
+        until(lambda: set(delivered(connector, table).values()) == {times}, 180, f"{times} of each", step=seldom)
+        until(lambda: connector.report()["workers"], 60, "a worker in the status topic", step=seldom)
+        warnings: tuple[str, ...] = tuple(connector.report()["warnings"])
+        connector.stopped(run)
+        return warnings
+
+    assert not ran(1) and words not in connector.log, "it is new"
+
+    configuration = load(connector.config_file, connector.worker_file, {})
+    Positions(configuration).alter(dict.fromkeys(configuration.connector.reading.tables))
+    assert lost_positions(configuration) is None
+    assert not ran(2) and words not in connector.log, "they were deleted on purpose"
+
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(60)
+    until(lambda: topic not in admin.list_topics(timeout=60).topics, what="the end of the topic")
+    (warning,) = ran(3)
+    assert words in warning and f"topic {connector.topic(table)} had " in warning
+    assert f"schemas describes {table}" in warning and "offsets reset --to" in warning
+    assert warning in connector.log
+    assert lost_positions(configuration) is None, "it has positions again"
