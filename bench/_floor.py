@@ -13,6 +13,7 @@ from struct import Struct
 
 from confluent_kafka import Message
 
+from connector.changes import WriteTimes
 from connector.config import Configuration
 from connector.delivery.producer import TransactionalProducer
 from connector.delivery.topics import TopicSpec, ensure_topics
@@ -45,8 +46,8 @@ class StoredBlock(RecordBlock):
                 body += _HEADER.pack(names[name], -1 if value is None else len(value)) + (value or b"")
             places += (begin, len(body) - begin)
         self.names = bytes(text) if names else None
-        self.ends, self.times = range(1, len(messages) + 1), (0,) * len(messages)
-        self.size = len(body)
+        self.ends, self.times = range(1, len(messages) + 1), WriteTimes.of((0,) * len(messages))
+        self._count, self.size = len(messages), len(body)
         self.places = (c_int32 * len(places))(*places)
         self.bytes = (c_uint8 * len(body)).from_buffer(body)
 

@@ -43,6 +43,7 @@ from connector.changes.uncut import Scanner, UncutBatches, UncutRows, newest_of
 from connector.changes.uncut_partitions import BYTES_OF_AN_UNCUT_ROW, Left, UncutPartitions
 from connector.changes.whole_batches import WholeBatches
 from connector.changes.whole_rows import WholeRows, straight_layout, whole_rows
+from connector.changes.write_times import WriteTimes
 
 __all__ = [
     "BYTES_OF_AN_UNCUT_ROW",
@@ -74,6 +75,7 @@ __all__ = [
     "Untouched",
     "WholeBatches",
     "WholeRows",
+    "WriteTimes",
     "bound_places",
     "brought_to",
     "changes_of",

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from struct import Struct
 from typing import Any, Final, overload
 
-from connector.changes import LogLayout, UncutBatches
+from connector.changes import LogLayout, UncutBatches, WriteTimes
 from connector.errors import CdcError, PoisonRow
 from connector.formats import Encoder, Record
-from connector.native.library import FULL, RECORD_WORDS, Kernel, LoadedPlan, Output
+from connector.native.library import FULL, RECORD_WORDS, Kernel, LoadedPlan, Output, Told
 from connector.native.plan import KernelPlan, kernel_plan
 from connector.native.program import Unsupported
 
@@ -35,32 +37,34 @@ _HEADER: Final = Struct("<ii")
 class RecordBlock(Sequence[Record]):
     """Records of one topic, in order.
 
-    ``ends``: how many there are after each batch; ``times``: when each batch was written, in microseconds; ``rows``:
-    how many rows it has. The bytes are the kernel's: they hold until the next block is made.
+    ``ends``: how many there are after each batch; ``times``: when the batches were written; ``rows``: how many of them
+    have so many rows. The bytes are the kernel's: they hold until the next block is made. Nothing here takes time
+    for each record: there are hundreds of thousands in a second.
     """
 
-    def __init__(self, plan: KernelPlan, batches: UncutBatches, output: Output, made: int, size: int) -> None:
+    def __init__(self, plan: KernelPlan, batches: UncutBatches, output: Output, told: Told) -> None:
         self.topic = plan.topic
         self.headers = plan.version
         #: What the names of records' own headers stand in; None where no record has headers.
         self.names: bytes | None = plan.text if plan.headers else None
-        self.ends: Sequence[int] = output.ends[:made]
-        self.times: Sequence[int] = output.times[:made]
-        self.size = size
-        self._batches = batches[:made]
+        self.ends: Sequence[int] = array("i", bytes(memoryview(output.ends)[: told.made]))
+        self._count = self.ends[-1]
+        each = array("q", bytes(memoryview(output.times)[: told.made]))
+        self.times = WriteTimes(told.earliest, told.latest, told.total, each)
+        self.size = told.size
+        self._batches = batches[: told.made]
         self.places: Any = output.records
         self.bytes: Any = output.bytes
 
     @property
-    def rows(self) -> Sequence[int]:
-        firsts, begin = self._batches.rows.firsts, self._batches.begin
-        ends = firsts[begin : begin + len(self._batches) + 1]
-        if ends[-1] - ends[0] == len(self._batches):
-            return [1] * len(self._batches)
-        return [end - first for first, end in pairwise(ends)]
+    def rows(self) -> Mapping[int, int]:
+        firsts, begin, end = self._batches.rows.firsts, self._batches.begin, self._batches.end
+        if firsts[end] - firsts[begin] == len(self._batches):
+            return {1: len(self._batches)}
+        return Counter(end - first for first, end in pairwise(firsts[begin : end + 1]))
 
     def __len__(self) -> int:
-        return self.ends[-1] if self.ends else 0
+        return self._count
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -129,7 +133,7 @@ class BlockEncoder:
             return None
         begin, end = batches.begin, min(batches.end, batches.begin + AT_ONCE)
         while True:
-            made, verdict, size = self._kernel.encode(
+            told = self._kernel.encode(
                 loaded,
                 batches.rows,
                 begin,
@@ -140,9 +144,9 @@ class BlockEncoder:
                 AT_ONCE,
                 self._output,
             )
-            if made or verdict != FULL or not self._output.grow(_LARGEST):
+            if told.made or told.verdict != FULL or not self._output.grow(_LARGEST):
                 break
-        return RecordBlock(loaded.plan, batches, self._output, made, size) if made else None
+        return RecordBlock(loaded.plan, batches, self._output, told) if told.made else None
 
     def _loaded(self, layout: LogLayout) -> LoadedPlan | None:
         if layout in self._plans:

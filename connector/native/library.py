@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_uint64, c_void_p
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from connector.changes import Row, UncutRows
 from connector.native.build import FOLDER, LIBRARY, sources_hash
@@ -125,15 +125,27 @@ class Kernel:
     def encode(
         self, plan: LoadedPlan, rows: UncutRows, begin: int, end: int, now: int, limit: int, room: int, most: int,
         output: Output,
-    ) -> tuple[int, int, int]:  # fmt: skip
-        """Batches ``begin`` to ``end``, as `encode` in ``kernel.c`` says: how many were made, the verdict, bytes."""
-        told = (c_int64 * 2)()
+    ) -> Told:  # fmt: skip
+        """Batches ``begin`` to ``end``, as `encode` in ``kernel.c`` says."""
+        told = (c_int64 * (len(Told._fields) - 1))()
         made = self._encode(
             ctypes.byref(plan.structure), rows.head, rows.headed, rows.body, rows.starts, rows.firsts, begin, end, now,
             limit, room, most, plan.scratch, output.bytes, output.size, output.records, output.capacity, output.ends,
             output.times, told,
         )  # fmt: skip
-        return made, told[0], told[1]
+        return Told(made, *told)
+
+
+class Told(NamedTuple):
+    """What `encode` says of a block: of how many batches it is; why it ends there; its bytes, as they count in a
+    transaction; and their times, as ``WriteTimes`` has them."""
+
+    made: int
+    verdict: int
+    size: int
+    earliest: int
+    latest: int
+    total: int
 
 
 class Output:

@@ -17,6 +17,7 @@ from connector.changes import (
     UncutBatches,
     UncutPartitions,
     WholeBatches,
+    WriteTimes,
     changes_of,
     straight_layout,
     whole_rows,
@@ -141,8 +142,10 @@ def _compare_batches(
                     made += plain.encode(change)
             except PoisonRow as error:
                 raise Difference(f"the plain way refuses a batch: {error}") from None
-            if block[begun:end] != made or block.times[number] != batch.timestamp_us:
+            if block[begun:end] != made or block.times.each[number] != batch.timestamp_us:
                 raise Difference(f"{block[begun:end]} instead of {made}")
             counted["records"] += end - begun
             begun = end
+        if block.times != WriteTimes.of(block.times.each):
+            raise Difference(f"{block.times} do not sum up what they hold")
         at += len(block.ends)

@@ -7,10 +7,10 @@ transaction is committed, once, however often it was tried.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
-from connector.changes import Batch
+from connector.changes import Batch, WriteTimes
 from connector.timeuuid import micros_of
 from connector.worker.status_document import HistogramStatus
 
@@ -56,8 +56,23 @@ class Histogram:
         self._counts[-1] += len(ordered) - begin
         self._sum += sum(ordered)
 
-    def observe_ages(self, now: int, times: Iterable[int]) -> None:
-        """How long ago these were, in microseconds; bounds count seconds. Times mostly come in order."""
+    def observe_counted(self, values: Mapping[int, int]) -> None:
+        """As `observe`; ``values``: how often each."""
+        for value, count in values.items():
+            self._counts[bisect_left(self._bounds, value)] += count
+            self._sum += value * count
+
+    def observe_ages(self, now: int, times: WriteTimes) -> None:
+        """How long ago these were; bounds count seconds. Each is looked at only where a bound is between them."""
+        place = bisect_left(self._bounds, (now - times.earliest) / 1_000_000)
+        if times.latest > now or place != bisect_left(self._bounds, (now - times.latest) / 1_000_000):
+            return self._observe_each_age(now, times.each)
+        count = len(times.each)
+        self._counts[place] += count
+        self._sum += ((now - times.earliest) * count - times.total) / 1_000_000
+
+    def _observe_each_age(self, now: int, times: Sequence[int]) -> None:
+        """Times mostly come in order."""
         ordered = sorted(times)
         # Clocks of clients may be ahead of the servers'.
         future = bisect_left(ordered, now)
@@ -80,19 +95,18 @@ class Measures:
         self.latency: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BOUNDS))
         self.rows: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(ROW_BOUNDS))
         self.records = Histogram(RECORD_BOUNDS)
-        self._open: list[tuple[str, Sequence[int], Sequence[int]]] = []
+        self._open: list[tuple[str, WriteTimes, Mapping[int, int]]] = []
         self._open_records = 0
 
     def added(self, batches: Sequence[Batch], records: int) -> None:
         """Batches of one table went into the open transaction, as so many records."""
         if batches:
-            times = [micros_of(batch.time) for batch in batches]
-            rows = [len(batch.rows) for batch in batches]
-            self._open.append((batches[0].layout.description.full_name, times, rows))
-            self._open_records += records
+            times = WriteTimes.of([micros_of(batch.time) for batch in batches])
+            rows = Counter(len(batch.rows) for batch in batches)
+            self.added_at(batches[0].layout.description.full_name, times, rows, records)
 
-    def added_at(self, table: str, times: Sequence[int], rows: Sequence[int], records: int) -> None:
-        """Batches that were written at these times, in microseconds, and have so many rows each."""
+    def added_at(self, table: str, times: WriteTimes, rows: Mapping[int, int], records: int) -> None:
+        """Batches that were written at these times; ``rows``: how many of them have so many rows."""
         self._open.append((table, times, rows))
         self._open_records += records
 
@@ -100,7 +114,7 @@ class Measures:
         now = now_ms * 1000
         for table, times, rows in self._open:
             self.latency[table].observe_ages(now, times)
-            self.rows[table].observe(rows)
+            self.rows[table].observe_counted(rows)
         if self._open:
             self.records.observe([self._open_records])
         self.forget()

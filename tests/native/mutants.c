@@ -73,7 +73,7 @@ void mutants(
         batches = scan(body, left, 0, columns, rows, places, starts, firsts, &turns);
         told[0] += batches < 0;
         while (from < batches) {
-            int64_t said[2];
+            int64_t said[5];
             int32_t made = encode(plan, NULL, 0, body, starts, firsts, from, (int32_t)batches, 1765000000123456789,
                                   1 << 30, 1 << 30, 2000, room, buffer, buffer_size, records, capacity, ends, times,
                                   said);

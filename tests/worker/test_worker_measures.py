@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.changes import Batch
+from connector.changes import Batch, WriteTimes
 from connector.timeuuid import lowest_uuid
 from connector.worker.measures import Histogram, Measures
 
@@ -28,6 +29,24 @@ def test_a_histogram_counts_each_value_at_its_bound(first: list[float], second: 
     for at, bound in enumerate(bounds):
         assert sum(found.counts[: at + 1]) == sum(value <= bound for value in values)
     assert sum(found.counts) == len(values)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1))
+def test_how_often_each_value_is_there_counts_as_the_values_do(values: list[int]) -> None:
+    one_by_one, counted = Histogram((1.0, 2.0, 5.0)), Histogram((1.0, 2.0, 5.0))
+    one_by_one.observe(values)
+    counted.observe_counted(Counter(values))
+    assert one_by_one.status() == counted.status()
+
+
+@given(st.integers(0, 400), st.lists(st.integers(-5, 400), min_size=1))
+def test_ages_are_counted_together_as_they_are_each(age: int, seconds: list[int]) -> None:
+    now, histogram = 10**15, Histogram((1.0, 10.0, 100.0))
+    times = [now - (age + more) * 1_000_000 for more in seconds]
+    histogram.observe_ages(now, WriteTimes.of(times))
+    expected = Histogram((1.0, 10.0, 100.0))
+    expected.observe([max(0.0, (now - time) / 1_000_000) for time in times])
+    assert histogram.status() == expected.status()
 
 
 def test_a_batch_counts_when_its_transaction_is_committed() -> None:

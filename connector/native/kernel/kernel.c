@@ -508,11 +508,23 @@ static int put_batch(
     return DONE;
 }
 
+static void sum_up(const int64_t *times, int32_t count, int64_t *told) {
+    int64_t earliest = times[0], latest = times[0], total = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (times[i] < earliest) earliest = times[i];
+        if (times[i] > latest) latest = times[i];
+        total += times[i] - times[0];
+    }
+    told[0] = earliest;
+    told[1] = latest;
+    told[2] = total + (times[0] - earliest) * count;
+}
+
 /* The records of batches `from` to `to`, as far as there is room; stops in front of the first that is refused. `head`:
  * `headed` cells, which stand in front of those of each row. Returns
  * how many batches were made; `ends` says how many records there are after each, `times` when they were written, in
- * microseconds. `told`: the verdict that stopped it
- * (0: none), bytes as they count in a transaction. */
+ * microseconds. `told`: the verdict that stopped it (0: none), bytes as they count in a transaction, the earliest and the
+ * latest time, and the sum of all, counted from the earliest. */
 int32_t encode(
     const plan *p, const uint8_t *head, int32_t headed, const uint8_t *body, const int64_t *starts,
     const int32_t *firsts, int32_t from, int32_t to, int64_t now, int64_t limit, int64_t bytes, int32_t most,
@@ -545,6 +557,7 @@ int32_t encode(
     }
     told[0] = verdict;
     told[1] = counted;
+    if (batch > from) sum_up(times, batch - from, told + 2);
     return batch - from;
 }
 
