@@ -38,9 +38,9 @@ RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.
     python .ci/locked.py report.json requirements.lock > wanted.lock && \
     pip install --require-hashes --no-deps --no-build-isolation --requirement wanted.lock && \
     pip check
-# Into the image, so that a container needs no network to start.
+# Into the image, so that a container needs no network to start. Whom the machine that builds trusts is no concern of those that run.
 ENV SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache
-RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java && \
+RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java && rm -r "$SCYLLA_CDC_CACHE/ivy" && \
     pip uninstall --quiet --yes setuptools pip && \
     find /opt/scylla-cdc -type d \( -name test -o -name tests \) -prune -exec rm -r {} +
 

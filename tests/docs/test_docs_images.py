@@ -69,6 +69,14 @@ def test_images_have_the_native_path_though_their_base_has_no_compiler() -> None
     assert "setup.py" in BUILT[[" pyproject.toml " in line for line in BUILT].index(True)].split()
 
 
+def test_nothing_stays_of_the_machine_that_built_it() -> None:
+    """Jars are fetched with the authorities that it trusts: a proxy's, too, which no image should bring along."""
+    fetched = DOCKERFILE.partition(" AS build-landing\n")[2].partition("\nFROM ")[0]
+    step = next(each for each in re.split(r"^RUN ", fetched, flags=re.MULTILINE) if "spark_jobs.jvm jars" in each)
+    assert step.partition("rm -r ")[2].partition(" &&")[0] == '"$SCYLLA_CDC_CACHE/ivy"'
+    assert 'cache_dir() / "ivy"' in (ROOT / "spark_jobs" / "jvm" / "jars.py").read_text()
+
+
 def test_stages_are_there_before_they_are_used_and_the_last_one_is_the_connector() -> None:
     stages: list[str] = []
     for base, name, copied in re.findall(r"^FROM (\S+) AS (\S+)|^COPY --from=(\S+)", DOCKERFILE, re.MULTILINE):
