@@ -75,11 +75,13 @@ class LastResort:
         if not self._armed.acquire(blocking=False):
             return
         self._since = since
-        # A stderr without a file, or none at all, takes no traceback.
-        with contextlib.suppress(AttributeError, OSError, ValueError):
+        # A stderr without a file, or none at all, takes no traceback. And both need a thread, which a limit of memory
+        # or of processes may refuse: then it ends as it can, and says what it was about to say.
+        with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):
             faulthandler.dump_traceback_later(self._seconds + _FROZEN_SECONDS, exit=True, file=sys.stderr)
         self._timer.daemon = True
-        self._timer.start()
+        with contextlib.suppress(RuntimeError):
+            self._timer.start()
 
     def disarm(self) -> None:
         """Nothing hung; what comes behind has a last resort of its own."""

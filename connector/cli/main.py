@@ -44,6 +44,7 @@ COMMANDS = {
 }
 # Where those are that `pip install 'scylla-cdc[embedded]'` brings.
 _EXTRA = {"demo": "embedded.demo.command", "embedded": "embedded.commands.embedded"}
+_LIMITS = "see the limits of memory and of processes (ulimit -v and -u, those of the container)"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -94,8 +95,15 @@ def run(arguments: list[str]) -> int:
         _trace(debug)
         output.error(f"{error.strerror}: {error.filename}" if error.filename else str(error))
         return 1
+    except MemoryError:
+        _trace(debug)
+        output.error(f"there is not enough memory: {_LIMITS}")
+        return 1
     except Exception as error:
         _trace(debug)
+        if isinstance(error, RuntimeError) and "start new thread" in str(error):
+            output.error(f"no thread can be started: {_LIMITS}")
+            return 1
         hint = "" if debug else " (--debug shows where)"
         output.error(f"unexpected {type(error).__name__}: {error}{hint}")
         return 1

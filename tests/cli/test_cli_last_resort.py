@@ -42,6 +42,17 @@ def test_it_is_cut_off_where_a_library_keeps_the_interpreters_lock() -> None:
     assert found.returncode == 1 and "Timeout" in found.stderr and 'File "<string>"' in found.stderr
 
 
+def test_without_room_for_a_thread_it_ends_as_it_can() -> None:
+    """It was a traceback in front of whatever was to be said."""
+    full = (
+        "import resource\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**20,) * 2)\n"
+    )
+    found = ended(f"from connector.cli.last_resort import LastResort\n{full}LastResort(60, 7).arm()\nprint('there')")
+    assert (found.returncode, found.stdout, found.stderr) == (0, "there\n", "")
+
+
 def test_it_is_cut_off_where_nobody_reads_what_it_says() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
