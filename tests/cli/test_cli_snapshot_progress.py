@@ -15,9 +15,10 @@ import pytest
 
 from connector.cli import snapshot_progress
 from connector.cli.output import ConsoleOutput
-from connector.cli.snapshot import pace_text
+from connector.cli.snapshot import pace_text, snapshot_text
 from connector.cli.snapshot_progress import SnapshotProgress, Standing, standing
-from connector.worker.status_document import WorkerStatus
+from connector.worker.status_document import SnapshotStatus, WorkerStatus
+from tests.house import ROOT
 from tests.servers.patience import until
 
 
@@ -47,6 +48,11 @@ def test_what_is_committed_counts_once_and_rows_add_up() -> None:
 def test_what_goes_on_tells_how_long_yet() -> None:
     assert Standing(0.5, 1200, 2, 0, 350.4, 290).text() == " 50% of 2 tables, 1,200 rows, 350 rows/s, about 5 min to go"
     assert [pace_text(0, left) for left in (None, 99, 20_000)] == ["", ", about 99 s to go", ", about 6 h to go"]
+
+
+def test_the_tutorial_shows_a_snapshot_as_it_is_told() -> None:
+    done = SnapshotStatus(kind="initial", ended=True, done=1.0, rows=2)
+    assert f"    snapshot: {snapshot_text(done)}\n" in (ROOT / "docs" / "tutorial.md").read_text()
 
 
 def test_a_bar_is_drawn_in_place_and_wiped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
