@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, Protocol
 
 from connector.cli.moments import RELATIVE
 from connector.cli.output import Output
 from connector.errors import Problem, UsageError
 from connector.suggestions import did_you_mean
+
+#: How many commands are named that have an option which another one has not.
+_MOST_OWNERS = 3
 
 
 class Command(Protocol):
@@ -81,14 +84,18 @@ class Parser(argparse.ArgumentParser):
         """Parses all of the arguments; unknown ones are reported together, each with a suggestion."""
         args, unknown = self.parse_known_args(_joined(arguments))
         if unknown:
-            known = {text for parser in self.family() for text in parser._option_string_actions}
-            raise UsageError(
-                Problem(
-                    item.partition("=")[0],
-                    "unknown option" if item.startswith("-") else "unexpected argument",
-                    suggestion=likely(item.partition("=")[0], known) if item.startswith("-") else None,
-                    file="command line",
-                )
-                for item in unknown
-            )
+            family = self.family()
+            raise UsageError(_unknown(item, family) for item in unknown)
         return args
+
+
+def _unknown(item: str, family: Sequence[Parser]) -> Problem:
+    name = item.partition("=")[0]
+    if not item.startswith("-"):
+        return Problem(name, "unexpected argument", file="command line")
+    owners = [parser.prog for parser in family if name in parser._option_string_actions]
+    if owners:
+        named = ", ".join(owners[:_MOST_OWNERS])
+        return Problem(name, "no option of this command", suggestion=f"one of {named}", file="command line")
+    known = {text for parser in family for text in parser._option_string_actions}
+    return Problem(name, "unknown option", suggestion=likely(name, known), file="command line")

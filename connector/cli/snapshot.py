@@ -59,7 +59,8 @@ def _signal(configuration: Configuration, args: argparse.Namespace, output: Outp
     names = tuple(re.escape(each) for each in tables)
     where = getattr(args, "where", None)
     try:
-        where = where and condition(where)
+        if where is not None and not (where := condition(where)):
+            raise ValueError("says nothing: without it all rows are written")
     except ValueError as error:
         raise UsageError([Problem("--where", str(error), where, file="command line")]) from None
     filters = tuple((name, where) for name in names) if where else ()

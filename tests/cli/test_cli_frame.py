@@ -97,6 +97,10 @@ def test_without_a_command_help_and_status_2(scylla_cdc: Run) -> None:
         (["embedded", "kafka", "--prot", "1"], "did you mean --port?"),
         (["--jsno", "demo"], "did you mean --json?"),
         (["demo", "--ro", "1"], "--ro: unknown option (did you mean --rows?)"),
+        (
+            ["snapshot", "stop", "c.json", "--where=a"],
+            "--where: no option of this command (one of scylla-cdc snapshot start)",
+        ),
         (["demo", "--rows", "many"], "many is not a number"),
         (["demo", "--log-format", "xml"], "one of human, json"),
         (["embedded"], "required: WHAT"),
