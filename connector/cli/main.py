@@ -7,7 +7,9 @@ help and errors come at once. Some come with the embedded servers, which are a d
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _open_what_is_closed()
     filter_stderr()
     last_resort = LastResort(END_SECONDS, status=1)
+    ended_with: list[int] = []
+    atexit.register(_end, ended_with)
     # Threads and clients that libraries keep are waited for, or closed, by the interpreter: that may hang, too.
     with last_resort.behind():
         status = last_resort.status = run(given)
@@ -61,7 +65,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             sys.stdout.flush()
         except BrokenPipeError:
             _forget_stdout()
+    ended_with.append(status)
     sys.exit(status)
+
+
+def _end(status: list[int]) -> None:
+    """Registered first, so done last of all that is done at exit; ``status``: if that is known.
+
+    What the interpreter does behind it is for nobody: it frees memory. Clients of servers that are away hang in it,
+    where no thread of ours runs any more that could end the process with its status.
+    """
+    if status:
+        logging.shutdown()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status[0])
 
 
 def run(arguments: list[str]) -> int:

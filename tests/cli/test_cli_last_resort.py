@@ -84,6 +84,7 @@ run.RunCommand._run = work
 {before}
 main.main(here)
 """
+_HANGS_BEHIND = "of = main.run; main.run = lambda given: atexit.register(hangs) and of(given)"
 _FAILS = "(_ for _ in ()).throw(ConfigurationError('what was wrong'))"
 
 
@@ -91,9 +92,9 @@ _FAILS = "(_ for _ in ()).throw(ConfigurationError('what was wrong'))"
     ("before", "work", "status"),
     [
         ("threading.Thread(target=hangs).start()", "3", 3),
-        ("atexit.register(hangs)", "3", 3),
-        ("atexit.register(ctypes.PyDLL(None).sleep, 600)", "3", 1),
-        ("atexit.register(hangs); here = ['transform', '--type', 'ScyllaFlattenColumns']", "", 0),
+        ("", "atexit.register(hangs) and 3", 3),
+        ("", "atexit.register(ctypes.PyDLL(None).sleep, 600) and 3", 1),
+        (f"{_HANGS_BEHIND}; here = ['transform', '--type', 'ScyllaFlattenColumns']", "", 0),
         ("", "stack.callback(hangs) and 3", 3),
         ("", "stack.callback(ctypes.PyDLL(None).sleep, 600) and 3", 1),
         ("", f"stack.callback(hangs) and {_FAILS}", 2),
@@ -111,6 +112,13 @@ def test_one_that_hangs_where_its_work_is_done_ends(before: str, work: str, stat
     assert found.returncode == status, found.stderr
     assert "not ended 0.3 s after" in found.stderr or "Timeout" in found.stderr
     assert ("it was about to end with: " in found.stderr and "what was wrong" in found.stderr) == (status == 2)
+
+
+def test_what_is_freed_at_the_very_end_is_not_waited_for() -> None:
+    """There the last resort itself could only end it as failed."""
+    slow = "import time; kept = type('Slow', (), {'__del__': lambda self, sleep=time.sleep: sleep(600)})()"
+    found = ended(_HANGS.format(before=slow, work="3"))
+    assert (found.returncode, found.stderr) == (3, "")
 
 
 _ASKED_EARLY = """
