@@ -44,6 +44,8 @@ VALUES = {
     "spark.sql.legacy.disableMapKeyNormalization": "true",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    # Not INT96, which delta-rs and others read as nanoseconds: times beyond those of 1677 to 2262 became others.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",

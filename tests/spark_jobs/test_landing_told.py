@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from tests.spark_jobs.table_histories import told
 
@@ -29,3 +33,13 @@ def test_times_beyond_those_of_python_are_told_at_any_depth() -> None:
         {"top": beyond, "listed": [{"at": beyond, "on": 2**31 - 1}], "mapped": [("a", [beyond, None])], "text": "a"},
         {"top": None, "listed": None, "mapped": [], "text": None},
     ]
+
+
+def test_times_are_read_elsewhere_as_they_were_written(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's own form of times in Parquet files, INT96, is nanoseconds for others: they end with the year 2262."""
+    times = [-9223372036854775000, -62167219200000001, 0, 253402300800000000, 9223372036854775000]
+    numbers = spark.createDataFrame([(time,) for time in times], "n bigint").selectExpr("n", "timestamp_micros(n) AS t")
+    rows = numbers.selectExpr("n", "t", "named_struct('at', t) AS s", "array(t) AS l", "map('a', t) AS m")
+    rows.write.format("delta").save(str(tmp_path))
+    found = sorted(told(pyarrow.table(DeltaTable(str(tmp_path)).scan())), key=lambda row: row["n"])
+    assert found == [{"n": at, "t": at, "s": {"at": at}, "l": [at], "m": [("a", at)]} for at in times]
