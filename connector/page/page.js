@@ -41,7 +41,7 @@ function head(status) {
   return h("header", { class: "head" },
     h("h1", {}, "scylla-cdc"),
     status && state(status.state),
-    status && h("span", { class: "note" }, `${status.host}:${status.pid} · ${status.version} · up ${span(service.heard - status.started_ms)}${status.restarts ? ` · ${count(status.restarts)} workers ended` : ""}`),
+    status && h("span", { class: "note" }, `${status.host}:${status.pid} · ${status.version} · up ${span(service.heard - status.started_ms)}${status.restarts ? ` · ${count(status.restarts)} ${status.restarts === 1 ? "worker" : "workers"} ended` : ""}`),
     h("span", { class: "pulse", "data-live": String(!service.silence && Boolean(status)), title: "the time of the last answer" }, moment(service.heard)),
     h("button", { class: "quiet-button", "aria-label": `colours: ${theme}; change to ${next}`, onclick: () => paint(next) }, theme === "auto" ? "◐ auto" : theme === "light" ? "○ light" : "● dark"),
     service.token && h("button", { class: "quiet-button", onclick: () => (service.token = null) }, "forget token"));
@@ -139,9 +139,12 @@ function nameOf(worker) {
   return worker.here === false ? `${worker.host}:${worker.pid}` : `worker ${worker.index}`;
 }
 
+/** The newest word about a slot counts: one that hangs does not know who has taken over from it. */
 function ownersOf(connector, foreign) {
   const owners = {};
-  [...connector.workers, ...foreign.filter((each) => !each.stale)].forEach((worker, at) => {
+  const age = (worker) => (worker.here === false ? worker.age_ms : worker.last_report_age_seconds * 1000);
+  const all = [...connector.workers, ...foreign.filter((each) => !each.stale)].map((worker, at) => [worker, at]);
+  all.sort(([one], [other]) => age(other) - age(one)).forEach(([worker, at]) => {
     const foreigner = worker.here === false;
     const words = `${foreigner ? `worker ${worker.index} of ${worker.host}:${worker.pid}` : `worker ${worker.index}`}${worker.starting ? ", starting" : ""}`;
     if (connector.held && !foreigner) return;

@@ -19,6 +19,7 @@ from connector.timeuuid import ticks_of
 from connector.worker.child import Child, instruct
 from connector.worker.connect_cluster import ConnectCluster
 from connector.worker.instructions import TellStreams
+from connector.worker.messages import StreamsMessage
 from connector.worker.reports import reported_workers
 from connector.worker.settings import kafka_clients
 from connector.worker.supervisor import Supervisor
@@ -99,14 +100,9 @@ class CloserLook:
         deadline = time.monotonic() + TELL_SECONDS
         while not _all_told(children, table, before) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-        groups = [
-            {**_without_integers(group.model_dump(mode="json")), "worker": child.index}
-            for child in children
-            if (told := child.streams.get(table)) is not None
-            for group in told.groups
-        ]
-        told_count = sum(told.count for child in children if (told := child.streams.get(table)) is not None)
-        return {"connector": connector, "table": table, "count": told_count, "groups": groups}
+        newest_first = sorted(children, key=lambda child: child.streams.get(table) is before[child.index])
+        count, groups = merged({child.index: child.streams.get(table) for child in newest_first})
+        return {"connector": connector, "table": table, "count": count, "groups": groups}
 
     def _configuration(self, connector: str) -> Configuration | None:
         known = self._supervisor.configurations()
@@ -115,6 +111,20 @@ class CloserLook:
     def _children(self, configuration: Configuration) -> list[Child]:
         children = list(self._supervisor.children.values())
         return [child for child in children if child.group == configuration.group]
+
+
+def merged(told: Mapping[int, StreamsMessage | None]) -> tuple[int, list[dict[str, Any]]]:
+    """How many groups there are, and those that workers tell of: of a slot only what the first of them says. One that
+    hangs does not know who has taken over from it."""
+    count, groups, taken = 0, [], set[int]()
+    for worker, message in told.items():
+        if message is None:
+            continue
+        mine = [group for group in message.groups if group.slot not in taken]
+        taken |= {group.slot for group in mine}
+        count += message.count - (len(message.groups) - len(mine))
+        groups += [{**_without_integers(group.model_dump(mode="json")), "worker": worker} for group in mine]
+    return count, groups
 
 
 def _without_integers(group: dict[str, Any]) -> dict[str, Any]:

@@ -290,6 +290,7 @@ def test_what_is_chosen_stands_in_the_address(browser: Browser, stage: Stage) ->
         ),
     ]
     stage.foreign = [{"worker": "x", "index": 0, "host": "there", "pid": 7, "here": False, "state": "RUNNING"}]
+    stage.workers[1]["slots"] = [*range(6, 11)]
     stage.foreign[0] |= {"slots": [11], "slots_pending": [], "stale": False, "age_ms": 900}
     browser.open(f"{stage.url}#shop/shop.orders")
     browser.shows("shop.orders", selector="#ring header")
@@ -339,6 +340,17 @@ def test_a_worker_that_died_is_seen_to_be_started_again(browser: Browser, stage:
     browser.shows("killed by signal 9", selector="#waits")
     assert "1 of 2 running here" in browser.text("#workers") and "starting" in browser.text("#workers")
     assert "12 s ago" in browser.text("#workers")
+
+
+def test_the_newest_word_about_a_slot_counts(browser: Browser, stage: Stage) -> None:
+    """One that hangs does not know that another one has taken over from it."""
+    stage.workers[0]["slots"] = [*range(12)]
+    stage.workers[1] |= {"state": "WAITING", "last_report_age_seconds": 9.0}
+    stage.changed |= {"restarts": 1}
+    browser.open(stage.url)
+    label = browser.until("return document.querySelector('.ring')?.ariaLabel")
+    assert "worker 0: 0–11" in label and "worker 1" not in label
+    browser.shows("1 worker ended")
 
 
 def test_no_connector_at_all(browser: Browser, stage: Stage) -> None:
