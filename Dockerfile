@@ -40,7 +40,7 @@ RUN pip install --dry-run --quiet --no-build-isolation --constraint constraints.
     pip check
 # Into the image, so that a container needs no network to start. Whom the machine that builds trusts is no concern of those that run.
 ENV SCYLLA_CDC_CACHE=/opt/scylla-cdc/cache
-RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java && rm -r "$SCYLLA_CDC_CACHE/ivy" && \
+RUN python -m spark_jobs.jvm jars spark && python -m spark_jobs.jvm java && rm -rf "$SCYLLA_CDC_CACHE/ivy" && \
     pip uninstall --quiet --yes setuptools pip && \
     find /opt/scylla-cdc -type d \( -name test -o -name tests \) -prune -exec rm -r {} +
 

@@ -73,7 +73,7 @@ def test_nothing_stays_of_the_machine_that_built_it() -> None:
     """Jars are fetched with the authorities that it trusts: a proxy's, too, which no image should bring along."""
     fetched = DOCKERFILE.partition(" AS build-landing\n")[2].partition("\nFROM ")[0]
     step = next(each for each in re.split(r"^RUN ", fetched, flags=re.MULTILINE) if "spark_jobs.jvm jars" in each)
-    assert step.partition("rm -r ")[2].partition(" &&")[0] == '"$SCYLLA_CDC_CACHE/ivy"'
+    assert step.partition("rm -rf ")[2].partition(" &&")[0] == '"$SCYLLA_CDC_CACHE/ivy"'
     assert 'cache_dir() / "ivy"' in (ROOT / "spark_jobs" / "jvm" / "jars.py").read_text()
 
 
