@@ -57,6 +57,9 @@ class SimulatedRegistry(Registry):
 
 
 class _Connection:
+    #: There is none whose time would have to be bounded: how long an answer takes is decided here.
+    sock = None
+
     def __init__(self, registry: SimulatedRegistry) -> None:
         self._registry = registry
         self._answer: tuple[int, bytes] = (0, b"")
@@ -76,7 +79,7 @@ class _Connection:
     def getresponse(self) -> Any:
         self._registry.scheduler.pass_time(self._registry.seconds * self._registry.scheduler.random.random())
         status, content = self._answer
-        return SimpleNamespace(status=status, read=lambda most: content[:most])
+        return SimpleNamespace(status=status, read=lambda most: content[:most], getheader=lambda name: None)
 
     def close(self) -> None:
         """Nothing is held."""
