@@ -47,7 +47,7 @@ class StoredBlock(RecordBlock):
             places += (begin, len(body) - begin)
         self.names = bytes(text) if names else None
         self.ends, self.times = range(1, len(messages) + 1), WriteTimes.of((0,) * len(messages))
-        self._count, self.size = len(messages), len(body)
+        self.size = len(body)
         self.places = (c_int32 * len(places))(*places)
         self.bytes = (c_uint8 * len(body)).from_buffer(body)
 

@@ -48,7 +48,6 @@ class RecordBlock(Sequence[Record]):
         #: What the names of records' own headers stand in; None where no record has headers.
         self.names: bytes | None = plan.text if plan.headers else None
         self.ends: Sequence[int] = array("i", bytes(memoryview(output.ends)[: told.made]))
-        self._count = self.ends[-1]
         each = array("q", bytes(memoryview(output.times)[: told.made]))
         self.times = WriteTimes(told.earliest, told.latest, told.total, each)
         self.size = told.size
@@ -57,14 +56,14 @@ class RecordBlock(Sequence[Record]):
         self.bytes: Any = output.bytes
 
     @property
-    def rows(self) -> Mapping[int, int]:
+    def rows(self) -> Mapping[float, int]:
         firsts, begin, end = self._batches.rows.firsts, self._batches.begin, self._batches.end
         if firsts[end] - firsts[begin] == len(self._batches):
             return {1: len(self._batches)}
         return Counter(end - first for first, end in pairwise(firsts[begin : end + 1]))
 
     def __len__(self) -> int:
-        return self._count
+        return self.ends[-1]
 
     @overload
     def __getitem__(self, at: int) -> Record: ...

@@ -6,9 +6,9 @@ transaction is committed, once, however often it was tried.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from connector.changes import Batch, WriteTimes
 from connector.timeuuid import micros_of
@@ -45,19 +45,8 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
-    def observe(self, values: Iterable[float]) -> None:
-        """Sorted and cut, which costs less than placing each."""
-        ordered = sorted(values)
-        begin = 0
-        for at, bound in enumerate(self._bounds):
-            end = bisect_right(ordered, bound, begin)
-            self._counts[at] += end - begin
-            begin = end
-        self._counts[-1] += len(ordered) - begin
-        self._sum += sum(ordered)
-
-    def observe_counted(self, values: Mapping[int, int]) -> None:
-        """As `observe`; ``values``: how often each."""
+    def observe(self, values: Mapping[float, int]) -> None:
+        """How often each was there."""
         for value, count in values.items():
             self._counts[bisect_left(self._bounds, value)] += count
             self._sum += value * count
@@ -95,17 +84,17 @@ class Measures:
         self.latency: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BOUNDS))
         self.rows: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(ROW_BOUNDS))
         self.records = Histogram(RECORD_BOUNDS)
-        self._open: list[tuple[str, WriteTimes, Mapping[int, int]]] = []
+        self._open: list[tuple[str, WriteTimes, Mapping[float, int]]] = []
         self._open_records = 0
 
     def added(self, batches: Sequence[Batch], records: int) -> None:
         """Batches of one table went into the open transaction, as so many records."""
         if batches:
             times = WriteTimes.of([micros_of(batch.time) for batch in batches])
-            rows = Counter(len(batch.rows) for batch in batches)
+            rows = Counter[float](len(batch.rows) for batch in batches)
             self.added_at(batches[0].layout.description.full_name, times, rows, records)
 
-    def added_at(self, table: str, times: WriteTimes, rows: Mapping[int, int], records: int) -> None:
+    def added_at(self, table: str, times: WriteTimes, rows: Mapping[float, int], records: int) -> None:
         """Batches that were written at these times; ``rows``: how many of them have so many rows."""
         self._open.append((table, times, rows))
         self._open_records += records
@@ -114,9 +103,9 @@ class Measures:
         now = now_ms * 1000
         for table, times, rows in self._open:
             self.latency[table].observe_ages(now, times)
-            self.rows[table].observe_counted(rows)
+            self.rows[table].observe(rows)
         if self._open:
-            self.records.observe([self._open_records])
+            self.records.observe({self._open_records: 1})
         self.forget()
 
     def forget(self) -> None:
