@@ -22,6 +22,8 @@ _TARGETS = ("RUNNING", "PAUSED", "STOPPED")
 # What Java takes away around a name.
 _BLANKS = "".join(map(chr, range(33)))
 _OF_A_CREATION = ("name", "config", "initial_state")
+# What Connect puts before its words for a class that is not found, when it is asked for a change.
+_OF_A_CHANGE = "org.apache.kafka.connect.errors.ConnectException: "
 
 
 def writing_routes(cluster: Cluster) -> list[Route]:
@@ -59,7 +61,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
     def put(request: Request) -> Answer:
         name = request.parts["connector"].strip(_BLANKS)
         given = _named(name, properties(json_object(request)))
-        config = _changed(cluster, {**given, **cluster.with_secrets(name, texts(given))})
+        config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))}, _OF_A_CHANGE)
         existed = _view(cluster, name) is not None
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info()) if existed else _created(request, cluster, name)
@@ -74,7 +76,7 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         if "name" in changes and changes["name"] is None:
             raise Refused(400, _invalid(['Missing required configuration "name" which has no default value.']))
         changed = {**cluster.given(name), **changes, **cluster.with_secrets(name, texts(changes))}
-        config = _changed(cluster, _named(name, texts(changed)))
+        config = _accepted(cluster, _named(name, texts(changed)), _OF_A_CHANGE)
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info())
 
@@ -120,14 +122,15 @@ def _target(given: Any) -> Target | None:
     return cast(Target, target)
 
 
-def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, str]:
-    """A configuration without faults; else all that is wrong, in Connect's words."""
+def _accepted(cluster: Cluster, given: Mapping[str, str | None], no_such_class: str = "") -> dict[str, str]:
+    """A configuration without faults; else all that is wrong, in Connect's words: ``no_such_class`` stands in front of
+    those for a class that is not found."""
     config = texts(given)
     if "connector.class" not in config:
         raise Refused(400, untyped(given))
     problems = cluster.problems(config)
     if any(problem.property == "connector.class" for problem in problems) or not is_ours(config["connector.class"]):
-        raise _UnknownClass(400, unknown_class(config["connector.class"]))
+        raise Refused(400, no_such_class + unknown_class(config["connector.class"]))
     named = _faults_of_name(config["name"])
     faults = [*named, *(problem.problem for problem in nulls(given))]
     faults += [
@@ -138,18 +141,6 @@ def _accepted(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, st
     if faults:
         raise Refused(400, _invalid(faults))
     return config
-
-
-def _changed(cluster: Cluster, given: Mapping[str, str | None]) -> dict[str, str]:
-    """As `_accepted`; of a class that is not found Connect speaks in other words than to who creates a connector."""
-    try:
-        return _accepted(cluster, given)
-    except _UnknownClass as unknown:
-        raise Refused(400, f"org.apache.kafka.connect.errors.ConnectException: {unknown}") from None
-
-
-class _UnknownClass(Refused):
-    """No connector of ours."""
 
 
 def _faults_of_name(name: str) -> list[str]:
