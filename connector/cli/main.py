@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -22,7 +21,7 @@ from typing import NoReturn, cast
 from connector import __version__
 from connector.cli.command import Command, Parser
 from connector.cli.early_signals import command_name, heed_signals
-from connector.cli.last_resort import END_SECONDS, LastResort
+from connector.cli.last_resort import END_SECONDS, LastResort, leave
 from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
@@ -76,11 +75,7 @@ def _end(status: list[int]) -> None:
     where no thread of ours runs any more that could end the process with its status.
     """
     if status:
-        logging.shutdown()
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status[0])
+        leave(status[0])
 
 
 def run(arguments: list[str]) -> int:

@@ -6,7 +6,6 @@ Out, on stdout: one JSON object a line, the worker's reports. Logs go to stderr,
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import logging
 import os
@@ -17,7 +16,7 @@ import sys
 import threading
 from functools import partial
 
-from connector.cli.last_resort import LastResort
+from connector.cli.last_resort import LastResort, leave
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
 from connector.secrets import adopt
 from connector.stop_signals import on_signals
@@ -49,11 +48,8 @@ def main() -> None:
     # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
     with on_signals((signal.SIGTERM,), lambda _: _begin_to_stop(stop)):
         status = _run(order, stop, instructions)
-    logging.shutdown()
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
     # Not sys.exit: clients that still wait for a broker would be waited for.
-    os._exit(status)
+    leave(status)
 
 
 def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQueue[Asked]) -> int:
