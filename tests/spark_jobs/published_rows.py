@@ -20,13 +20,19 @@ from tests.spark_jobs.history_model import TableModel
 from tests.spark_jobs.history_records import CLUSTERING, COLUMNS
 
 
-def read_rows(folder: str, sink: str) -> list[dict[str, Any]]:
+def read_elsewhere(folder: str, sink: str) -> pyarrow.Table:
+    """As delta-rs reads it, or PyIceberg from the newest metadata alone."""
     if sink == "delta":
-        rows: list[dict[str, Any]] = pyarrow.table(DeltaTable(folder).scan()).to_pylist()
-        return rows
+        return pyarrow.table(DeltaTable(folder).scan())
     files = Path(folder, "metadata").glob("v*.metadata.json")
     newest = max(files, key=lambda file: int(file.name[1:].partition(".")[0]))
-    rows = StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist()
+    return StaticTable.from_metadata(str(newest)).scan().to_arrow()
+
+
+def read_rows(folder: str, sink: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_elsewhere(folder, sink).to_pylist()
+    if sink == "delta":
+        return rows
     # PyIceberg shows a null map of structs as an empty one. One that is not frozen is never empty.
     return [{**row, "mf": row["mf"] or None} for row in rows]
 

@@ -11,18 +11,16 @@ import contextlib
 import copy
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow
 from cassandra import DriverException, InvalidRequest
 from cassandra.protocol import ConfigurationException
-from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 
 from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.spark_jobs.altered_tables import Altered
+from tests.spark_jobs.published_rows import read_elsewhere
 from tests.spark_jobs.random_tables import PLAIN_NAMES, RandomTable
 from tests.spark_jobs.source_tables import equal
 
@@ -151,7 +149,7 @@ class Histories:
         assert publisher is not None
         read = told(pyarrow.table(publisher.session.table(publisher.relation(landed.folder)).toArrow()))
         folder = f"{altered.settings.warehouse}/{landed.folder}"
-        elsewhere = read_elsewhere(folder, altered.settings.sink)
+        elsewhere = told(read_elsewhere(folder, altered.settings.sink))
         assert sorted(map(_plain, read)) == sorted(map(_plain, elsewhere)), name
 
 
@@ -192,12 +190,3 @@ def _numbered(kind: pyarrow.DataType) -> pyarrow.DataType:
     if pyarrow.types.is_large_list(kind):
         return pyarrow.large_list(part(kind.value_field))
     return kind
-
-
-def read_elsewhere(folder: str, sink: str) -> list[dict[str, Any]]:
-    """The rows of a published table as delta-rs or PyIceberg read them."""
-    if sink == "delta":
-        return told(pyarrow.table(DeltaTable(folder).scan()))
-    files = Path(folder, "metadata").glob("v*.metadata.json")
-    newest = max(files, key=lambda file: int(file.name[1:].partition(".")[0]))
-    return told(StaticTable.from_metadata(str(newest)).scan().to_arrow())

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import polars
-import pyarrow
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from connector.values import parse_type
@@ -26,6 +24,7 @@ from spark_jobs.tables.published_table import PublishedTable, same
 from spark_jobs.tables.registration import open_publisher, open_sink
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
+from tests.spark_jobs.published_rows import read_elsewhere
 
 pytestmark = [
     pytest.mark.spark,
@@ -56,7 +55,7 @@ class Readers:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """By delta-rs and Arrow; polars and pandas must see the same, where names are not mapped."""
-        read = pyarrow.table(self.table.scan())
+        read = read_elsewhere(self.path, "delta")
         rows = [tuple(dict(v) if isinstance(v, list) else v for v in row.values()) for row in read.to_pylist()]
         if self.table.protocol().min_reader_version == 2:
             return sorted(rows, key=repr)
@@ -212,10 +211,8 @@ def test_a_publication_that_was_cut_off_is_made_up_for(
 
 
 def _iceberg_rows(path: str) -> list[tuple[Any, ...]]:
-    """By PyIceberg, from the newest metadata alone."""
-    folder = Path(path, "metadata")
-    newest = max(folder.glob("v*.metadata.json"), key=lambda file: int(file.name[1:].partition(".")[0]))
-    read = StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist(maps_as_pydicts="strict")
+    """By PyIceberg."""
+    read = read_elsewhere(path, "iceberg").to_pylist(maps_as_pydicts="strict")
     return sorted((tuple(row.values()) for row in read), key=repr)
 
 
