@@ -53,3 +53,4 @@ def service(
     yield make
     for each in made:
         each.close()
+        print(f"the end of {each.name}'s log:\n{each.last_words()}")  # pytest shows it if the test failed

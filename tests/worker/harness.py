@@ -106,6 +106,9 @@ class Service:
     def log(self) -> str:
         return (self.folder / f"{self.name}.log").read_text(errors="replace")
 
+    def last_words(self, lines: int = 25) -> str:
+        return "\n".join(self.log.splitlines()[-lines:]) if self.runs else "it was never started"
+
     # -- processes -------------------------------------------------------------------------------------------
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
