@@ -153,6 +153,7 @@ class RegistryConfig:
     tls: TlsConfig = _CHECKED
     oauth: OauthLogin | None = None
     proxy: tuple[str, int] | None = None
+    proxy_user: Secret | None = None
     #: Sent with each request.
     headers: Mapping[str, str] = field(default_factory=dict)
 

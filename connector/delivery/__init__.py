@@ -12,7 +12,6 @@ from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
 from connector.delivery.named_tables import NamedTables, named_tables
-from connector.delivery.patient_registry import PatientRegistry
 from connector.delivery.producer import ReportingProducer, TransactionalProducer, fence
 from connector.delivery.records import (
     KafkaRecord,
@@ -23,7 +22,6 @@ from connector.delivery.records import (
     parse_json,
     record_size,
 )
-from connector.delivery.registry import SchemaRegistry
 from connector.delivery.release import broker_release, cluster_id
 from connector.delivery.restore import end_left_open, present_members, read_committed, restore
 from connector.delivery.slot_reader import RestoredSlot
@@ -60,10 +58,8 @@ __all__ = [
     "Membership",
     "NamedTables",
     "OutgoingRecord",
-    "PatientRegistry",
     "ReportingProducer",
     "RestoredSlot",
-    "SchemaRegistry",
     "SmallTopic",
     "Standing",
     "StoredRecord",

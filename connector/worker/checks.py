@@ -17,7 +17,7 @@ from typing import Protocol
 
 from connector.config import Configuration, KeystoreError
 from connector.cql_names import qualified
-from connector.delivery import KafkaClients, SchemaRegistry, check_topics
+from connector.delivery import KafkaClients, check_topics
 from connector.errors import (
     AccessDenied,
     CdcError,
@@ -31,6 +31,7 @@ from connector.errors import (
     UnsupportedServer,
 )
 from connector.formats import refused_schemas
+from connector.registry import SchemaRegistry
 from connector.source import (
     Connection,
     DescribedTable,

@@ -18,7 +18,7 @@ from typing import TypeVar, assert_never
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, PatientRegistry, SchemaRegistry, TopicFacts, prepare_topics
+from connector.delivery import KafkaClients, TopicFacts, prepare_topics
 from connector.errors import (
     CdcError,
     ConfigurationError,
@@ -28,6 +28,7 @@ from connector.errors import (
 )
 from connector.formats import Encoder
 from connector.native import load_native
+from connector.registry import PatientRegistry, SchemaRegistry
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_tables, instant
 from connector.table_name import TableName
 from connector.worker.about import about

@@ -1,28 +1,26 @@
 """Avro records as the JSON text that the decoder reads.
 
 In: a batch of Confluent-framed Avro values and a Schema Registry. Out: the batch with a ``text`` column. Writer schemas
-are fetched on the driver, once each; their logical types are taken off, since a landed value is what the record holds.
+are asked for on the driver, once each; their logical types are taken off: a landed value is what the record holds.
 """
 
 from __future__ import annotations
 
-import base64
-import http.client
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from pyspark.sql import DataFrame
 
-from connector.config import without_logins
-from connector.errors import LandingError
+from connector.config import RegistryConfig, Secret, without_logins
+from connector.errors import CdcError, LandingError
+from connector.registry import SchemaRegistry
 from spark_jobs.model import literal, struct_of
 
 _ID = "CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS bigint)"
 _FRAMED = "(length({0}) > 5 AND substring({0}, 1, 1) = X'00')"
-_TIMEOUT_S = 20
 
 
 class Registry:
@@ -30,9 +28,10 @@ class Registry:
 
     def __init__(self, urls: Sequence[str], options: Mapping[str, str]) -> None:
         bare, login = without_logins(tuple(url.rstrip("/") for url in urls))
-        self._urls = list(bare)
         given = options.get("schema.registry.basic.auth.user.info", "").strip()
-        self._user = given or (login.reveal() if login else "")
+        user = Secret(given) if given else login
+        # One for each, since what one of them refuses another may know.
+        self._servers = [SchemaRegistry(_reached(url, user)) for url in bare]
         self._known: dict[int, str | None] = {}
 
     def schema(self, number: int) -> str | None:
@@ -43,20 +42,32 @@ class Registry:
 
     def _fetch(self, number: int) -> str | None:
         failures: list[str] = []
-        for url in self._urls:
-            request = urllib.request.Request(f"{url}/schemas/ids/{number}")
-            if self._user:
-                request.add_header("Authorization", "Basic " + base64.b64encode(self._user.encode()).decode())
+        for server in self._servers:
             try:
-                with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-                    return json.dumps(_plain(json.loads(json.load(answer)["schema"])))
-            except urllib.error.HTTPError as error:
-                if error.code == 404:
-                    return None
-                failures.append(f"{url}: {error}")
-            except (OSError, http.client.HTTPException, RecursionError, ValueError, KeyError, TypeError) as error:
-                failures.append(f"{url}: {error}")
+                # Nothing is asked of it again for a long time.
+                with server:
+                    text = server.find_schema(number)
+                return None if text is None else json.dumps(_plain(json.loads(text)))
+            except CdcError as error:
+                failures.append(str(error))
+            except (RecursionError, ValueError, KeyError, TypeError) as error:
+                failures.append(f"{server.address}: schema {number} cannot be read: {error}")
         raise LandingError(f"no Schema Registry answers for schema {number}: {'; '.join(failures)}")
+
+
+def _reached(url: str, user: Secret | None) -> RegistryConfig:
+    """With the proxy that the environment names for it (``https_proxy``, ``no_proxy``)."""
+    parts = urlsplit(url)
+    given = getproxies().get(parts.scheme, "")
+    if not given or proxy_bypass(parts.netloc):
+        return RegistryConfig((url,), user)
+    try:
+        proxy = urlsplit(given if "//" in given else f"//{given}")
+        place = (proxy.hostname or "", proxy.port or 80)
+    except ValueError:
+        raise LandingError(f"what the environment says in {parts.scheme}_proxy is no address") from None
+    login = unquote(proxy.netloc.rpartition("@")[0])
+    return RegistryConfig((url,), user, proxy=place, proxy_user=Secret(login) if login else None)
 
 
 def _plain(schema: Any) -> Any:

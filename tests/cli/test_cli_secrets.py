@@ -24,12 +24,12 @@ from connector.cli.logs import set_up_logging
 from connector.cli.main import run
 from connector.cli.output import ConsoleOutput, JsonOutput
 from connector.config import Configuration, Secret, load
-from connector.delivery import SchemaRegistry
 from connector.errors import CdcError, Problem
+from connector.registry import SchemaRegistry
 from connector.worker.order import WorkerOrder
 from tests.cli.secret_runs import CANARY, FORMS, JAAS, LANDING, OFFLINE, URL, Run
 from tests.config.files import CONNECTOR, STORES, WORKER
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 from tests.servers.patience import patience, until
 
 MODES = ([], ["--json"], ["--debug"])

@@ -21,10 +21,10 @@ from connector.cli.numbers import count, port, positive
 from connector.config import RegistryConfig
 from connector.config.tls.keystores import KeystoreError, read_certificates, read_identity
 from connector.delivery.records import decode_offsets_entry, encode_offsets_key
-from connector.delivery.registry import SchemaRegistry
 from connector.delivery.slot_reader import SlotRecords
-from connector.delivery.timely_http import Answer
 from connector.errors import CdcError
+from connector.registry.client import SchemaRegistry
+from connector.registry.timely_http import Answer
 from connector.topology import check_entry
 from connector.values import NATIVE_NAMES, RenderingRules, column_renderer, decoder, parse_type
 from connector.values.big_numbers import whole_number

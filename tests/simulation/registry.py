@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import fastavro
 
-from tests.delivery.registry_server import Registry
+from tests.registry.registry_server import Registry
 from tests.simulation.scheduler import Scheduler
 
 

@@ -16,7 +16,7 @@ import pytest
 from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 from tests.servers.double import Double
 from tests.servers.names import Names
 from tests.servers.patience import until

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from embedded.kafka import EmbeddedKafka
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 from tests.servers.patience import patience, seldom, until
 from tests.worker.harness import Service, exactly_once
 

@@ -14,7 +14,7 @@ from cassandra.cluster import Session
 
 from connector.source.background import TELL_SECONDS
 from embedded.kafka import EmbeddedKafka
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 from tests.servers.double import Double
 from tests.servers.patience import seldom, until
 from tests.worker.harness import Service, exactly_once

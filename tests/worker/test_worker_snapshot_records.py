@@ -13,7 +13,7 @@ import pytest
 from cassandra.cluster import Session
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 from tests.servers.patience import patience
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, until

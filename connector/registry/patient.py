@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from connector.delivery.registry import SchemaRegistry
 from connector.errors import CdcError, RetriableDeliveryError
+from connector.registry.client import SchemaRegistry
 
 # Of an answer that usually comes within milliseconds.
 PATIENCE_SECONDS = 0.25

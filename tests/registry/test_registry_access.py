@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from connector.config import OauthLogin, RegistryConfig, Secret
-from connector.delivery.registry import SchemaRegistry
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.registry.client import SchemaRegistry
 from connector.secrets import scrub
 from tests.config.files import loaded, problems
-from tests.delivery.registry_server import Registry, served
+from tests.registry.registry_server import Registry, served
 
 AVRO = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://127.0.0.1:8081"}
 BEARER = "value.converter.bearer.auth."
@@ -124,7 +124,7 @@ def test_a_proxy_is_told_the_whole_address() -> None:
 
 
 @contextmanager
-def refusing_proxy(lines: list[str]) -> Iterator[int]:
+def refusing_proxy(asked: list[str]) -> Iterator[int]:
     """Answers each CONNECT with 403."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -135,7 +135,7 @@ def refusing_proxy(lines: list[str]) -> Iterator[int]:
                 except OSError:
                     return
                 with connection:
-                    lines.append(connection.recv(4096).decode().split("\r\n")[0])
+                    asked.append(connection.recv(4096).decode())
                     connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -146,13 +146,14 @@ def refusing_proxy(lines: list[str]) -> Iterator[int]:
 
 
 def test_a_registry_with_tls_is_reached_through_the_proxys_tunnel() -> None:
-    lines: list[str] = []
-    with refusing_proxy(lines) as port:
-        config = RegistryConfig(("https://registry.invalid",), proxy=("127.0.0.1", port))
+    asked: list[str] = []
+    with refusing_proxy(asked) as port:
+        config = RegistryConfig(("https://registry.invalid",), proxy=("127.0.0.1", port), proxy_user=Secret("u:p"))
         refused = pytest.raises(RetriableDeliveryError, match=f"through the proxy 127.0.0.1:{port} .*403 Forbidden")
         with SchemaRegistry(config) as schemas, refused:
             schemas.subjects()
-    assert lines[0].startswith("CONNECT registry.invalid:443 HTTP/1.")
+    assert asked[0].startswith("CONNECT registry.invalid:443 HTTP/1.")
+    assert f"\r\nProxy-Authorization: Basic {base64.b64encode(b'u:p').decode()}\r\n" in asked[0]
 
 
 def test_what_a_file_says_of_tokens_and_proxies() -> None:

@@ -14,11 +14,15 @@ from typing import Any
 from urllib.parse import quote
 
 from connector.config import ConverterConfig, RegistryConfig
-from connector.delivery.registry_access import TIMEOUT_SECONDS, TRANSIENT, RegistryAccess
-from connector.delivery.timely_http import Answer, ask
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
+from connector.registry.access import TIMEOUT_SECONDS, TRANSIENT, RegistryAccess
+from connector.registry.timely_http import Answer, ask
 
 _MOST_BYTES = 16 * 2**20
+
+
+class _NotThere(FatalDeliveryError):
+    """What was asked for."""
 
 
 class SchemaRegistry:
@@ -72,6 +76,13 @@ class SchemaRegistry:
                 answer = self._call("GET", f"/schemas/ids/{schema_id}", None, f"schema {schema_id}")
                 self._schemas[schema_id] = self._member(answer, "schema", str)
             return self._schemas[schema_id]
+
+    def find_schema(self, schema_id: int) -> str | None:
+        """The same, or None where the registry says that it has no such schema."""
+        try:
+            return self.schema_of(schema_id)
+        except _NotThere:
+            return None
 
     def subjects(self) -> list[str]:
         """All subjects: the cheapest question that shows whether address and login are right."""
@@ -166,7 +177,7 @@ class SchemaRegistry:
         raise failure
 
     def _exchange(self, method: str, path: str, body: str | None) -> Answer:
-        headers = self._access.headers()
+        headers = self._access.headers(self._url())
         if self._connection is None:
             self._connection = self._access.connect(self._url())
         target = self._access.target(self._url(), path)
@@ -203,7 +214,8 @@ class SchemaRegistry:
             404: "not found; with auto.register.schemas=false the schema must be registered beforehand",
             422: "the registry takes the schema for invalid",
         }
-        return FatalDeliveryError(f"{self._address()}: {about}: {remedies.get(answer.status, 'refused')} ({reason})")
+        kind = _NotThere if answer.status == 404 else FatalDeliveryError
+        return kind(f"{self._address()}: {about}: {remedies.get(answer.status, 'refused')} ({reason})")
 
 
 def _reason(given: Answer) -> str:

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from connector.config import RegistryConfig
-from connector.delivery.patient_registry import PatientRegistry
-from connector.delivery.registry import SchemaRegistry
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.registry.client import SchemaRegistry
+from connector.registry.patient import PatientRegistry
 from tests.servers.patience import until
 
 

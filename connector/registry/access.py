@@ -15,8 +15,8 @@ from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from connector.config import KeystoreError, OauthLogin, RegistryConfig, Secret, configured_context
-from connector.delivery.timely_http import Answer, ask
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
+from connector.registry.timely_http import Answer, ask
 
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_SECONDS: Final = 10.0
@@ -43,7 +43,7 @@ class RegistryAccess:
         # A proxy is spoken to without TLS, as Java does; what it passes on to an https address, it cannot read.
         connection = self._connection(parts.scheme, *proxy)
         if parts.scheme == "https":
-            connection.set_tunnel(parts.hostname or "", parts.port or 443)
+            connection.set_tunnel(parts.hostname or "", parts.port or 443, self._proxy_headers())
         return connection
 
     def target(self, url: str, path: str) -> str:
@@ -52,17 +52,23 @@ class RegistryAccess:
         whole = f"{parts.scheme}://{parts.netloc}" if self._registry.proxy and parts.scheme == "http" else ""
         return f"{whole}{parts.path.rstrip('/')}{path}"
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, url: str) -> dict[str, str]:
         """For the next request, with a token that is still good."""
         headers = {"Accept": _CONTENT_TYPE, "Content-Type": _CONTENT_TYPE, **self._registry.headers}
+        if urlsplit(url).scheme == "http":
+            # Those of a tunnel are the proxy's alone.
+            headers |= self._proxy_headers()
         if self._registry.oauth is not None and not self._has_token():
             self._fetch_token(self._registry.oauth)
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.reveal()}"
         elif self._registry.user_info:
-            encoded = base64.b64encode(self._registry.user_info.reveal().encode()).decode()
-            headers["Authorization"] = f"Basic {encoded}"
+            headers["Authorization"] = _basic(self._registry.user_info.reveal())
         return headers
+
+    def _proxy_headers(self) -> dict[str, str]:
+        user = self._registry.proxy_user
+        return {"Proxy-Authorization": _basic(user.reveal())} if user else {}
 
     def forget_token(self) -> bool:
         """Whether there was a token that another can take the place of: the registry refused it."""
@@ -116,7 +122,7 @@ class RegistryAccess:
         headers = {
             "Accept": "application/json",
             "Content-Type": "application/x-www-form-urlencoded",
-            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+            "Authorization": _basic(pair),
         }
         connection = self._connection(parts.scheme, parts.hostname or "", parts.port)
         try:
@@ -130,6 +136,10 @@ class RegistryAccess:
             raise RetriableDeliveryError(f"{_about(login)} cannot be reached: {reason}") from None
         finally:
             connection.close()
+
+
+def _basic(login: str) -> str:
+    return f"Basic {base64.b64encode(login.encode()).decode()}"
 
 
 def _about(login: OauthLogin) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from connector.config import RegistryConfig, Secret
-from connector.delivery import registry as registry_module
-from connector.delivery.registry import SchemaRegistry
-from connector.delivery.timely_http import Answer
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
-from tests.delivery.registry_server import Registry, served
+from connector.registry import client as client_module
+from connector.registry.client import SchemaRegistry
+from connector.registry.timely_http import Answer
+from tests.registry.registry_server import Registry, served
 
 INT, LONG = '"int"', '"long"'
 
@@ -128,7 +128,7 @@ def test_a_closed_connection_is_no_reason_to_ask_somebody_else() -> None:
 @pytest.mark.timeout(60)
 def test_an_answer_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket's timeout begins anew with every byte."""
-    monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(client_module, "TIMEOUT_SECONDS", 0.3)
     registry = Registry()
     registry.trickles = threading.Event()
     with served(registry) as url, client(url) as schemas:
@@ -139,7 +139,7 @@ def test_an_answer_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.
 
 
 def test_what_was_left_of_the_time_for_one_answer_is_not_that_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 50.0)
+    monkeypatch.setattr(client_module, "TIMEOUT_SECONDS", 50.0)
     registry = Registry()
     with served(registry) as url, client(url) as schemas:
         schemas.subjects()
