@@ -5,11 +5,12 @@ In: raw cells. Out: bytes, the same as ``writer`` makes of a plan's values.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any
 
 from connector import __version__
-from connector.changes import Change, ColumnPlace, LogLayout
+from connector.changes import Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig
 from connector.formats.avro_converter import long_bytes, writer
 from connector.formats.columns import (
@@ -23,6 +24,8 @@ from connector.formats.columns import (
     by_row,
     usual,
 )
+from connector.formats.plan import metadata_of
+from connector.formats.record import Schema
 from connector.formats.schemas import schema_of
 from connector.values import NativeType, RenderingRules, column_renderer, freeze
 
@@ -32,8 +35,8 @@ _PRESENT = b"\x02"
 _DEFAULT_FIRST = b"\x00"
 _NULL_CELL = _PRESENT + _NULL
 
-_unpack_double = struct.Struct(">d").unpack
-_pack_double = struct.Struct("<d").pack
+_unpack_double = Struct(">d").unpack
+_pack_double = Struct("<d").pack
 
 
 class AvroColumns:
@@ -52,7 +55,7 @@ class AvroColumns:
         present = cell + _PRESENT
         name = place.column.type.name if isinstance(place.column.type, NativeType) else ""
         if name in INTEGERS:
-            unpack = struct.Struct(INTEGERS[name]).unpack
+            unpack = Struct(INTEGERS[name]).unpack
             return lambda rows: [
                 absent(row, deleted_at, _NULL_CELL, _NULL)
                 if (raw := row[at]) is None
@@ -83,6 +86,16 @@ class AvroColumns:
             absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else written(raw) for row in rows
         ]
 
+    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
+        write = writer(schema)
+
+        def written(row: Row) -> bytes:
+            buffer = bytearray()
+            write(value(row), buffer)
+            return bytes(buffer)
+
+        return lambda rows: [written(row) for row in rows]
+
     def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
         join = b"".join
         if not optional:
@@ -112,7 +125,12 @@ class AvroColumns:
             middle, end = middles[change.snapshot], ends[change.kind]
             return join((start, ms, middle, us, _PRESENT, ns, names, before, after, end))
 
-        return envelope
+        def with_metadata(change: Change, times: tuple[int, int, int], before: bytes, after: bytes) -> bytes:
+            stream, time, *numbers = metadata_of(change).values()
+            said = (_PRESENT, _string(stream), _PRESENT, _string(time), *map(_number, numbers))
+            return envelope(change, times, join((*said, before)), after)
+
+        return with_metadata if options.metadata else envelope
 
 
 def _text(raw: bytes) -> bytes:
@@ -120,6 +138,10 @@ def _text(raw: bytes) -> bytes:
         # Only to see whether it is UTF-8: what is not has no record.
         raw.decode()
     return long_bytes(len(raw)) + raw
+
+
+def _number(value: int | None) -> bytes:
+    return _NULL if value is None else _PRESENT + long_bytes(value)
 
 
 def _string(text: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig
+from connector.formats.record import Schema
 from connector.values import Render
 
 #: From rows to the bytes of one field in each.
@@ -40,6 +41,10 @@ class Columns(Protocol):
 
     def column(self, place: ColumnPlace, in_cell: bool) -> Column:
         """A column; ``in_cell`` as the legacy format has it, where a null that was written is not an untouched one."""
+        ...
+
+    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
+        """A column whose values, of this schema, are made one by one."""
         ...
 
     def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join: ...

@@ -28,7 +28,7 @@ def columnwise(
 
     Transforms are the caller's: there are none, or they only changed the topic, which the plan has already.
     """
-    if options.metadata or options.collections == "delta" or plan.headers is not None:
+    if plan.headers is not None:
         return None
     keys = _columns(key_converter, plan.topic, plan.key_schema, options)
     values = _columns(value_converter, plan.topic, plan.value_schema, options)

@@ -27,7 +27,13 @@ from connector.formats.plan import RecordPlan
 from connector.formats.range_deletes import range_delete_plan
 from connector.formats.record import DecodedRecord, Record, RecordKind, Schema
 from connector.formats.record_format import Columnwise
-from connector.formats.table_schemas import MetadataHeaders, cell_headers, schema_record, version_headers
+from connector.formats.table_schemas import (
+    MetadataHeaders,
+    cell_header_places,
+    cell_headers,
+    schema_record,
+    version_headers,
+)
 from connector.formats.transforms import build_transforms
 
 log = logging.getLogger(__name__)
@@ -147,7 +153,13 @@ class Encoder:
             return None
         topic, tombstones = bound.plan.topic, self.options.tombstones
         tombstone_topic = bound.tombstone_topic
-        records = [[Record(topic, key, value)] for key, value in made]
+        told = [*bound.version]
+        if cell_header_places(layout):
+            headers = [[*cell_headers(change), *told] for change in changes]
+            records = [[Record(topic, key, value, its)] for (key, value), its in zip(made, headers, strict=True)]
+        else:
+            # Nobody changes them: all records share one list.
+            records = [[Record(topic, key, value, told)] for key, value in made]
         for change, its in zip(changes, records, strict=True):
             if tombstones and change.kind == "d":
                 its.append(Record(tombstone_topic, its[0].key, None, [], "tombstone"))

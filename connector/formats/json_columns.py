@@ -6,12 +6,13 @@ In: raw cells. Out: bytes, the same as ``to_json`` makes of a plan's values.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
 from connector import __version__
-from connector.changes import Change, ColumnPlace, LogLayout
+from connector.changes import Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig
 from connector.formats.columns import (
     INTEGERS,
@@ -25,6 +26,8 @@ from connector.formats.columns import (
     usual,
 )
 from connector.formats.json_converter import as_jackson, java_number, to_json
+from connector.formats.plan import metadata_of
+from connector.formats.record import Schema
 from connector.values import NativeType, RenderingRules, column_renderer, is_plain, java_double
 
 _unpack_double = struct.Struct(">d").unpack
@@ -69,6 +72,9 @@ class JsonColumns:
             for row in rows
         ]
 
+    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
+        return lambda rows: [_NULL if (found := value(row)) is None else to_json(found) for row in rows]
+
     def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
         shape = b"{" + b",".join(_literal(place.name) + b":%b" for place in places) + b"}"
         return lambda fields, rows: [shape % cells for cells in by_row(fields, rows)]
@@ -94,7 +100,11 @@ class JsonColumns:
         def envelope(change: Change, times: tuple[int, int, int], before: bytes, after: bytes) -> bytes:
             return head + as_jackson(sources[change.snapshot] % (*times, before, after)) + ends[change.kind]
 
-        return envelope
+        def with_metadata(change: Change, times: tuple[int, int, int], before: bytes, after: bytes) -> bytes:
+            more = orjson.dumps(metadata_of(change))[1:-1]
+            return head + as_jackson(sources[change.snapshot] % (*times, more, before, after)) + ends[change.kind]
+
+        return with_metadata if options.metadata else envelope
 
 
 def _source(layout: LogLayout, options: OutputConfig, snapshot: str) -> bytes:
@@ -104,7 +114,8 @@ def _source(layout: LogLayout, options: OutputConfig, snapshot: str) -> bytes:
     return b"".join((
         b'{"source":{"version":', version, b',"connector":"scylla","name":', prefix,
         b',"ts_ms":%d,"snapshot":', _literal(snapshot), b',"db":', db, b',"sequence":null,"ts_us":%d,"ts_ns":%d',
-        b',"keyspace_name":', keyspace, b',"table_name":', name, b'},"before":%b,"after":%b',
+        b',"keyspace_name":', keyspace, b',"table_name":', name, b",%b" if options.metadata else b"",
+        b'},"before":%b,"after":%b',
     ))  # fmt: skip
 
 

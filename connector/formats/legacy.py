@@ -37,7 +37,7 @@ def legacy_plan(layout: LogLayout, options: OutputConfig) -> RecordPlan:
     keyspace, table = layout.description.keyspace, layout.description.name
     base = options.names.schema_base(keyspace, table)
     rules = rules_of(options)
-    shown = [p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type)]
+    shown = shown_places(layout, options)
     key_places = [place for place in shown if place.column.is_key]
 
     key_struct = struct_of([(place.name, row_field(place, renderer(place.column.type, rules))) for place in key_places])
@@ -113,6 +113,11 @@ def legacy_image(layout: LogLayout, options: OutputConfig) -> RowOf:
     return image
 
 
+def shown_places(layout: LogLayout, options: OutputConfig) -> list[ColumnPlace]:
+    """The columns that records have."""
+    return [p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type)]
+
+
 def has_legacy_form(type_: CqlType) -> bool:
     """Whether the Java connector's legacy format knows the type; vectors are our addition."""
     match type_:
@@ -150,9 +155,14 @@ def _cell(place: ColumnPlace, render: Render, strict: bool) -> Field:
 
 
 def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
-    places = [place for place in layout.places if has_legacy_form(place.column.type)]
+    places, rules = shown_places(layout, options), rules_of(options)
     key_places = [place for place in places if place.column.is_key]
-    columns = [values.column(place, in_cell=not place.column.is_key) for place in places]
+    columns = [
+        values.of_values(delta_cell(place, rules), delta_cell_schema(place, ""))
+        if is_multi_cell(place.column.type)
+        else values.column(place, in_cell=not place.column.is_key)
+        for place in places
+    ]
     join, null = values.join(places, optional=True), values.null
     key_columns = [keys.column(place, in_cell=False) for place in key_places]
     key_join = keys.join(key_places, optional=False)

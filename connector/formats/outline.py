@@ -15,7 +15,7 @@ from connector.formats.advanced import advanced_key, header_names, payload_place
 from connector.formats.avro_converter import AvroConverter
 from connector.formats.converter import Converter
 from connector.formats.json_converter import JsonConverter
-from connector.formats.legacy import has_legacy_form
+from connector.formats.legacy import shown_places
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
 from connector.formats.table_schemas import MetadataHeaders, cell_header_places
@@ -89,7 +89,7 @@ def outline_of(
     if unwrapping is not None and unwrapping.deleted_schema is not None:
         deleted = _side(value_converter, plan.topic, unwrapping.deleted_schema)
     if options.format == "legacy":
-        shown = tuple(p for p in layout.places if options.collections == "delta" or has_legacy_form(p.column.type))
+        shown = tuple(shown_places(layout, options))
         keys, before, after = tuple(place for place in shown if place.column.is_key), shown, shown
     else:
         keys = tuple(advanced_key(layout))

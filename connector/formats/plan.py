@@ -74,6 +74,17 @@ def source_times(change: Change) -> tuple[int, int, int]:
     return ms, us, nanoseconds(ms)
 
 
+def metadata_of(change: Change) -> dict[str, Any]:
+    """What `cdc.include.metadata` appends to the ``source`` block: what the row of the log says of itself."""
+    return {
+        "stream_id": change.stream_id.hex(),
+        "time": render_uuid(change.time),
+        "batch_seq_no": change.batch_seq_no,
+        "operation": change.code,
+        "ttl": change.ttl,
+    }
+
+
 def source_of(layout: LogLayout, options: OutputConfig) -> Source:
     """The ``source`` block of a change."""
     keyspace, table, prefix = layout.description.keyspace, layout.description.name, options.topic_prefix
@@ -98,12 +109,6 @@ def source_of(layout: LogLayout, options: OutputConfig) -> Source:
         return source
 
     def source_with_metadata(change: Change) -> dict[str, Any]:
-        return source(change) | {
-            "stream_id": change.stream_id.hex(),
-            "time": render_uuid(change.time),
-            "batch_seq_no": change.batch_seq_no,
-            "operation": change.code,
-            "ttl": change.ttl,
-        }
+        return source(change) | metadata_of(change)
 
     return source_with_metadata

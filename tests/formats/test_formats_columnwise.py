@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.changes import Change
+from connector.changes import Batch, Change, changes_of, whole_rows
 from connector.errors import PoisonRow
 from connector.formats.encoder import Encoder
+from connector.values import UserType, native
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
-from tests.formats.rows import Log, table
+from tests.formats.rows import STREAM, TIME, Log, table
 from tests.values.strategies import NATIVE_VALUES
 
 NATIVES = sorted(set(NATIVE_VALUES) - {"counter"})
+U = UserType("ks", "u", (("a", native("int")), ("b", native("text"))))
 NAMES = ("v", '100% "quoted"', "back\\slash", "größe😀")
 AVRO_NAMES = ("v", "w2", "_x", "Y")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -26,6 +28,9 @@ AVRO = "io.confluent.connect.avro.AvroConverter"
 AVRO_VALUES = {"value.converter": AVRO, "value.converter.schema.registry.url": "http://127.0.0.1:1"}
 BOTH_AVRO = AVRO_VALUES | {"key.converter": AVRO, "key.converter.schema.registry.url": "http://127.0.0.1:1"}
 SCHEMAS = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
+
+METADATA = {"cdc.include.metadata": "true"}
+DELTA = {"cdc.include.collections": "delta"}
 
 
 def advanced(before: str, after: str, placement: str) -> dict[str, str]:
@@ -57,6 +62,16 @@ VARIANTS: dict[str, dict[str, str]] = {
         **{"transforms.b.type": "RegexRouter", "transforms.b.regex": ".*", "transforms.b.replacement": "gone"},
         **{"transforms.b.predicate": "gone"},
     },
+    "metadata": METADATA,
+    "metadata with schemas": METADATA | SCHEMAS,
+    "metadata, Avro": METADATA | BOTH_AVRO,
+    "deltas": DELTA,
+    "deltas, strict": DELTA | {"scylla.compatibility": "strict"},
+    "deltas with schemas, pre-images": DELTA | SCHEMAS | {"experimental.preimages.enabled": "true"},
+    "deltas and metadata, Avro": DELTA | METADATA | BOTH_AVRO,
+    "deltas, Avro, pre-images, keys in JSON": DELTA | AVRO_VALUES | {"experimental.preimages.enabled": "true"},
+    "images and metadata": METADATA | advanced("full", "full", "payload-before,payload-after"),
+    "images and metadata, Avro": METADATA | BOTH_AVRO | advanced("full", "full", "payload-key"),
     "no images": AVRO_VALUES | advanced("none", "none", "payload-key"),
 }
 
@@ -85,16 +100,21 @@ def logs(draw: st.DrawFn, names: tuple[str, ...]) -> list[Change]:
     """Changes, with and without images, of a table with a key and columns of any native types, and some others."""
     types = {name: draw(st.sampled_from(NATIVES)) for name in ("pk", "ck", *names)}
     types |= {"l": "list<int>", "f": "frozen<set<text>>", "vec": "vector<float, 2>"}
-    log = Log(table(types, clustering=("ck",), static=(names[1],)))
+    types |= {"s": "set<text>", "m": "map<int, frozen<tuple<text>>>", "u": "u"}
+    log = Log(table(types, clustering=("ck",), static=(names[1],), types={"u": U}))
 
     def row(operation: int, number: int, last: bool, time: uuid.UUID, key: dict[str, Any]) -> Any:
         values: dict[str, Any] = {name: draw(st.none() | NATIVE_VALUES[types[name]]) for name in names}
         values["vec"] = draw(st.none() | st.just([0.5, 1e10]))
         values["f"] = draw(st.none() | st.lists(NATIVE_VALUES["text"], max_size=2))
         values["l"] = draw(st.none() | st.just([(time, 1)]))
-        deleted = tuple(draw(st.sets(st.sampled_from((*names, "l")))))
-        removed = draw(st.sampled_from(({}, {"l": [time]})))
-        return log.row(operation, number, last, time, deleted=deleted, removed=removed, **values, **key)
+        values["s"] = draw(st.none() | st.sets(NATIVE_VALUES["text"], min_size=1, max_size=2).map(sorted))
+        values["m"] = draw(st.none() | st.just([(1, (None,)), (2, ("ä",))]))
+        values["u"] = draw(st.none() | st.just((7, None)))
+        deleted = tuple(draw(st.sets(st.sampled_from((*names, "l", "s", "m", "u")))))
+        removed = draw(st.sampled_from(({}, {"l": [time], "s": ["x"], "m": [3]}, {"u": [1]})))
+        ttl = draw(st.none() | st.integers(0, 2**31 - 1))
+        return log.row(operation, number, last, time, ttl=ttl, deleted=deleted, removed=removed, **values, **key)
 
     changes = []
     for _ in range(draw(st.integers(1, 4))):
@@ -114,6 +134,24 @@ def test_all_native_types_are_the_references(variant: str, data: st.DataObject) 
     properties = VARIANTS[variant]
     names = AVRO_NAMES if AVRO in properties.values() else NAMES
     held_equal(encoder(**properties), data.draw(logs(names)))
+
+
+@pytest.mark.parametrize(
+    "properties", [METADATA, METADATA | BOTH_AVRO, METADATA | advanced("none", "full", "payload-key")]
+)
+def test_rows_of_a_snapshot_tell_of_their_cells_in_headers(properties: dict[str, str]) -> None:
+    layout = whole_rows(LOG.description, dated=True).layout
+    told = (None, b'{"a":1}')
+    rows = [
+        tuple(
+            {"cdc$operation": operation, "pk": b"\0\0\0\7", "cdc$ends": ends, "cdc$written": written}.get(column)
+            for column in layout.columns
+        )
+        for operation in (b"\x7f", b"\x7e")
+        for ends in told
+        for written in told
+    ]
+    held_equal(encoder(**properties), changes_of(Batch(layout, STREAM, TIME.bytes, rows)))
 
 
 LOG = Log(table({"pk": "int", "ck": "int", "a": "double", "b": "text", "u": "uuid"}, clustering=("ck",)))
@@ -151,8 +189,6 @@ def test_what_is_no_plain_row_has_no_shortcut() -> None:
     "properties",
     [
         advanced("full", "full", "kafka-headers"),
-        {"cdc.include.metadata": "true"},
-        {"cdc.include.collections": "delta"},
         {"skipped.operations": "c"},
         {"value.converter.replace.null.with.default": "false"},
         {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
