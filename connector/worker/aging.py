@@ -1,14 +1,20 @@
 """What a worker said last, as it is some time later: nobody who looks must take old words for new ones.
 
-In: its status, how old it is, what ails the worker. Out: the status as it is shown, with a lag that has grown.
+In: its status, how old it is, what ails the worker. Out: the status as it is shown, with a lag that has grown, or none
+where others have come to read what it read.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from connector.worker.state import State
 from connector.worker.status_document import RunningWorker, WorkerStatus
 
 FRESH_SECONDS = 2.0
+
+Said = TypeVar("Said", bound=WorkerStatus)
 
 
 def aged(status: WorkerStatus, age: float, trouble: str | None, *, starting: bool = False) -> RunningWorker:
@@ -38,3 +44,27 @@ def with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus
         if table.has_figures and table.lag_ms is None and known is not None and known.lag_ms is not None:
             tables[name] = table.model_copy(update={"lag_ms": known.lag_ms + max(0, skipped)})
     return status.model_copy(update={"tables": tables})
+
+
+def of_owners(workers: Sequence[Said], age: Callable[[Said], float]) -> list[Said]:
+    """Without places in tables that others have come to read since: a worker that hangs does not know who took over
+    from it, and what it said last would be a lag that grows while nothing is late."""
+    newest: dict[tuple[str, int], Said] = {}
+    for worker in sorted(workers, key=age, reverse=True):
+        # Until it has restored a slot, its owner does not know how far that is.
+        for slot in set(worker.slots).difference(worker.slots_pending):
+            newest[worker.connector, slot] = worker
+    return [_without_others_places(worker, newest, age) for worker in workers]
+
+
+def _without_others_places(worker: Said, newest: dict[tuple[str, int], Said], age: Callable[[Said], float]) -> Said:
+    owners = [newest.get((worker.connector, slot), worker) for slot in worker.slots]
+    if not owners or any(age(owner) >= age(worker) for owner in owners):
+        return worker
+    tables = {
+        name: table.model_copy(update={"lag_ms": None, "position_ms": None})
+        if all(name in owner.tables and owner.tables[name].lag_ms is not None for owner in owners)
+        else table
+        for name, table in worker.tables.items()
+    }
+    return worker.model_copy(update={"tables": tables})

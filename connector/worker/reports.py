@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pydantic import ValidationError
 
 from connector.config import Configuration
 from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError, RetriableDeliveryError
+from connector.worker.aging import of_owners
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
@@ -79,7 +80,11 @@ def reported_workers(configuration: Configuration) -> tuple[ReportedWorker, ...]
         return tuple(_workers(_last_words(clients, configuration), int(time.time() * 1000)))
 
 
-def _workers(words: Iterable[WorkerStatus], now: int) -> Iterable[ReportedWorker]:
+def _workers(words: Iterable[WorkerStatus], now: int) -> list[ReportedWorker]:
+    return of_owners(list(_aged(words, now)), lambda worker: worker.age_ms)
+
+
+def _aged(words: Iterable[WorkerStatus], now: int) -> Iterator[ReportedWorker]:
     for status in words:
         age = now - status.time_ms
         document = {**status.document(), "age_ms": age, "stale": age > STALE_MS}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from connector.config import Configuration
 from connector.source import Background
 from connector.worker.about import About
-from connector.worker.aging import aged
+from connector.worker.aging import aged, of_owners
 from connector.worker.child import Child
 from connector.worker.holding import Target, held_reason
 from connector.worker.order import WorkerOrder
@@ -119,6 +119,7 @@ class Service:
             aged(status, self._age(at), held.get(index) or f"worker {index} is started again", starting=True)
             for index, status, at in gone
         ]
+        workers = of_owners(workers, lambda worker: worker.last_report_age_seconds)
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         idle = State.RUNNING if self._lasting and not self.tenants else State.WAITING

@@ -94,7 +94,7 @@ def test_slots_that_nobody_reads_are_not_running(ages: list[int], slots: list[An
         WorkerStatus.model_validate({**STATUS, "worker": f"w-{at}", "time_ms": 100_000 - age, "slots": list(its)})
         for at, (age, its) in enumerate(zip(ages, slots, strict=True))
     ]
-    assert _orphaned(list(_workers(statuses, 100_000))) is orphaned
+    assert _orphaned(_workers(statuses, 100_000)) is orphaned
 
 
 def test_reports_that_cost_much_come_more_rarely_and_never_so_late_that_a_worker_seems_silent() -> None:
