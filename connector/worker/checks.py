@@ -51,6 +51,9 @@ log = logging.getLogger(__name__)
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
 FIRST_PAUSE = 0.5
+# For all that Kafka is asked. Each question has a limit of its own, which librdkafka takes for the list of topics up to
+# twice: of a Kafka that answers byte by byte they add up to three quarters of a minute.
+KAFKA_SECONDS = 20.0
 
 
 @dataclass(slots=True)
@@ -114,15 +117,41 @@ def _checked(
 
 
 def check(configuration: Configuration) -> Findings:
-    return _together(_ask(configuration))
+    """As somebody waits for it: tells what is waited for, and gives up who has not answered in its time."""
+    asked, began, told = _ask(configuration), time.monotonic(), False
+    while awaited := [each for each in asked if each.is_awaited(time.monotonic() - began)]:
+        wait([each.answer for each in awaited], LISTEN_SECONDS)
+        if not told and time.monotonic() - began >= SILENT_SECONDS:
+            told = True
+            log.info(
+                "waiting for servers: %s", "; ".join(dict.fromkeys(text for each in awaited for text in each.told()))
+            )
+    return _together(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long an answer is waited for, and what is wrong then."""
+
+    seconds: float
+    problem: Callable[[], Problem]
 
 
 class Asked:
-    """One kind of server: none waits for another's answer."""
+    """One kind of server: none waits for another's answer. ``limit``: where its own ones do not add up to one."""
 
-    def __init__(self, silence: Callable[[], str], ask: Callable[[Findings], None]) -> None:
-        self._silence, self._ask = silence, ask
+    def __init__(self, silence: Callable[[], str], ask: Callable[[Findings], None], limit: Limit | None = None) -> None:
+        self._silence, self._ask, self._limit = silence, ask, limit
         self.answer = aside(self._findings, "checks")
+
+    def is_awaited(self, seconds: float) -> bool:
+        return not self.answer.done() and (self._limit is None or seconds < self._limit.seconds)
+
+    def findings(self) -> Findings:
+        """What it said; of one that is not awaited any longer, that it said nothing."""
+        if self._limit is not None and not self.answer.done():
+            return Findings(unreachable=[self._limit.problem()])
+        return self.answer.result()
 
     def told(self) -> list[str]:
         """Why nothing is known of it, so far."""
@@ -139,9 +168,18 @@ class Asked:
 def _ask(configuration: Configuration) -> list[Asked]:
     clients, points = kafka_clients(configuration), configuration.connector.connection.contact_points
     source = ", ".join(map(str, points))
+
+    def without_kafka() -> Problem:
+        text = clients.explained(f"not all was answered in {KAFKA_SECONDS:.0f} s")
+        return _no_kafka(text, configuration)
+
     asked = [
         Asked(lambda: f"no answer from ScyllaDB at {source} yet", partial(_check_source, configuration)),
-        Asked(lambda: clients.explained("no answer yet"), partial(_check_kafka, configuration, clients)),
+        Asked(
+            lambda: clients.explained("no answer yet"),
+            partial(_check_kafka, configuration, clients),
+            Limit(KAFKA_SECONDS, without_kafka),
+        ),
     ]
     return asked + [
         Asked(partial("no answer from {} yet".format, registry.address), partial(_check_registry, name, registry))
@@ -152,7 +190,7 @@ def _ask(configuration: Configuration) -> list[Asked]:
 def _together(asked: Iterable[Asked]) -> Findings:
     found = Findings()
     for each in asked:
-        its = each.answer.result()
+        its = each.findings()
         found.problems += its.problems
         found.unreachable += its.unreachable
         found.awaited += its.awaited
@@ -277,13 +315,16 @@ def _check_kafka(configuration: Configuration, clients: KafkaClients, found: Fin
         found.awaited += topics.awaited
         found.warnings += topics.warnings
     except RetriableDeliveryError as error:
-        found.unreachable.append(
-            Problem("bootstrap.servers", f"unable to reach Kafka: {error}", configuration.worker.bootstrap_servers)
-        )
+        found.unreachable.append(_no_kafka(str(error), configuration))
     except DeliveryError as error:
         found.problems.append(Problem("bootstrap.servers", str(error), configuration.worker.bootstrap_servers))
     except ConfigurationError as error:
         found.problems += error.problems
+
+
+def _no_kafka(why: str, configuration: Configuration) -> Problem:
+    servers = configuration.worker.bootstrap_servers
+    return Problem("bootstrap.servers", f"unable to reach Kafka: {why}", servers)
 
 
 def _registries(configuration: Configuration) -> dict[str, SchemaRegistry]:

@@ -50,6 +50,21 @@ def test_who_is_silent_is_named_beside_who_refuses(monkeypatch: pytest.MonkeyPat
         assert found.result() == [], "it ends although nobody answers"
 
 
+def test_validate_gives_up_a_kafka_that_never_comes_to_an_end_and_says_for_whom_it_waits(
+    monkeypatch: pytest.MonkeyPatch, silence: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one that answers byte by byte: each of librdkafka's limits counts for one of its questions."""
+    monkeypatch.setattr(checks, "_check_kafka", lambda *_: silence.wait())
+    monkeypatch.setattr(checks, "KAFKA_SECONDS", 1.0)
+    configuration = loaded({"scylla.cluster.ip.addresses": "127.0.0.1:1"}, {"bootstrap.servers": "127.0.0.1:2"})
+    with caplog.at_level("INFO", "connector.worker.checks"):
+        found = {problem.property: problem for problem in checks.live_problems(configuration)}
+    assert found[checks.ADDRESSES].problem.startswith("unable to connect to the ScyllaDB cluster: connecting to")
+    words = "unable to reach Kafka: Kafka at 127.0.0.1:2: not all was answered in 1 s"
+    assert (found["bootstrap.servers"].problem, found["bootstrap.servers"].value) == (words, "127.0.0.1:2")
+    assert [text for text in caplog.messages if "Kafka at 127.0.0.1:2: no answer yet" in text]
+
+
 def test_a_worker_says_for_whose_first_answer_it_waits(silence: threading.Event) -> None:
     said: list[Message] = []
     stop = threading.Event()
