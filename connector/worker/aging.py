@@ -1,7 +1,7 @@
 """What a worker said last, as it is some time later: nobody who looks must take old words for new ones.
 
-In: its status, how old it is, what ails the worker. Out: the status as it is shown, with a lag that has grown, or none
-where others have come to read what it read.
+In: its status, how old it is, what ails the worker. Out: the status as it is shown, with a lag that has grown, or that
+of those who have come to read what it read.
 """
 
 from __future__ import annotations
@@ -47,24 +47,25 @@ def with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus
 
 
 def of_owners(workers: Sequence[Said], age: Callable[[Said], float]) -> list[Said]:
-    """Without places in tables that others have come to read since: a worker that hangs does not know who took over
-    from it, and what it said last would be a lag that grows while nothing is late."""
+    """Places in tables that others have come to read since are where those are: a worker that hangs does not know who
+    took over from it, and what it said last would be a lag that grows while nothing is late."""
     newest: dict[tuple[str, int], Said] = {}
     for worker in sorted(workers, key=age, reverse=True):
         # Until it has restored a slot, its owner does not know how far that is.
         for slot in set(worker.slots).difference(worker.slots_pending):
             newest[worker.connector, slot] = worker
-    return [_without_others_places(worker, newest, age) for worker in workers]
+    return [_with_owners_places(worker, newest, age) for worker in workers]
 
 
-def _without_others_places(worker: Said, newest: dict[tuple[str, int], Said], age: Callable[[Said], float]) -> Said:
+def _with_owners_places(worker: Said, newest: dict[tuple[str, int], Said], age: Callable[[Said], float]) -> Said:
     owners = [newest.get((worker.connector, slot), worker) for slot in worker.slots]
     if not owners or any(age(owner) >= age(worker) for owner in owners):
         return worker
-    tables = {
-        name: table.model_copy(update={"lag_ms": None, "position_ms": None})
-        if all(name in owner.tables and owner.tables[name].lag_ms is not None for owner in owners)
-        else table
-        for name, table in worker.tables.items()
-    }
+    tables = dict(worker.tables)
+    for name, table in worker.tables.items():
+        read = [owner.tables[name] for owner in owners if name in owner.tables]
+        lags = [each.lag_ms for each in read if each.lag_ms is not None]
+        if len(lags) == len(owners):
+            positions = [each.position_ms for each in read if each.position_ms is not None]
+            tables[name] = table.model_copy(update={"lag_ms": max(lags), "position_ms": min(positions, default=None)})
     return worker.model_copy(update={"tables": tables})
