@@ -6,7 +6,7 @@ ignores too. ``config.unknown`` makes all of them problems, or all of them notic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Literal
 
@@ -40,25 +40,16 @@ _LIKE_CONNECT = "as in Kafka Connect"
 
 
 def is_worker_name(name: str) -> bool:
-    return name in WORKER_BY_NAME or family_of(name, WORKER_FAMILIES) is not None or is_client_property(name)
+    return _is_of_worker(name) or family_of(name, WORKER_FAMILIES) is not None
 
 
 def unknown_connector_names(document: Document, findings: Findings, unknown: Unknown) -> None:
-    guessed = 0
-    for name in document.texts:
-        if name in CONNECTOR:
-            continue
-        family = family_of(name, CONNECTOR_FAMILIES)
-        if family:
-            _family_notice(document, name, family, findings)
-            continue
-        guessed += 1
-        if guessed > MOST_GUESSED:
-            _unguessed(document, name, _elsewhere(name), findings, unknown)
-            continue
+    names = _to_be_guessed(document, CONNECTOR.__contains__, CONNECTOR_FAMILIES, _not_of_connector, findings, unknown)
+    for name, elsewhere in names:
         meant = misspelt_family(name, _working(CONNECTOR_FAMILIES))
-        elsewhere = None if meant else _elsewhere(name)
-        if not meant and not elsewhere:
+        if meant:
+            elsewhere = None
+        elif not elsewhere:
             meant = RENAMED.get(name) or misspelt(name, *_by_effect(CONNECTOR_SECTIONS))
         loosely = meant or RENAMED.get(name) or nearest(name, CONNECTOR, 0.8)
         if loosely in CONNECTOR and CONNECTOR[loosely].secret:
@@ -66,7 +57,34 @@ def unknown_connector_names(document: Document, findings: Findings, unknown: Unk
         _say(document, name, elsewhere, meant, findings, unknown, loosely or nearest(name, CONNECTOR))
 
 
-def _elsewhere(name: str) -> str | None:
+def _to_be_guessed(
+    document: Document,
+    is_known: Callable[[str], bool],
+    families: tuple[Family, ...],
+    elsewhere: Callable[[str], str | None],
+    findings: Findings,
+    unknown: Unknown,
+) -> Iterator[tuple[str, str | None]]:
+    """Names that nobody declares and that may be meant for others, with what they are ``elsewhere``. Those that are too
+    many are said as they stand."""
+    guessed = 0
+    for name in document.texts:
+        if is_known(name):
+            continue
+        family = family_of(name, families)
+        if family:
+            _family_notice(document, name, family, findings)
+            continue
+        guessed += 1
+        if guessed <= MOST_GUESSED:
+            yield name, elsewhere(name)
+            continue
+        if is_secret(name):
+            learn(name, document.texts[name], secret=True)
+        _say(document, name, elsewhere(name), None, findings, unknown, None)
+
+
+def _not_of_connector(name: str) -> str | None:
     """What a name that is known means in a connector's file, where it means nothing."""
     if name in WORKER_BY_NAME or family_of(name, WORKER_FAMILIES):
         hint = "offsets.storage.topic is the connector's own" if name == "offset.storage.topic" else "move it there"
@@ -101,23 +119,8 @@ def unknown_worker_names(
 ) -> None:
     working, idle = _by_effect(WORKER_SECTIONS)
     clients = tuple(sorted(client_names()))
-    guessed = 0
-    for name in document.texts:
-        if name in WORKER_BY_NAME or is_client_property(name):
-            continue
-        family = family_of(name, WORKER_FAMILIES)
-        if family:
-            _family_notice(document, name, family, findings)
-            continue
-        elsewhere = None
-        if name in CONNECTOR or family_of(name, CONNECTOR_FAMILIES):
-            elsewhere = f"belongs in the connector's file, and has no effect in a worker's, {_LIKE_CONNECT}"
-            if name in CONNECTOR and CONNECTOR[name].effect is Effect.NONE:
-                elsewhere = f"has no effect here: {CONNECTOR[name].reason}"
-        guessed += 1
-        if guessed > MOST_GUESSED:
-            _unguessed(document, name, elsewhere, findings, unknown)
-            continue
+    names = _to_be_guessed(document, _is_of_worker, WORKER_FAMILIES, _not_of_worker, findings, unknown)
+    for name, elsewhere in names:
         meant = misspelt_family(name, _working(WORKER_FAMILIES))
         if not elsewhere and not meant:
             meant = misspelt(name, (*working, *clients), idle)
@@ -134,6 +137,19 @@ def unknown_worker_names(
         else:
             text = "no property of that name, ignored"
             findings.remark(f"environment variable {variable}", text, warn=unknown == "warn")
+
+
+def _is_of_worker(name: str) -> bool:
+    return name in WORKER_BY_NAME or is_client_property(name)
+
+
+def _not_of_worker(name: str) -> str | None:
+    """What a name that is known means in a worker's file, where it means nothing."""
+    if name in CONNECTOR and CONNECTOR[name].effect is Effect.NONE:
+        return f"has no effect here: {CONNECTOR[name].reason}"
+    if name in CONNECTOR or family_of(name, CONNECTOR_FAMILIES):
+        return f"belongs in the connector's file, and has no effect in a worker's, {_LIKE_CONNECT}"
+    return None
 
 
 def _say(
@@ -155,12 +171,6 @@ def _say(
     else:
         hint = f" (did you mean {meant}?)" if meant else f", {_LIKE_CONNECT}"
         findings.notice(document, name, f"unknown property, ignored{hint}", warn=unknown == "warn")
-
-
-def _unguessed(document: Document, name: str, elsewhere: str | None, findings: Findings, unknown: Unknown) -> None:
-    if is_secret(name):
-        learn(name, document.texts[name], secret=True)
-    _say(document, name, elsewhere, None, findings, unknown, None)
 
 
 def _family_notice(document: Document, name: str, family: Family, findings: Findings) -> None:
