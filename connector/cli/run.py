@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import os
 import signal
 import socket
 import sys
@@ -23,7 +22,7 @@ from connector.cli.configuration import (
     problems_of,
 )
 from connector.cli.early_signals import has_begun
-from connector.cli.last_resort import END_SECONDS, LastResort
+from connector.cli.last_resort import END_SECONDS, LastResort, leave
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
@@ -75,11 +74,10 @@ class RunCommand:
             if not stop.is_set():
                 last_resort.disarm()
         if stop.is_set():
-            # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
-            logging.shutdown()
+            # That nobody takes our results is an error.
             sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+            # Not sys.exit: a client that still waits for a server, in a thread of its own, would be waited for.
+            leave(status)
         return status
 
     def _run(
