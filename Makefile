@@ -67,6 +67,7 @@ soak: needed $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MIN
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
 	@.venv/bin/python -m tests.soak.snapshots --seeds 1,2,3
+	@.venv/bin/python -m tests.soak.snapshot_histories --seeds 2,5,11,14,19,24
 	@.venv/bin/python -m tests.soak.landing --seeds 1,2,3
 	@.venv/bin/python -m tests.soak.whole --seeds 1,2,3
 	@.venv/bin/python -m tests.soak.definitions --seeds 1,2,3

@@ -1,11 +1,13 @@
 """A small Schema Registry that speaks the HTTP interface: subjects, ids, and what it was asked.
 
-It also gives out tokens at ``/api/token``, and answers what a proxy is asked, where the whole address is the path.
+It also gives out tokens at ``/api/token``, and answers what a proxy is asked, where the whole address is the path. What
+was written with its schemas is read by fastavro, which knows nothing of the product.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import fastavro
 
 from tests.servers.small_http import http_server
 
@@ -37,6 +41,14 @@ class Registry:
         self.trickles: threading.Event | None = None
         #: Where answers say that we should ask instead.
         self.location: str | None = None
+        self._parsed: dict[int, Any] = {}
+
+    def read(self, data: bytes) -> Any:
+        """A key or a value of a record."""
+        number = int.from_bytes(data[1:5], "big")
+        if number not in self._parsed:
+            self._parsed[number] = fastavro.parse_schema(json.loads(self.schemas[number - 1]))
+        return fastavro.schemaless_reader(io.BytesIO(data[5:]), self._parsed[number], None)
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         parts = [unquote(part) for part in urlsplit(path).path.removeprefix("/api").strip("/").split("/")]
@@ -61,6 +73,12 @@ class Registry:
         if known not in versions:
             self.subjects.setdefault(parts[1], []).append(known)
         return 200, {"id": known}
+
+
+def avro_converters(address: str) -> dict[str, str]:
+    """Of a worker whose records have their schemas in the registry there."""
+    options = {"converter": "io.confluent.connect.avro.AvroConverter", "converter.schema.registry.url": address}
+    return {f"{part}.{name}": value for part in ("key", "value") for name, value in options.items()}
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -253,8 +253,13 @@ class Service:
     def topic(self, table: str) -> str:
         return f"{self.name}.{table}"
 
-    def delivered(self, topic: str, isolation: str = "read_committed") -> list[dict[str, Any]]:
-        """All records of a topic: ``key``, ``value``, ``partition``, ``offset``, ``timestamp``, ``headers``."""
+    def delivered(
+        self, topic: str, isolation: str = "read_committed", read: Callable[[bytes], Any] = json.loads
+    ) -> list[dict[str, Any]]:
+        """All records of a topic: ``key``, ``value``, ``partition``, ``offset``, ``timestamp``, ``headers``.
+
+        Values as ``read`` gives them, keys as they are.
+        """
         consumer = Consumer(
             {
                 "bootstrap.servers": self.kafka,
@@ -282,7 +287,7 @@ class Service:
                         records.append(
                             {
                                 "key": message.key(),
-                                "value": None if message.value() is None else json.loads(message.value()),
+                                "value": None if message.value() is None else read(message.value()),
                                 "partition": message.partition(),
                                 "offset": message.offset(),
                                 "timestamp": message.timestamp()[1],

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import fastavro
 import pytest
 from cassandra.cluster import Session
-from confluent_kafka import Consumer, TopicPartition
 
-from tests.registry.registry_server import Registry, served
-from tests.servers.patience import patience
+from tests.registry.registry_server import Registry, avro_converters, served
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, until
 
@@ -22,7 +17,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.scylla]
 Make = Callable[..., Service]
 Unique = Callable[[str], str]
 
-AVRO = "io.confluent.connect.avro.AvroConverter"
 EXTRACT = "com.scylladb.cdc.debezium.connector.transforms.ScyllaExtractNewRecordState"
 
 #: What a consumer has read: keys, values, headers, of the row with values and of the one without.
@@ -96,42 +90,13 @@ def test_rows_come_in_every_form(
         connector = service(
             [f"{keyspace}.t"],
             connector={"snapshot.mode": "initial_only", "tasks.max": "1", **options},
-            worker=avro(address) if as_avro else {},
+            worker=avro_converters(address) if as_avro else {},
         )
         run = connector.start()
         assert until(lambda: run.poll() is not None, 180, lambda: f"the end of a run: {connector.log[-2000:]}")
         assert run.wait() == 0
-        read = partial(of_avro, registry) if as_avro else json.loads
-        records = raw(connector, connector.topic(f"{keyspace}.t"))
-    found = [(read(key), read(value), headers) for key, value, headers in records]
+        read = registry.read if as_avro else json.loads
+        records = connector.delivered(connector.topic(f"{keyspace}.t"), read=read)
+    found = [(read(each["key"]), each["value"], dict(each["headers"] or ())) for each in records]
     found.sort(key=lambda each: str(each[0]["ck"]))
     look(found)
-
-
-def avro(address: str) -> dict[str, str]:
-    options = {"converter": AVRO, "converter.schema.registry.url": address}
-    return {f"{part}.{name}": value for part in ("key", "value") for name, value in options.items()}
-
-
-def of_avro(registry: Registry, data: bytes) -> Any:
-    schema = json.loads(registry.schemas[int.from_bytes(data[1:5], "big") - 1])
-    return fastavro.schemaless_reader(io.BytesIO(data[5:]), schema, None)
-
-
-def raw(service: Service, topic: str) -> list[tuple[bytes, bytes, dict[str, Any]]]:
-    """All of a topic's records as a consumer gets them."""
-    settings = {"bootstrap.servers": service.kafka, "group.id": "check", "enable.partition.eof": True}
-    consumer = Consumer({**settings, "isolation.level": "read_committed"})
-    try:
-        partitions = consumer.list_topics(topic, 60 * patience()).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, each, 0) for each in partitions])
-        found, ended = [], set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(1000, 0.1):
-                if message.error() is not None:
-                    ended.add(message.partition())
-                else:
-                    found.append((message.key(), message.value(), dict(message.headers() or ())))
-        return found
-    finally:
-        consumer.close()
