@@ -13,6 +13,7 @@ from smt.connect.predicates import PREDICATES, build_predicate, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
 from smt.json_text import json_text, unwrap, wrap
+from smt.options import FieldReference
 from smt.record import Header, Place, Record, Schema
 from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_options, transform_type
 from smt.unwrapping import Unwrapping, Unwraps
@@ -22,6 +23,7 @@ __all__ = [
     "PREDICATES",
     "REQUIRED",
     "TYPES",
+    "FieldReference",
     "Header",
     "Option",
     "OptionProblem",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig
-from connector.formats.columns import Columns
+from connector.formats.columns import Columns, names_of
 from connector.formats.headers import header_text
 from connector.formats.plan import (
     Field,
@@ -25,7 +25,7 @@ from connector.formats.plan import (
     struct_of,
 )
 from connector.formats.record import Schema
-from connector.formats.record_format import Columnwise, RecordFormat, structs_of
+from connector.formats.record_format import Bare, Columnwise, RecordFormat, RowsAfter, structs_of
 from connector.formats.schemas import envelope_schema, schema_of, struct
 from connector.values import NativeType, column_renderer, decoder, freeze, native, renderer
 
@@ -212,19 +212,32 @@ def _headers(layout: LogLayout, read: dict[str, Field], options: OutputConfig) -
     return headers
 
 
-def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
+def _rows(layout: LogLayout, options: OutputConfig, values: Columns, bare: Bare) -> RowsAfter:
+    before_of, after_of = shown_rows(layout, options)
+    places = payload_places(layout, "payload-after" in options.key_placement)
+    columns, before_columns = (
+        [values.column(place, in_cell=False) for place in side]
+        for side in (places, payload_places(layout, "payload-before" in options.key_placement))
+    )
+    return RowsAfter(after_of, places, columns, advanced_key(layout), before_of, before_columns)
+
+
+def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns, bare: Bare) -> Columnwise:
     key_places = advanced_key(layout)
     key_columns = [keys.column(place, in_cell=False) for place in key_places]
-    key_join, null = keys.join(key_places, optional=False), values.null
+    key_join, null = keys.join(names_of(key_places), optional=False), values.null
     before_of, after_of = shown_rows(layout, options)
     befores, afters = (
-        structs_of([values.column(place, in_cell=False) for place in places], values.join(places, optional=True), null)
+        structs_of([values.column(place, in_cell=False) for place in places], values.join(names_of(places), True), null)
         for places in (
             payload_places(layout, f"payload-{side}" in options.key_placement) for side in ("before", "after")
         )
     )
     payload_columns = [values.column(place, in_cell=False) for place in key_places]
-    payload_join, between = values.join(key_places, optional=False), values.payload_key(options.payload_key_name)
+    payload_join, between = (
+        values.join(names_of(key_places), optional=False),
+        values.payload_key(options.payload_key_name),
+    )
     with_key = "payload-key" in options.key_placement
 
     def records(changes: Sequence[Change], now: int) -> list[tuple[bytes, bytes]]:
@@ -243,4 +256,4 @@ def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values:
     return records
 
 
-ADVANCED: Final = RecordFormat(advanced_plan, _columnwise)
+ADVANCED: Final = RecordFormat(advanced_plan, _columnwise, _rows)

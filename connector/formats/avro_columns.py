@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any
 
 from connector import __version__
-from connector.changes import Change, ColumnPlace, LogLayout, Row
+from connector.changes import Change, ColumnPlace, LogLayout
 from connector.config import OutputConfig
 from connector.formats.avro_converter import long_bytes, writer
 from connector.formats.columns import (
@@ -20,6 +20,7 @@ from connector.formats.columns import (
     Column,
     Envelope,
     Join,
+    Written,
     absent,
     by_row,
     usual,
@@ -86,17 +87,17 @@ class AvroColumns:
             absent(row, deleted_at, _NULL_CELL, _NULL) if (raw := row[at]) is None else written(raw) for row in rows
         ]
 
-    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
+    def written(self, schema: Schema) -> Written:
         write = writer(schema)
 
-        def written(row: Row) -> bytes:
+        def written(value: Any) -> bytes:
             buffer = bytearray()
-            write(value(row), buffer)
+            write(value, buffer)
             return bytes(buffer)
 
-        return lambda rows: [written(row) for row in rows]
+        return lambda values: [written(value) for value in values]
 
-    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
+    def join(self, names: Sequence[str], optional: bool) -> Join:
         join = b"".join
         if not optional:
             return lambda fields, rows: [join(cells) for cells in by_row(fields, rows)]

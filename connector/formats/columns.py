@@ -17,6 +17,8 @@ from connector.values import Render
 
 #: From rows to the bytes of one field in each.
 Column = Callable[[Sequence[Row]], list[bytes]]
+#: From values to the bytes of each.
+Written = Callable[[Sequence[Any]], list[bytes]]
 #: From the fields of a struct, each a list with the bytes of all rows, and the number of rows to the struct of each.
 #: The number counts where a struct has no fields: the images of a table of key columns only, without its key.
 Join = Callable[[Sequence[list[bytes]], int], list[bytes]]
@@ -43,11 +45,11 @@ class Columns(Protocol):
         """A column; ``in_cell`` as the legacy format has it, where a null that was written is not an untouched one."""
         ...
 
-    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
-        """A column whose values, of this schema, are made one by one."""
+    def written(self, schema: Schema) -> Written:
+        """What writes values of a schema that are made one by one."""
         ...
 
-    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join: ...
+    def join(self, names: Sequence[str], optional: bool) -> Join: ...
 
     def framed(self, structs: Sequence[bytes]) -> list[bytes]:
         """Structs as whole keys."""
@@ -65,6 +67,10 @@ class Columns(Protocol):
 def by_row(fields: Sequence[list[bytes]], rows: int) -> Iterable[tuple[bytes, ...]]:
     """The fields of each row; of a struct without fields, none for each."""
     return zip(*fields, strict=True) if fields else repeat((), rows)
+
+
+def names_of(places: Sequence[ColumnPlace]) -> list[str]:
+    return [place.name for place in places]
 
 
 def absent(row: Row, deleted_at: int | None, null_cell: bytes, null: bytes) -> bytes:

@@ -19,22 +19,34 @@ from connector.formats.output_formats import record_format
 from connector.formats.plan import RecordPlan, rules_of
 from connector.formats.record import Schema
 from connector.formats.record_format import Columnwise
+from connector.formats.unwrapped import unwrapped
+from smt import Unwrapping
 
 
 def columnwise(
-    layout: LogLayout, options: OutputConfig, plan: RecordPlan, key_converter: Converter, value_converter: Converter
+    layout: LogLayout,
+    options: OutputConfig,
+    plan: RecordPlan,
+    key_converter: Converter,
+    value_converter: Converter,
+    unwrapping: Unwrapping | None = None,
 ) -> Columnwise | None:
-    """The callable for a table, or None where the options ask for more than the plain form.
+    """The callable for a table, or None where it has no form for the options.
 
-    Transforms are the caller's: there are none, or they only changed the topic, which the plan has already.
+    The plan has the topic already that transforms send its records to. With an ``unwrapping`` it takes no deletes.
     """
-    if plan.headers is not None:
-        return None
     keys = _columns(key_converter, plan.topic, plan.key_schema, options)
-    values = _columns(value_converter, plan.topic, plan.value_schema, options)
+    schema = plan.value_schema if unwrapping is None else unwrapping.schema
+    values = _columns(value_converter, plan.topic, schema, options)
     if keys is None or values is None or not plan.key_schema or not plan.key_schema["fields"]:
         return None
-    return record_format(options.format).columnwise(layout, options, keys, values)
+    bare = frozenset[str]() if unwrapping is None else unwrapping.cells.get("after", frozenset())
+    if bare and options.format != "legacy":
+        # Only there are cells of ours: the field of a user type is none that may be taken out.
+        return None
+    if unwrapping is not None and unwrapping.rows:
+        return unwrapped(layout, options, keys, values, unwrapping)
+    return record_format(options.format).columnwise(layout, options, keys, values, bare)
 
 
 def _columns(converter: Converter, topic: str, schema: Schema | None, options: OutputConfig) -> Columns | None:

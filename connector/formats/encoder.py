@@ -35,6 +35,7 @@ from connector.formats.table_schemas import (
     version_headers,
 )
 from connector.formats.transforms import build_transforms
+from smt import Unwrapping
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,10 @@ class _Bound:
     #: Where tombstones go, which transforms may send elsewhere.
     tombstone_topic: str
     columnwise: Columnwise | None = None
+    #: Where transforms send what ``columnwise`` makes, and whether they leave other records of deletes, which it does
+    #: not make.
+    sent_to: str = ""
+    unwraps: bool = False
     #: Of every record with a value: which version of which table it was made by.
     version: MetadataHeaders = ()
 
@@ -141,7 +146,12 @@ class Encoder:
             bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
             if bound.columnwise is None:
                 return None
-            made = bound.columnwise(changes, self._clock())
+            if not bound.unwraps:
+                return self._alike(bound, bound.columnwise, changes)
+            # What becomes of deletes, the transforms say of each.
+            others = [change for change in changes if change.kind != "d"]
+            made = iter(self._alike(bound, bound.columnwise, others))
+            return [self.encode(change) if change.kind == "d" else next(made) for change in changes]
         except PoisonRow:
             return None
         except CdcError:
@@ -151,41 +161,53 @@ class Encoder:
         except Exception as error:
             self._without_shortcut(layout, error)
             return None
-        topic, tombstones = bound.plan.topic, self.options.tombstones
-        tombstone_topic = bound.tombstone_topic
-        told = [*bound.version]
-        if cell_header_places(layout):
-            headers = [[*cell_headers(change), *told] for change in changes]
-            records = [[Record(topic, key, value, its)] for (key, value), its in zip(made, headers, strict=True)]
-        else:
-            # Nobody changes them: all records share one list.
+
+    def _alike(self, bound: _Bound, columnwise: Columnwise, changes: Sequence[Change]) -> list[list[Record]]:
+        """The records of each change. Nobody changes their headers: they share lists where they are alike."""
+        if not changes:
+            return []
+        made, topic, told = columnwise(changes, self._clock()), bound.sent_to, [*bound.version]
+        of_key, of_cells = bound.plan.headers, cell_header_places(changes[0].batch.layout)
+        texts: list[list[tuple[str, bytes | None]]] = [[]] * len(changes)
+        if of_key is not None:
+            texts = [[(header[0], self._header_bytes(header)) for header in of_key(change)] for change in changes]
+        if of_key is None and not of_cells:
             records = [[Record(topic, key, value, told)] for key, value in made]
-        for change, its in zip(changes, records, strict=True):
-            if tombstones and change.kind == "d":
-                its.append(Record(tombstone_topic, its[0].key, None, [], "tombstone"))
+        else:
+            records = [
+                [Record(topic, key, value, [*its, *cell_headers(change), *told])]
+                for change, (key, value), its in zip(changes, made, texts, strict=True)
+            ]
+        if self.options.tombstones:
+            for change, its, text in zip(changes, records, texts, strict=True):
+                if change.kind == "d":
+                    its.append(Record(bound.tombstone_topic, its[0].key, None, text, "tombstone"))
         return records
 
     def outline(self, layout: LogLayout) -> Outline | None:
         """What the records of a table are made of, for whoever makes them in another way; None where only this can."""
-        unwrapping, transform = None, self._transform
-        if not self._routes_only and self.options.strict:
-            return None
         bound = self._plans.get(layout) or self._bind(self._plans, layout, self._data_plan, shortcut=True)
-        plan = bound.plan
-        if self._routes_only:
-            if self.options.tombstones and bound.tombstone_topic != plan.topic:
-                return None
-        elif transform is not None:
-            found = transform.of_topic(plan.topic)
-            if found is None or len(found.changing) > 1:
-                return None
-            for step in found.changing:
-                unwrapping = step.unwraps(plan.value_schema) if step.unwraps is not None else None
-                if unwrapping is None:
-                    return None
-            plan = replace(plan, topic=found.topic)
+        if self._routes_only and self.options.tombstones and bound.tombstone_topic != bound.plan.topic:
+            return None
+        left = self._left(bound.plan)
+        if left is None:
+            return None
         converters = self._key_converter, self._value_converter
-        return outline_of(layout, self.options, plan, *converters, bound.version, unwrapping)
+        return outline_of(layout, self.options, left[0], *converters, bound.version, left[1])
+
+    def _left(self, plan: RecordPlan) -> tuple[RecordPlan, Unwrapping | None] | None:
+        """A plan with the topic where transforms send its records, and what they unwrap; None: only they can tell."""
+        if self._transform is None or self._routes_only:
+            return plan, None
+        found = None if self.options.strict else self._transform.of_topic(plan.topic)
+        if found is None or len(found.changing) > 1:
+            return None
+        unwrapping = None
+        for step in found.changing:
+            unwrapping = step.unwraps(plan.value_schema) if step.unwraps is not None else None
+            if unwrapping is None:
+                return None
+        return replace(plan, topic=found.topic), unwrapping
 
     def _without_shortcut(self, layout: LogLayout, error: Exception) -> None:
         """The plan is the reference: what the shortcut cannot do is slower from now on, and never wrong."""
@@ -261,15 +283,28 @@ class Encoder:
             version=version_headers(layout.description, self.options),
         )
         plans[layout] = bound
-        if shortcut and self._routes_only:
-            try:
-                made = columnwise(layout, self.options, plan, self._key_converter, self._value_converter)
-            except CdcError:
-                raise
-            except Exception as error:
-                self._without_shortcut(layout, error)
-            else:
-                bound = plans[layout] = replace(bound, columnwise=made)
+        return self._with_shortcut(layout, bound) if shortcut else bound
+
+    def _with_shortcut(self, layout: LogLayout, bound: _Bound) -> _Bound:
+        try:
+            left = self._left(bound.plan)
+            if left is None:
+                return bound
+            (plan, unwrapping), converters = left, (self._key_converter, self._value_converter)
+            made = columnwise(layout, self.options, plan, *converters, unwrapping)
+        except CdcError:
+            raise
+        except Exception as error:
+            self._without_shortcut(layout, error)
+            return self._plans[layout]
+        tombstone_topic = bound.tombstone_topic if self._routes_only else plan.topic
+        self._plans[layout] = bound = replace(
+            bound,
+            columnwise=made,
+            sent_to=plan.topic,
+            tombstone_topic=tombstone_topic,
+            unwraps=unwrapping is not None,
+        )
         return bound
 
     def _decoded(

@@ -6,13 +6,12 @@ In: raw cells. Out: bytes, the same as ``to_json`` makes of a plan's values.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import orjson
 
 from connector import __version__
-from connector.changes import Change, ColumnPlace, LogLayout, Row
+from connector.changes import Change, ColumnPlace, LogLayout
 from connector.config import OutputConfig
 from connector.formats.columns import (
     INTEGERS,
@@ -21,6 +20,7 @@ from connector.formats.columns import (
     Column,
     Envelope,
     Join,
+    Written,
     absent,
     by_row,
     usual,
@@ -33,6 +33,8 @@ from connector.values import NativeType, RenderingRules, column_renderer, is_pla
 _unpack_double = struct.Struct(">d").unpack
 _NULL = b"null"
 _NULL_CELL = b'{"value":null}'
+#: What is the value, of bytes that are a cell, and of others.
+_IN_CELL, _BARE = slice(len(b'{"value":'), -1), slice(None)
 
 
 class JsonColumns:
@@ -72,12 +74,28 @@ class JsonColumns:
             for row in rows
         ]
 
-    def of_values(self, value: Callable[[Row], Any], schema: Schema) -> Column:
-        return lambda rows: [_NULL if (found := value(row)) is None else to_json(found) for row in rows]
+    def written(self, schema: Schema) -> Written:
+        return lambda values: [_NULL if value is None else to_json(value) for value in values]
 
-    def join(self, places: Sequence[ColumnPlace], optional: bool) -> Join:
-        shape = b"{" + b",".join(_literal(place.name) + b":%b" for place in places) + b"}"
+    def join(self, names: Sequence[str], optional: bool) -> Join:
+        shape = b"{" + b",".join(_literal(name) + b":%b" for name in names) + b"}"
         return lambda fields, rows: [shape % cells for cells in by_row(fields, rows)]
+
+    def join_written(self, names: Sequence[str], always: frozenset[str], in_cells: frozenset[str]) -> Join:
+        """Structs without what nobody wrote, but for what is ``always`` there; some are taken out of their cells."""
+        members = [
+            (orjson.dumps(name) + b":", name in always, _IN_CELL if name in in_cells else _BARE) for name in names
+        ]
+        join = b",".join
+
+        def structs(fields: Sequence[list[bytes]], rows: int) -> list[bytes]:
+            shown = [
+                [name + cell[inside] if always or cell != _NULL else b"" for cell in cells]
+                for (name, always, inside), cells in zip(members, fields, strict=True)
+            ]
+            return [b"{" + join(filter(None, row)) + b"}" for row in by_row(shown, rows)]
+
+        return structs
 
     def framed(self, structs: Sequence[bytes]) -> list[bytes]:
         head, tail = self._head, self._tail

@@ -11,11 +11,11 @@ from typing import Any, Final, assert_never
 
 from connector.changes import TRUE, Change, ColumnPlace, LogLayout, Row
 from connector.config import OutputConfig, avro_name
-from connector.formats.columns import Columns
+from connector.formats.columns import Column, Columns, names_of
 from connector.formats.deltas import delta_cell, delta_cell_schema
 from connector.formats.plan import Field, RecordPlan, RowOf, row_field, rules_of, source_of, source_times, struct_of
 from connector.formats.record import Schema
-from connector.formats.record_format import Columnwise, RecordFormat, structs_of
+from connector.formats.record_format import Bare, Columnwise, RecordFormat, RowsAfter, structs_of
 from connector.formats.schemas import envelope_schema, schema_of, struct
 from connector.values import (
     CqlType,
@@ -154,18 +154,32 @@ def _cell(place: ColumnPlace, render: Render, strict: bool) -> Field:
     return cell
 
 
-def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns) -> Columnwise:
-    places, rules = shown_places(layout, options), rules_of(options)
+def _column(place: ColumnPlace, options: OutputConfig, values: Columns, bare: Bare) -> Column:
+    in_cell = not place.column.is_key and place.name not in bare
+    if not is_multi_cell(place.column.type):
+        return values.column(place, in_cell)
+    cell, schema = delta_cell(place, rules_of(options)), delta_cell_schema(place, "")
+    if in_cell:
+        write = values.written(schema)
+        return lambda rows: write([*map(cell, rows)])
+    write = values.written(schema["fields"][0])
+    return lambda rows: write([found if (found := cell(row)) is None else found["value"] for row in rows])
+
+
+def _rows(layout: LogLayout, options: OutputConfig, values: Columns, bare: Bare) -> RowsAfter:
+    places = shown_places(layout, options)
+    columns = [_column(place, options, values, bare) for place in places]
     key_places = [place for place in places if place.column.is_key]
-    columns = [
-        values.of_values(delta_cell(place, rules), delta_cell_schema(place, ""))
-        if is_multi_cell(place.column.type)
-        else values.column(place, in_cell=not place.column.is_key)
-        for place in places
-    ]
-    join, null = values.join(places, optional=True), values.null
+    return RowsAfter(lambda change: change.row, places, columns, key_places, legacy_image(layout, options), columns)
+
+
+def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values: Columns, bare: Bare) -> Columnwise:
+    places = shown_places(layout, options)
+    key_places = [place for place in places if place.column.is_key]
+    columns = [_column(place, options, values, bare) for place in places]
+    join, null = values.join(names_of(places), optional=True), values.null
     key_columns = [keys.column(place, in_cell=False) for place in key_places]
-    key_join = keys.join(key_places, optional=False)
+    key_join = keys.join(names_of(key_places), optional=False)
     # Both sides write a key column alike if their converters are of one kind.
     shared = [at for at, place in enumerate(places) if place.column.is_key] if type(keys) is type(values) else None
     image_of, images = legacy_image(layout, options), structs_of(columns, join, null)
@@ -188,4 +202,4 @@ def _columnwise(layout: LogLayout, options: OutputConfig, keys: Columns, values:
     return records
 
 
-LEGACY: Final = RecordFormat(legacy_plan, _columnwise)
+LEGACY: Final = RecordFormat(legacy_plan, _columnwise, _rows)

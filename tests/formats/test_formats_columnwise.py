@@ -29,6 +29,8 @@ AVRO_VALUES = {"value.converter": AVRO, "value.converter.schema.registry.url": "
 BOTH_AVRO = AVRO_VALUES | {"key.converter": AVRO, "key.converter.schema.registry.url": "http://127.0.0.1:1"}
 SCHEMAS = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
 
+PREIMAGES = {"experimental.preimages.enabled": "true"}
+REWRITTEN = {"delete_tombstone_handling_mode": "rewrite"}
 METADATA = {"cdc.include.metadata": "true"}
 DELTA = {"cdc.include.collections": "delta"}
 
@@ -40,6 +42,11 @@ def advanced(before: str, after: str, placement: str) -> dict[str, str]:
         "cdc.include.after": after,
         "cdc.include.primary-key.placement": f"kafka-key,{placement}",
     }
+
+
+def step(kind: str, **options: str) -> dict[str, str]:
+    of_step = {f"transforms.flat.{name.replace('_', '.')}": value for name, value in options.items()}
+    return {"transforms": "flat", "transforms.flat.type": kind} | of_step
 
 
 VARIANTS: dict[str, dict[str, str]] = {
@@ -72,6 +79,35 @@ VARIANTS: dict[str, dict[str, str]] = {
     "deltas, Avro, pre-images, keys in JSON": DELTA | AVRO_VALUES | {"experimental.preimages.enabled": "true"},
     "images and metadata": METADATA | advanced("full", "full", "payload-before,payload-after"),
     "images and metadata, Avro": METADATA | BOTH_AVRO | advanced("full", "full", "payload-key"),
+    "keys in headers": METADATA | advanced("full", "full", "kafka-headers"),
+    "keys in headers, strict": {"scylla.compatibility": "strict"} | advanced("full", "none", "kafka-headers"),
+    "keys in headers as JSON, Avro": BOTH_AVRO
+    | advanced("none", "full", "kafka-headers")
+    | {"header.converter": JSON, "header.converter.schemas.enable": "true"},
+    "rows": step("extract-new-state"),
+    "rows with nulls": step("extract-new-state", untouched_fields="null"),
+    "rows of deltas": DELTA | METADATA | step("extract-new-state", **REWRITTEN, add_fields="op"),
+    "rows with schemas, of deletes too": SCHEMAS
+    | METADATA
+    | step("ScyllaExtractNewRecordState", **REWRITTEN, add_fields="op,ts_ms,source.ts_us,source.snapshot,source.ttl"),
+    "rows, Avro, deltas": BOTH_AVRO | DELTA | step("ScyllaExtractNewRecordState", **REWRITTEN, add_fields="op:o,ts_ms"),
+    "rows with tombstones": step("ExtractNewRecordState", delete_tombstone_handling_mode="tombstone"),
+    "rows of images": METADATA
+    | advanced("full", "full", "payload-after,kafka-headers")
+    | step("extract-new-state", add_fields="source.time"),
+    "rows of images, Avro": BOTH_AVRO
+    | advanced("none", "only-updated", "payload-before")
+    | step("ExtractNewRecordState", **REWRITTEN),
+    "rows in another topic": step("extract-new-state")
+    | {"transforms": "flat,a", "transforms.a.type": "RegexRouter"}
+    | {"transforms.a.regex": "(.*)", "transforms.a.replacement": "x.$1"},
+    "without cells": step("ScyllaFlattenColumns"),
+    "without cells, with schemas, deltas, pre-images": SCHEMAS | DELTA | PREIMAGES | step("ScyllaFlattenColumns"),
+    "without cells, Avro, deltas": BOTH_AVRO | DELTA | METADATA | step("ScyllaFlattenColumns"),
+    "without cells that images have not": advanced("full", "full", "payload-after") | step("ScyllaFlattenColumns"),
+    "transformed, but for some": {"transforms": "h", "transforms.h.type": "HoistField$Value", "transforms.h.field": "x"}
+    | {"transforms.h.predicate": "other", "predicates": "other", "predicates.other.type": "TopicNameMatches"}
+    | {"predicates.other.pattern": r"another\..*"},
     "no images": AVRO_VALUES | advanced("none", "none", "payload-key"),
 }
 
@@ -188,11 +224,14 @@ def test_what_is_no_plain_row_has_no_shortcut() -> None:
 @pytest.mark.parametrize(
     "properties",
     [
-        advanced("full", "full", "kafka-headers"),
         {"skipped.operations": "c"},
         {"value.converter.replace.null.with.default": "false"},
         {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
         | {"transforms.h.field": "x"},
+        step("extract-new-state", add_headers="op"),
+        step("extract-new-state", add_fields="transaction.id"),
+        step("extract-new-state", route_by_field="b"),
+        {"scylla.compatibility": "strict"} | step("ScyllaExtractNewRecordState"),
     ],
 )
 def test_other_options_have_no_shortcut(properties: dict[str, str]) -> None:
@@ -276,6 +315,18 @@ def test_two_structs_with_one_avro_name_are_told() -> None:
 @pytest.mark.parametrize("converters", [{}, BOTH_AVRO], ids=["JSON", "Avro"])
 def test_unusual_cells_are_left_to_the_reference(raw: dict[str, bytes], converters: dict[str, str]) -> None:
     assert encoder(**converters).encode_alike(LOG.changes(LOG.row(2, 0, True, pk=1, ck=1, raw=raw))) is None
+
+
+@pytest.mark.parametrize("converters", [{}, BOTH_AVRO], ids=["JSON", "Avro"])
+@pytest.mark.parametrize("images", [PREIMAGES, advanced("full", "none", "payload-diff")], ids=["legacy", "advanced"])
+def test_cells_that_a_transform_takes_away_are_read(images: dict[str, str], converters: dict[str, str]) -> None:
+    made = encoder(**converters, **images, **step("ScyllaExtractNewRecordState"))
+    assert made.encode_alike(ONE) is not None
+    before = LOG.row(0, 0, pk=1, ck=1, raw={"b": b"\xff"})
+    changes = LOG.changes(before, LOG.row(1, 1, True, pk=1, ck=1, b="x"))
+    assert made.encode_alike(changes) is None
+    with pytest.raises(PoisonRow):
+        made.encode(changes[0])
 
 
 def test_subjects_are_asked_for_when_the_first_record_comes() -> None:

@@ -22,11 +22,16 @@ OF_A_TOPIC = {
 PLAIN = frozenset(
     (
         *("routed, and their tombstones elsewhere", "unwrapped images without nulls"),
-        "unwrapped, but for some",
+        *("unwrapped, but for some", "keys in headers as JSON, Avro"),
     )
 )
 #: Those of which it makes less: some tables or all deletes are the plain way's.
-FEWER = frozenset(("keys in headers, strict, with metadata", "unwrapped, Avro, rewriting deletes"))
+FEWER = frozenset(
+    (
+        *("keys in headers, strict, with metadata", "unwrapped, Avro, rewriting deletes"),
+        *("rows, Avro, deltas", "rows of images, Avro"),
+    )
+)
 
 
 def unwrapped(kind: str, **options: str) -> dict[str, str]:
