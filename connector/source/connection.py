@@ -46,7 +46,16 @@ CLOCK_SECONDS = 5.0
 # A node that says nothing for so long to the cheapest of all questions is not there.
 PING_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
+
+# The driver takes 4 KiB at a time from a socket, and makes a page of a megabyte of 250 pieces.
+BYTES_AT_ONCE = 64 * 1024
 _KEY = "SELECT key FROM system.local WHERE key = 'local'"
+
+
+class _Socket(Cluster.connection_class):  # type: ignore[misc]
+    """A connection to one node: the driver's own for this interpreter, whichever that is."""
+
+    in_buffer_size = BYTES_AT_ONCE
 
 
 class ServerClock:
@@ -351,6 +360,7 @@ def _cluster(settings: ConnectionSettings) -> Cluster:
     )
     auth = PlainTextAuthProvider(settings.user, settings.password) if settings.user is not None else None
     return Cluster(
+        connection_class=_Socket,
         contact_points=list(settings.contact_points),
         # The port of nodes that are only discovered: as the first contact point's.
         port=settings.contact_points[0][1],

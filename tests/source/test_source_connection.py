@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connector.config import load
 from connector.errors import RetriableSourceError, TableMissing
-from connector.source.connection import Connection, ServerClock
+from connector.source.connection import BYTES_AT_ONCE, Connection, ServerClock
 from connector.source.descriptions import cdc_options
 from connector.source.from_config import connection_settings, reading_settings
 from connector.source.read_changes import ChangeReader
@@ -99,6 +100,31 @@ def test_every_node_can_be_asked_at_once(tmp_path: Path) -> None:
                 assert len({row["host_id"] for (row,) in asked}) == 3
             finally:
                 connection.close()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("servers of its own with certificates")
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+def test_answers_of_many_pieces_arrive_whole(tmp_path: Path, encrypted: bool) -> None:
+    """More than is taken from a socket at once, and than a record of TLS holds."""
+    server, key = certificate(tmp_path, "server")
+    given: dict[str, Any] = {"tls_cert": server, "tls_key": key} if encrypted else {}
+    with Double(ring_delay=0, **given) as scylla:
+        connection = Connection(scylla.settings(tls=Login(tls=str(server)).context() if encrypted else None))
+        connection.open()
+        try:
+            assert connection.session.cluster.connection_class.in_buffer_size == BYTES_AT_ONCE
+            scylla.admin.cql(
+                "CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+            )
+            scylla.admin.cql("CREATE TABLE ks.t (pk int PRIMARY KEY, v blob)")
+            sizes = {1: 16, 2: 16 * BYTES_AT_ONCE, 3: 3 * BYTES_AT_ONCE + 1}
+            for pk, size in sizes.items():
+                scylla.admin.cql(f"INSERT INTO ks.t (pk, v) VALUES ({pk}, 0x{'ab' * size})")
+            rows = connection.query("SELECT pk, v FROM ks.t")
+            assert {row["pk"]: row["v"] == b"\xab" * sizes[row["pk"]] for row in rows} == dict.fromkeys(sizes, True)
+        finally:
+            connection.close()
 
 
 def test_the_clock_of_the_server_that_is_most_behind_counts(caplog: pytest.LogCaptureFixture) -> None:
