@@ -110,9 +110,7 @@ def _checked(
         if stop.is_set():
             return None
         if waiting is not None and time.monotonic() - began >= SILENT_SECONDS:
-            # Both converters may have the same registry.
-            told = dict.fromkeys(text for each in asked for text in each.told())
-            waiting.waiting_for = f"{'; '.join(told)} (since {since})"
+            waiting.waiting_for = f"{_told(asked)} (since {since})"
     return _together(asked)
 
 
@@ -123,9 +121,7 @@ def check(configuration: Configuration) -> Findings:
         wait([each.answer for each in awaited], LISTEN_SECONDS)
         if not told and time.monotonic() - began >= SILENT_SECONDS:
             told = True
-            log.info(
-                "waiting for servers: %s", "; ".join(dict.fromkeys(text for each in awaited for text in each.told()))
-            )
+            log.info("waiting for servers: %s", _told(awaited))
     return _together(asked)
 
 
@@ -163,6 +159,11 @@ class Asked:
         found = Findings()
         self._ask(found)
         return found
+
+
+def _told(asked: Iterable[Asked]) -> str:
+    """Each thing once: both converters may have the same registry."""
+    return "; ".join(dict.fromkeys(text for each in asked for text in each.told()))
 
 
 def _ask(configuration: Configuration) -> list[Asked]:

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -24,8 +23,8 @@ from embedded.kafka import EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
 from tests.servers.double import Double
 from tests.servers.foreign import ForeignScylla, parse_points
-from tests.servers.patience import let_pass
 from tests.servers.scylla import Login, Scylla
+from tests.soak.last_look import last_look, what_happened
 from tests.soak.mishaps import (
     Brokers,
     Chaos,
@@ -130,28 +129,24 @@ def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, ki
             by_kind["brokers"] = OneBroker(kafka).mishaps
         chaos = Chaos(draw, [each for kind, all_of in by_kind.items() if not kinds or kind in kinds for each in all_of])
         workload = Workload(session, tables, seed)
-        try:
+
+        def tell(error: BaseException) -> None:
+            if isinstance(error, RowsMissing):
+                print(story(service, session, kafka, error), file=sys.stderr)
+            print(f"seed {seed}: {what_happened(chaos, folder)}", file=sys.stderr)
+
+        with last_look(service, tell):
             service.start()
             workload.start()
             until(lambda: service.workers(), 90, "a worker")
             chaos.go_on(f"seed {seed}", until_then(seconds))
-            written = workload.finish()
+            workload.finish()
             began = time.monotonic()
             delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
-            assert sum(delivered) >= written
+            assert sum(delivered) >= workload.written
             exactly_once(service, session, logs.table, seconds=180, gone=logs.gone)
             print(f"seed {seed}: {sum(delivered)} rows, once each; complete after {time.monotonic() - began:.1f} s")
             assert service.stop(service.runs[-1]) == 0
-        except BaseException as error:
-            for pid in service.workers():
-                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            let_pass(1)
-            if isinstance(error, RowsMissing):
-                print(story(service, session, kafka, error), file=sys.stderr)
-            print(f"seed {seed}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
-            raise
-        finally:
-            service.close()
 
 
 if __name__ == "__main__":

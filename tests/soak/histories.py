@@ -7,7 +7,6 @@ showed behind each statement: whatever a snapshot shows of a row must be one of 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,8 +15,8 @@ from typing import Any
 
 from cassandra.cluster import Session
 
-from tests.servers.patience import patience
 from tests.soak.kinds import KINDS, USER_TYPE, Kind
+from tests.worker.repeated import Repeated
 
 Cells = dict[str, Any]
 #: The values of clustering columns; a static row has None instead.
@@ -203,25 +202,12 @@ class SourceTable:
         return tuple(self.draw.randrange(2 if at else 4) for at in range(len(self.clustering)))
 
 
-class Writer(threading.Thread):
+class Writer(Repeated):
     """Changes a table until it is told to end."""
 
     def __init__(self, session: Session, table: SourceTable, pause: float) -> None:
-        super().__init__(daemon=True)
-        self._session, self._table, self._pause = session, table, pause
-        self._asked_to_end = threading.Event()
-        self.error: Exception | None = None
+        super().__init__(pause)
+        self._session, self._table = session, table
 
-    def run(self) -> None:
-        try:
-            while not self._asked_to_end.wait(self._pause):
-                self._table.change(self._session)
-        except Exception as error:
-            self.error = error
-
-    def finish(self) -> None:
-        self._asked_to_end.set()
-        self.join(90 * patience())
-        if self.error is not None:
-            raise self.error
-        assert not self.is_alive(), f"the last statement of {self._table.name} has no answer"
+    def once(self) -> None:
+        self._table.change(self._session)

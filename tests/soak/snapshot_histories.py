@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,12 +31,13 @@ from connector.timeuuid import micros_of, uuid_bytes
 from embedded.kafka import EmbeddedKafka
 from tests.registry.registry_server import Registry, avro_converters, served
 from tests.servers.double import Double
-from tests.servers.patience import let_pass
 from tests.soak.folded import Topics, Value, breaches
 from tests.soak.histories import SourceTable, Writer
+from tests.soak.last_look import last_look, tell_breaches, what_happened
 from tests.soak.mishaps import Chaos, Mishap, Nodes, OneBroker, Reads, Streams, Workers, until_then
 from tests.soak.snapshots import paused
 from tests.worker.harness import Service, cql, logged, seldom, until
+from tests.worker.snapshot_source import snapshot_ended
 
 # Beside the writers' clocks, the double's nodes and two busy cores.
 CONFIDENCE_MS = 3_000
@@ -198,12 +197,7 @@ class Seed:
     def _ended(self) -> bool:
         if self.form.mode == "initial_only":
             return self.service.runs[0].poll() is not None
-        try:
-            tables = self.service.report()["tables"].values()
-        except RetriableDeliveryError:
-            return False
-        shots = [table["snapshot"] for table in tables]
-        return len(shots) == len(self.tables) and all(shot is not None and shot["ended"] for shot in shots)
+        return snapshot_ended(self.service)
 
     def _records(self, table: SourceTable) -> tuple[list[tuple[Value, Value]], list[Value]]:
         """Keys and values of the topic of a table, in the order of each key, and those of deletes of several rows."""
@@ -276,7 +270,9 @@ def soak(number: int, folder: Path) -> list[str]:
                 *OneBroker(kafka).mishaps,
             ],
         )
-        try:
+        with last_look(
+            service, lambda _: print(f"seed {number}: {form}: {what_happened(chaos, folder)}", file=sys.stderr)
+        ):
             seed.prepare()
             seed.live(chaos)
             seen: Counter[str] = Counter()
@@ -287,21 +283,13 @@ def soak(number: int, folder: Path) -> list[str]:
                 f" {time.monotonic() - began:.0f} s",
                 flush=True,
             )
+            tell_breaches(found, chaos, folder)
             if found:
-                print("\n".join(found[:40]), f"{', '.join(chaos.happened)}\nlog: {folder}", sep="\n", file=sys.stderr)
                 (folder / f"{name}-statements.txt").write_text(_statements(tables))
             assert seen["compared"], "nothing could be compared"
             if form.mode != "initial_only":
                 assert service.stop(service.runs[-1]) == 0
             return found
-        except BaseException:
-            for pid in service.workers():
-                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            let_pass(1)
-            print(f"seed {number}: {form}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
-            raise
-        finally:
-            service.close()
 
 
 def _statements(tables: list[SourceTable]) -> str:

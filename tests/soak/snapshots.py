@@ -11,9 +11,7 @@ first breach.
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from cassandra.cluster import Session
 from embedded.kafka import EmbeddedKafka
 from tests.servers.double import Double
 from tests.servers.patience import let_pass
+from tests.soak.last_look import last_look, tell_breaches, what_happened
 from tests.soak.mishaps import Chaos, Clocks, Mishap, Nodes, OneBroker, Reads, Streams, Workers
 from tests.worker.harness import Service, cql, seldom, until
 from tests.worker.snapshot_oracle import Key, State, breaches, held, selected
@@ -88,7 +87,7 @@ def soak(seed: int, given: argparse.Namespace, folder: Path) -> list[str]:
         )
         changes = [Changes(session, table, given.partitions, seed, lists=True) for table in tables]
         began = time.monotonic()
-        try:
+        with last_look(service, lambda _: print(f"seed {seed}: {what_happened(chaos, folder)}", file=sys.stderr)):
             service.start()
             for each in changes:
                 each.start()
@@ -106,18 +105,9 @@ def soak(seed: int, given: argparse.Namespace, folder: Path) -> list[str]:
                 f" {time.monotonic() - began:.0f} s",
                 flush=True,
             )
-            if found:
-                print("\n".join(found[:40]), f"{', '.join(chaos.happened)}\nlog: {folder}", sep="\n", file=sys.stderr)
+            tell_breaches(found, chaos, folder)
             assert service.stop(service.runs[-1]) == 0
             return found
-        except BaseException:
-            for pid in service.workers():
-                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            let_pass(1)
-            print(f"seed {seed}: {', '.join(chaos.happened)}\nlog: {folder}", file=sys.stderr)
-            raise
-        finally:
-            service.close()
 
 
 def paused(service: Service, draw: random.Random) -> str:

@@ -13,7 +13,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -32,6 +31,7 @@ from connector.delivery.clients import READ_COMMITTED, end_offsets
 from connector.worker.reports import status_report
 from tests.servers.patience import patience, seldom, until
 from tests.servers.scylla import Scylla
+from tests.worker.repeated import Repeated
 
 DELTAS = (1, 2, 3, 4, -3, -4)
 
@@ -363,33 +363,19 @@ def in_order(records: list[dict[str, Any]]) -> None:
         last[record["key"]] = at
 
 
-class Workload(threading.Thread):
+class Workload(Repeated):
     """Writes until stopped: inserts, updates, deletes and batches over a few hundred keys of several tables."""
 
     def __init__(self, session: Session, tables: list[str], seed: int, pause: float = 0.004) -> None:
-        super().__init__(daemon=True)
+        super().__init__(pause)
         self._session = session
         self._tables = tables
         self._random = random.Random(seed)
-        self._pause = pause
-        self._stop_asked = threading.Event()
         self.written = 0
-        self.error: Exception | None = None
 
-    def run(self) -> None:
-        try:
-            while not self._stop_asked.wait(self._pause):
-                self._write(self._random.choice(self._tables))
-                self.written += 1
-        except Exception as error:
-            self.error = error
-
-    def finish(self) -> int:
-        self._stop_asked.set()
-        self.join(90 * patience())
-        if self.error is not None:
-            raise self.error
-        return self.written
+    def once(self) -> None:
+        self._write(self._random.choice(self._tables))
+        self.written += 1
 
     def _write(self, table: str) -> None:
         draw = self._random.random

@@ -6,13 +6,13 @@ In: a session. Out: a table, a thread that changes it, how far a connector's sna
 from __future__ import annotations
 
 import random
-import threading
 
 from cassandra.cluster import Session
 
 from connector.errors import RetriableDeliveryError
 from tests.servers.scylla import Scylla
 from tests.worker.harness import Service, found, logged
+from tests.worker.repeated import Repeated
 
 SNAPSHOT = {"snapshot.mode": "initial", "cdc.include.collections": "delta"}
 
@@ -44,29 +44,18 @@ def old_table(
     return table
 
 
-class Changes(threading.Thread):
+class Changes(Repeated):
     """Changes everything about a few partitions, a few of them all the time."""
 
     def __init__(
         self, session: Session, table: str, partitions: int, seed: int, nulls: bool = True, lists: bool = False
     ) -> None:
-        super().__init__(daemon=True)
+        super().__init__(0.003)
         self._session, self._table, self._partitions, self._nulls = session, table, partitions, nulls
         self._random, self._lists = random.Random(seed), lists
-        self._ended = threading.Event()
-        self.error: Exception | None = None
 
-    def run(self) -> None:
-        try:
-            while not self._ended.wait(0.003):
-                self._session.execute(self._statement())
-        except Exception as error:
-            self.error = error
-
-    def finish(self) -> None:
-        self._ended.set()
-        self.join(60)
-        assert self.error is None
+    def once(self) -> None:
+        self._session.execute(self._statement())
 
     def _statement(self) -> str:
         draw, table, number = self._random, self._table, self._random.randrange(1000)
@@ -107,7 +96,8 @@ def snapshot_ended(connector: Service) -> bool:
     except RetriableDeliveryError:
         # A topic that was just created may have no leader yet.
         return False
-    return all((table["snapshot"] or {"ended": False})["ended"] for table in tables)
+    shots = [table["snapshot"] for table in tables]
+    return len(shots) == len(connector.tables) and all(shot is not None and shot["ended"] for shot in shots)
 
 
 def all_delivered(connector: Service, session: Session, table: str) -> bool:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from pathlib import Path
 
 import pytest
 
 from embedded.kafka import EmbeddedKafka
 from tests.servers.double import Double
-from tests.servers.patience import let_pass
 from tests.servers.plugin import server
+from tests.soak.last_look import last_look
 from tests.soak.mishaps import Chaos, OneBroker, Reads, Streams, Workers, until_then
 from tests.worker.harness import RowsMissing, Service, Workload, cql, create_table, exactly_once, until
 from tests.worker.lost_rows import story
@@ -53,24 +52,20 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(
             ],
         )
         workload = Workload(session, tables, seed)
-        try:
-            service.start()
-            workload.start()
-            until(lambda: service.workers(), 90, "a worker")
-            chaos.go_on("mishaps", until_then(CHAOS_SECONDS))
-            written = workload.finish()
-            delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
-            assert sum(delivered) >= written
-            assert service.stop(service.runs[-1]) == 0
-        except BaseException as error:
-            for pid in service.workers():
-                os.kill(pid, signal.SIGUSR1)  # where does each thread stand?
-            let_pass(1)
+
+        def tell(error: BaseException) -> None:
             print(service.log[-60_000:])
             # Last, since of a long text its end is kept.
             if isinstance(error, RowsMissing):
                 print(story(service, session, kafka, error))
             print(f"seed {seed}: {', '.join(chaos.happened)}")
-            raise
-        finally:
-            service.close()
+
+        with last_look(service, tell):
+            service.start()
+            workload.start()
+            until(lambda: service.workers(), 90, "a worker")
+            chaos.go_on("mishaps", until_then(CHAOS_SECONDS))
+            workload.finish()
+            delivered = [exactly_once(service, session, table, seconds=180) for table in tables]
+            assert sum(delivered) >= workload.written
+            assert service.stop(service.runs[-1]) == 0
