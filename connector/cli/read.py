@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from connector.cli.moments import FORMS, beginning, iso, moment, told
 from connector.cli.output import Output, to_json
 from connector.errors import Problem, UsageError
-from connector.secrets import register
 from connector.stop_signals import stopped_by
 
 if TYPE_CHECKING:
@@ -138,12 +137,10 @@ def _announce(args: argparse.Namespace, confidence_ms: int) -> None:
 
 
 def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSettings]:
-    from connector.config import load_connector
+    from connector.config import environment_login, load_connector
     from connector.source import ConnectionSettings, ReadingSettings, connection_settings, reading_settings
 
-    password = os.environ.get("SCYLLA_PASSWORD")
-    if password is not None:
-        register(password, "${env:SCYLLA_PASSWORD}")
+    login = environment_login(os.environ)
     if args.config is not None:
         configured = load_connector(args.config, args.worker)
         connection = connection_settings(configured.connection)
@@ -152,12 +149,12 @@ def _settings(args: argparse.Namespace) -> tuple[ConnectionSettings, ReadingSett
         reading = reading_settings(configured.reading)
     else:
         connection, reading = ConnectionSettings(()), ReadingSettings()
-        if password is not None:
-            connection = replace(connection, user=os.environ.get("SCYLLA_USER", "cassandra"))
+        if login is not None:
+            connection = replace(connection, user=login[0])
     if args.scylla is not None or not connection.contact_points:
         connection = replace(connection, contact_points=(_address(args.scylla or DEFAULT_ADDRESS),))
-    if password is not None:
-        connection = replace(connection, password=password)
+    if login is not None:
+        connection = replace(connection, password=login[1])
     return connection, reading
 
 

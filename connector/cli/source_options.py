@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connector.errors import ConfigurationError, Problem, UsageError
-from connector.secrets import register
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,13 +75,12 @@ def source_of(args: argparse.Namespace, settings: Settings) -> Source:
 
 
 def _with_password(connection: ConnectionConfig) -> ConnectionConfig:
-    from connector.config import Secret
+    from connector.config import Secret, environment_login
 
-    password = os.environ.get("SCYLLA_PASSWORD")
-    if password is None:
+    login = environment_login(os.environ)
+    if login is None:
         return connection
-    register(password, "${env:SCYLLA_PASSWORD}")
-    return connection.but(user=connection.user or os.environ.get("SCYLLA_USER", "cassandra"), password=Secret(password))
+    return connection.but(user=connection.user or login[0], password=Secret(login[1]))
 
 
 def chosen_tables(args: argparse.Namespace, settings: Settings) -> Sequence[TableName]:

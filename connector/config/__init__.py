@@ -18,6 +18,7 @@ from connector.config.connector_config import (
 )
 from connector.config.converters import ConverterConfig, NameMode
 from connector.config.document import Document, Source, read_documents
+from connector.config.environment import environment_login
 from connector.config.files import read_json
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig
@@ -147,6 +148,7 @@ __all__ = [
     "configured_context",
     "connection_config",
     "connector_document",
+    "environment_login",
     "integer",
     "is_secret_name",
     "is_worker_document",

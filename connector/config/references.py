@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from connector.config.document import PUBLIC_NAMES, REFERENCE, Document
+from connector.config.environment import NO_TEXT, is_text
 from connector.config.files import file_content
 from connector.config.java_properties import java_properties
 from connector.config.secret import learn, learn_resolved
@@ -124,6 +125,17 @@ def resolve_references(document: Document, environ: Mapping[str, str], providers
         document.texts[name] = REFERENCE.sub(replace, written)
         if name not in document.broken:
             learn(name, document.texts[name])
+    _refuse_what_is_no_text(document)
+
+
+def _refuse_what_is_no_text(document: Document) -> None:
+    """Half of a character comes from a variable with bytes that are no UTF-8, or from the JSON of a store."""
+    for name, text in document.texts.items():
+        if name not in document.broken and not (is_text(name) and is_text(text)):
+            written = document.written.get(name, "")
+            shown = written if REFERENCE.search(written) else None
+            document.problems.append(Problem(name, NO_TEXT, shown, None, document.place(name)))
+            document.broken.add(name)
 
 
 def _look_up(kind: Provider, path: str, key: str, environ: Mapping[str, str]) -> tuple[str | None, str]:

@@ -149,18 +149,18 @@ def _add_server_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _address(args: argparse.Namespace) -> Address:
-    from connector.config import parse_contact_points
+    from connector.config import environment_login, parse_contact_points
     from embedded.scylla.recordings.server import Address
 
     try:
         (point,) = parse_contact_points(args.address)
     except ValueError:
         raise _wrong("HOST:PORT", "is not the address of one server", args.address, "127.0.0.1:9042") from None
-    password = os.environ.get("SCYLLA_PASSWORD")
-    user = args.user if args.user is not None or password is None else os.environ.get("SCYLLA_USER", "cassandra")
-    if user is not None and password is None:
-        raise _wrong("--user", "needs a password", user, "set SCYLLA_PASSWORD")
-    return Address(point.host, point.port, user, password or "", _tls(args))
+    login = environment_login(os.environ)
+    if args.user is not None and login is None:
+        raise _wrong("--user", "needs a password", args.user, "set SCYLLA_PASSWORD")
+    user, password = login or (None, "")
+    return Address(point.host, point.port, user if args.user is None else args.user, password, _tls(args))
 
 
 def _tls(args: argparse.Namespace) -> ssl.SSLContext | None:

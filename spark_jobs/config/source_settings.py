@@ -20,6 +20,7 @@ from connector.config import (
     Secret,
     check_connection,
     connection_config,
+    environment_login,
 )
 from connector.errors import Problem
 
@@ -46,7 +47,7 @@ def source_connection(values: Mapping[str, Any]) -> ConnectionConfig | None:
 def source_problems(document: Document, values: Mapping[str, Any]) -> list[Problem]:
     """What contradicts, with key stores opened."""
     findings = Findings()
-    if values["scylla.user"] and not values["scylla.password"] and "SCYLLA_PASSWORD" in os.environ:
-        values = {**values, "scylla.password": Secret(os.environ["SCYLLA_PASSWORD"])}
+    if values["scylla.user"] and not values["scylla.password"] and (login := environment_login(os.environ)):
+        values = {**values, "scylla.password": Secret(login[1])}
     check_connection(document, values, findings)
     return findings.problems

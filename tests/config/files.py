@@ -49,8 +49,12 @@ def problems(
     return validate({**CONNECTOR, **(connector or {})}, {**WORKER, **(worker or {})}, environ or {})
 
 
-def problem(connector: dict[str, Any] | None = None, worker: dict[str, Any] | None = None) -> Problem:
+def problem(
+    connector: dict[str, Any] | None = None,
+    worker: dict[str, Any] | None = None,
+    environ: dict[str, str] | None = None,
+) -> Problem:
     """The only problem there is."""
-    found = problems(connector, worker)
+    found = problems(connector, worker, environ)
     assert len(found) == 1, found
     return found[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from connector.config import load
+from connector.config import environment_login, load
 from connector.config.properties.address import parse_brokers
 from connector.config.properties.kind import Invalid
 from connector.config.secret import learn
@@ -175,3 +176,18 @@ def test_avro_allows_fewer_names_of_the_key_in_the_payload() -> None:
     assert not problems({**placed, **avro, name: "pk_x"})
     assert problem({**placed, **avro, name: "pk-x"}).property == name
     assert problem({**placed, name: "\x01"}).property == name
+
+
+@pytest.mark.parametrize("name", ["topic.prefix", "scylla.ssl.truststore.password", "producer.override.client.id"])
+def test_variables_whose_bytes_are_no_text(name: str) -> None:
+    """Python hands such bytes on as halves of characters; they were found where something was made of the text."""
+    found = problem({name: "${env:BYTES}"}, environ={"BYTES": os.fsdecode(b"a\xff")})
+    assert (found.property, found.value) == (name, "${env:BYTES}")
+    assert "bytes that are not UTF-8" in found.problem
+
+
+def test_a_login_whose_bytes_are_no_text() -> None:
+    assert environment_login({"SCYLLA_USER": "u"}) is None
+    assert environment_login({"SCYLLA_PASSWORD": "pässword"}) == ("cassandra", "pässword")
+    with pytest.raises(ConfigurationError, match="SCYLLA_PASSWORD: Is no text"):
+        environment_login({"SCYLLA_PASSWORD": os.fsdecode(b"p\xff")})
