@@ -86,7 +86,7 @@ from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
 from connector.topology.snapshots import forgotten, joined, last_snapshot, last_snapshots, share_done, without
 from connector.topology.snapshots import over as snapshot_over
 from connector.topology.snapshots import running as running_snapshot
-from connector.topology.standing import visible_to
+from connector.topology.standing import committed_in, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
 from connector.topology.tenure import (
@@ -150,6 +150,7 @@ __all__ = [
     "Write",
     "beyond",
     "check_entry",
+    "committed_in",
     "forget_transitions",
     "forgotten",
     "holder",

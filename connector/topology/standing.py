@@ -17,5 +17,12 @@ def visible_to(plan: TableState) -> int | None:
     return min([*map(plan.visible_to, states), *levels], default=None)
 
 
+def committed_in(plan: TableState, slot: int) -> int | None:
+    """Everything before this ms in a slot that is not read here is committed; None: it has no streams that are
+    read, or nothing is known of it."""
+    reached = [(state.close, plan.committed_up_to(state)) for state in plan.lineage.groups(slot)]
+    return min((at for close, at in reached if at >= 0 and (close is None or at < close)), default=None)
+
+
 def _undrained(plan: TableState) -> Iterator[GroupState]:
     return (state for state in plan.all_awake() if not state.drained)

@@ -46,13 +46,17 @@ def with_lags(status: WorkerStatus, before: WorkerStatus | None) -> WorkerStatus
     return status.model_copy(update={"tables": tables})
 
 
+def known_slots(worker: WorkerStatus) -> set[int]:
+    """Until it has restored a slot, its owner does not know how far that is."""
+    return set(worker.slots).difference(worker.slots_pending)
+
+
 def of_owners(workers: Sequence[Said], age: Callable[[Said], float]) -> list[Said]:
     """Places in tables that others have come to read since are where those are: a worker that hangs does not know who
     took over from it, and what it said last would be a lag that grows while nothing is late."""
     newest: dict[tuple[str, int], Said] = {}
     for worker in sorted(workers, key=age, reverse=True):
-        # Until it has restored a slot, its owner does not know how far that is.
-        for slot in set(worker.slots).difference(worker.slots_pending):
+        for slot in known_slots(worker):
             newest[worker.connector, slot] = worker
     return [_with_owners_places(worker, newest, age) for worker in workers]
 

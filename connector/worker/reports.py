@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from connector.config import Configuration
 from connector.delivery import READ_COMMITTED, KafkaClients, parse_json, read_topic, topic_partitions
 from connector.errors import CdcError, RetriableDeliveryError
-from connector.worker.aging import of_owners
+from connector.worker.aging import known_slots, of_owners
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients
 from connector.worker.state import State
@@ -40,6 +40,7 @@ def status_report(configuration: Configuration) -> StatusReport:
     """State of the connector, its tables and its workers."""
     clients = kafka_clients(configuration)
     committed: dict[str, int] = {}
+    in_slots: dict[tuple[str, int], int] = {}
     snapshots: dict[str, SnapshotStatus] = {}
     unread: list[str] = []
     with clients.named():
@@ -52,6 +53,8 @@ def status_report(configuration: Configuration) -> StatusReport:
             for stored in positions:
                 name = str(stored.table)
                 committed[name] = min(committed.get(name, stored.read_to), stored.read_to)
+                place = name, stored.slot
+                in_slots[place] = min(in_slots.get(place, stored.read_to), stored.read_to)
         except RetriableDeliveryError:
             raise
         except CdcError as error:
@@ -59,7 +62,8 @@ def status_report(configuration: Configuration) -> StatusReport:
             unread = [f"committed positions are not shown: {error}"]
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
-    tables = {name: _table(name, present, committed.get(name), now, _orphaned(workers)) for name in names}
+    left = _left_behind(workers, in_slots, now)
+    tables = {name: _table(name, present, committed.get(name), now, _orphaned(workers), left(name)) for name in names}
     for name, table in tables.items():
         if table.snapshot is None and name in snapshots:
             tables[name] = table.model_copy(update={"snapshot": snapshots[name]})
@@ -100,15 +104,20 @@ def _aged(words: Iterable[WorkerStatus], now: int) -> Iterator[ReportedWorker]:
 
 
 def _table(
-    name: str, workers: list[ReportedWorker], committed: int | None, now: int, orphaned: bool = False
+    name: str,
+    workers: list[ReportedWorker],
+    committed: int | None,
+    now: int,
+    orphaned: bool = False,
+    left: int | None = None,
 ) -> TableReport:
-    """What all workers together say of a table, and the offsets topic."""
+    """What all workers together say of a table, and the offsets topic. ``left``: see `_left_behind`."""
     parts = [
         worker.tables[name]
         for worker in workers
         if name in worker.tables and (worker.slots or worker.tables[name].state is State.FAILED)
     ]
-    lag = max((part.lag_ms for part in parts if part.lag_ms is not None), default=None)
+    lag = max((lag for lag in (left, *(part.lag_ms for part in parts)) if lag is not None), default=None)
     if lag is None and committed:  # 0 is "from the oldest", and says nothing of how far that is
         lag = max(0, now - committed)
     return TableReport(
@@ -127,6 +136,28 @@ def _table(
         committed_ms=committed,
         snapshot=_snapshot(parts),
     )
+
+
+def _left_behind(
+    workers: Sequence[ReportedWorker], committed: Mapping[tuple[str, int], int], now: int
+) -> Callable[[str], int | None]:
+    """How far a table is behind in slots that nobody has: no more than whoever had them said last, and than what is
+    committed. Those who are there know nothing of it until they have them."""
+    present = [worker for worker in workers if not worker.stale]
+    nobody = _without_owner(present) if present else []
+    had = {slot: worker for worker in sorted(workers, key=lambda each: -each.age_ms) for slot in known_slots(worker)}
+
+    def left(name: str) -> int | None:
+        found: list[int] = []
+        for slot in nobody:
+            said = had[slot].tables[name].lag_ms if slot in had and name in had[slot].tables else None
+            at = committed.get((name, slot))
+            bounds = [said, max(0, now - at) if at else None]  # 0 is "from the oldest", however far that is
+            known = [bound for bound in bounds if bound is not None]
+            found += [min(known)] if known else []
+        return max(found, default=None)
+
+    return left
 
 
 def _snapshot(parts: list[TableStatus]) -> SnapshotStatus | None:

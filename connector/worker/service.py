@@ -14,6 +14,7 @@ from connector.source import Background
 from connector.worker.about import About
 from connector.worker.aging import aged, of_owners
 from connector.worker.child import Child
+from connector.worker.elsewhere import Elsewhere
 from connector.worker.holding import Target, held_reason
 from connector.worker.order import WorkerOrder
 from connector.worker.state import State
@@ -39,6 +40,7 @@ class Service:
         self._monotonic = monotonic
         self._about = About()
         self.background = Background(monotonic)
+        self.elsewhere = Elsewhere(monotonic)
         #: Told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
         self.orders = list(orders)
         self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
@@ -119,7 +121,7 @@ class Service:
             aged(status, self._age(at), held.get(index) or f"worker {index} is started again", starting=True)
             for index, status, at in gone
         ]
-        workers = of_owners(workers, lambda worker: worker.last_report_age_seconds)
+        workers = self._with_owners_places(workers)
         workers.sort(key=lambda worker: worker.index)
         reasons = [self.waiting_for] if self.waiting_for else [*self._reasons(children)]
         idle = State.RUNNING if self._lasting and not self.tenants else State.WAITING
@@ -145,6 +147,24 @@ class Service:
             workers=tuple(workers),
             connectors=dict(self._connectors(workers)),
         )
+
+    def _with_owners_places(self, workers: Sequence[RunningWorker]) -> list[RunningWorker]:
+        """Also where another process has come to read what ours read."""
+        others = self.elsewhere.others({worker.worker for worker in workers})
+        ages: dict[int, float] = {id(worker): age for worker, age in others}
+        ages |= {id(worker): worker.last_report_age_seconds for worker in workers}
+        said: list[WorkerStatus] = [*workers, *(worker for worker, _ in others)]
+        shown = of_owners(said, lambda worker: ages[id(worker)])
+        return [worker for worker in shown if isinstance(worker, RunningWorker)]
+
+    def _silent(self) -> list[Configuration]:
+        """Connectors of which a worker that runs, or should, has said nothing for a while."""
+        said = {index: at for index, (_, at) in list(self._last.items())}
+        said |= {child.index: child.status_at for child in list(self.children.values()) if child.status is not None}
+        old = {index for index, at in said.items() if self._age(at) >= SILENT_SECONDS}
+        held = self.held()
+        silent = [each.configuration for each in self.orders if each.index in old]
+        return list({each.group: each for each in silent if each.group not in held}.values())
 
     def _reasons(self, children: list[Child]) -> Iterator[str]:
         """Why not all is running, worker by worker."""

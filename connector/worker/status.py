@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 
 from connector.config import Configuration
 from connector.source import STREAM_SETS, Failing, instant
 from connector.table_name import TableName
-from connector.topology import Reason, TableState, Waiting, last_snapshot, share_done, snapshot_over, visible_to
+from connector.topology import (
+    Reason,
+    TableState,
+    Waiting,
+    committed_in,
+    last_snapshot,
+    share_done,
+    snapshot_over,
+    visible_to,
+)
 from connector.worker.about import About
 from connector.worker.grace import Grace
 from connector.worker.snapshot_paces import Pace, SnapshotPaces
@@ -150,7 +160,7 @@ class Snapshots:
             # One that is gone is looked for: whoever reads nothing else waits for it.
             all_failed=not plan.gone and (whole or _all_of(plan, len(failed))),
             position_ms=position,
-            lag_ms=self._lag(table, position, now),
+            lag_ms=self._lag(plan, position, now),
             groups=plan.groups,
             failed_groups=len(failed),
             stream_set=plan.newest.timestamp if plan.newest is not None else None,
@@ -169,15 +179,22 @@ class Snapshots:
             snapshot=self._snapshot(plan, now),
         )
 
-    def _lag(self, table: TableName, position: int | None, now: int) -> int | None:
+    def _lag(self, plan: TableState, position: int | None, now: int) -> int | None:
         """How far behind. While slots are restored no position is known: then the last one that was, or an outage would
-        show as no lag at all."""
+        show as no lag at all; and in those that came to us since, what is committed."""
+        table = plan.table
         if position is not None:
             self._positions[table] = position
         elif self._worker.membership.settled and not self._worker.membership.owned:
             self._positions.pop(table, None)  # others have its slots
-        known = self._positions.get(table)
-        return None if known is None else max(0, now - max(known, self._oldest(table, now)))
+        known = [at for at in (self._positions.get(table), *self._unread(plan)) if at is not None]
+        return max(0, now - max(min(known), self._oldest(table, now))) if known else None
+
+    def _unread(self, plan: TableState) -> Iterator[int | None]:
+        """Where slots stand that are ours and not read yet, and those of which nobody else may tell."""
+        owned = self._worker.membership.owned
+        for slot in (owned - plan.active) | self._worker.silent_slots.besides(owned):
+            yield committed_in(plan, slot)
 
     def _snapshot(self, plan: TableState, now: int) -> SnapshotStatus | None:
         last = last_snapshot(plan)

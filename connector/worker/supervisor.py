@@ -199,6 +199,7 @@ class Supervisor(Service):
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
+        self.elsewhere.look(self._silent())
         if self.shared is not None:
             self.background.task(SHARED).is_now(self.shared.error)
         self.background.tick()

@@ -37,6 +37,7 @@ from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.settings import WorkerIdentity
 from connector.worker.signals import Signals
+from connector.worker.silent_slots import SilentSlots
 from connector.worker.table_list import TableList
 from connector.worker.transactions import Transactions
 
@@ -101,6 +102,7 @@ class Worker:
         self._pump_due = 0.0
         self._beginnings = 0
         self._followed: frozenset[int] = frozenset()
+        self.silent_slots = SilentSlots(self.monotonic)
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -227,6 +229,7 @@ class Worker:
             self._beginnings, self._followed = self.follower.beginnings, frozenset()
             self._slots.follow_anew()
         if entries or caught_up != self._followed:
+            self.silent_slots.heard({entry.slot for entry in entries} | (caught_up - self._followed))
             self._followed = caught_up
             self._slots.follow(entries, caught_up)
         error = self.follower.last_error
@@ -274,6 +277,7 @@ class Worker:
         log.info("released slots %s", _ranges(slots))
         self.restoring.forget(slots)
         self.transactions.released(slots)
+        self.silent_slots.heard(slots)
         self._slots.release(slots)
 
 

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import connector.topology as topology
-from connector.topology import visible_to
-from tests.topology.single import CONFIDENCE, Single, row, stream, tablets
+from connector.topology import (
+    Mark,
+    MarkKey,
+    Position,
+    PositionKey,
+    committed_in,
+    mark_entry,
+    position_entry,
+    visible_to,
+)
+from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 FOUR = tablets(1_000, A, B, C, D)
@@ -46,3 +55,26 @@ def test_a_closed_stream_counts_until_its_last_rows_are_committed() -> None:
 def test_what_is_exported_exists() -> None:
     assert [name for name in topology.__all__ if not hasattr(topology, name)] == []
     assert sorted(topology.__all__) == sorted(set(topology.__all__))
+
+
+def test_a_slot_that_is_not_read_here_stands_where_its_slowest_stream_is_committed() -> None:
+    mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(1_900, 1_000, 1_000, "x"))
+    low = position_entry(0, PositionKey(TABLE, B), Position(1_100))
+    single = Single(FOUR, now=2_000, own=[], claim=False)
+    assert committed_in(single.plan, 0) is None, "nothing is known of it"
+    single.planner.follow([mark, low], {0})
+    assert committed_in(single.plan, 0) == 1_100
+    single.planner.follow([position_entry(0, PositionKey(TABLE, B), None)], {0})
+    assert committed_in(single.plan, 0) == 1_900
+
+
+def test_a_slot_is_late_with_what_it_still_has() -> None:
+    ended = position_entry(0, PositionKey(TABLE, B), Position(1_200))
+    mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(1_500, 1_200, 1_000, "x"))
+    single = Single(FOUR, now=2_000, own=[], claim=False)
+    single.poll(tablets(1_200, CHILD, C, D))
+    single.planner.follow([mark, ended], {0})
+    assert {state.close for state in single.plan.states()} == {None, 1_200}
+    assert committed_in(single.plan, 0) == 1_500, "a stream that has ended is late with nothing"
+    single.plan.lineage.by_slot[0].clear()
+    assert committed_in(single.plan, 0) is None

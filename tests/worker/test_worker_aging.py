@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from connector.config import Configuration
+from connector.errors import RetriableDeliveryError
 from connector.worker.child import Child
+from connector.worker.elsewhere import Elsewhere
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
-from connector.worker.reports import STALE_MS, _table, _workers
+from connector.worker.reports import SILENT_MS, STALE_MS, _left_behind, _table, _workers
 from connector.worker.state import State
-from connector.worker.status_document import WorkerStatus
+from connector.worker.status_document import ReportedWorker, WorkerStatus
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
 
@@ -79,3 +82,70 @@ def test_status_tells_of_a_table_what_its_owners_say(slots: list[int], lag: int)
     workers = _workers([hung, said(slots)], NOW_MS)
     table = _table("ks.t", workers, None, NOW_MS)
     assert table.lag_ms == lag and table.state is State.WAITING
+
+
+LEFT = {
+    "who had it said so": ([said([0, 1], age=60)], {}, LAG + 60_000),
+    "what is committed since is less": ([said([0, 1], age=60)], {0: 30_000, 1: 20_000}, 30_000),
+    "who had it gave it away in order": ([], {0: 4_000, 1: 5_000}, 5_000),
+    "who had it before is long gone": ([said([0, 1], age=900_000)], {0: 4_000, 1: 4_000}, 4_000),
+    "who has it now counts": ([said([0, 1], age=60), said([0, 1, 2, 3])], {0: 90_000, 1: 90_000}, None),
+    "nothing is known": ([], {}, None),
+    "it begins with the oldest": ([], {0: NOW_MS, 1: NOW_MS}, None),
+    "of another table nothing is known": ([said([0, 1], {"ks.u": LAG}, age=60)], {}, None),
+}
+
+
+@pytest.mark.parametrize(("others", "committed", "lag"), LEFT.values(), ids=LEFT)
+def test_slots_that_nobody_has_count_from_the_last_word_about_them(
+    others: list[WorkerStatus], committed: dict[int, int], lag: int | None
+) -> None:
+    """Those who are there know nothing of them: what they say alone would be too little."""
+    there = said([2, 3])
+    workers = _workers([there, *others], NOW_MS)
+    stored = {("ks.t", slot): NOW_MS - behind for slot, behind in committed.items()}
+    left = _left_behind(workers, stored, NOW_MS)("ks.t")
+    assert left == lag
+    present = [worker for worker in workers if not worker.stale]
+    assert _table("ks.t", present, None, NOW_MS, left=left).lag_ms == max(LAG, lag or 0)
+
+
+def reported(status: WorkerStatus, age_ms: int = 500) -> ReportedWorker:
+    return ReportedWorker.model_validate({**status.document(), "age_ms": age_ms, "stale": False})
+
+
+ELSEWHERE = {
+    "another process reads all of it": ([reported(said([0, 1, 2, 3]))], LAG),
+    "this process has a part of it, and another one the rest": ([reported(said([1, 3]))], LAG),
+    "nobody there has all of it": ([reported(said([0]))], MINE),
+    "who took over is silent as well": ([reported(said([0, 1, 2, 3]), SILENT_MS + 1)], MINE),
+    "it is what ours said itself": ([reported(said([0, 1]))], MINE),
+    "Kafka does not tell": (RetriableDeliveryError("away"), MINE),
+}
+
+
+@pytest.mark.parametrize(("there", "lag"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_worker_that_hangs_is_not_late_with_what_another_process_reads(
+    there: list[ReportedWorker] | RetriableDeliveryError, lag: int
+) -> None:
+    def read(configuration: Configuration) -> list[ReportedWorker]:
+        if isinstance(there, RetriableDeliveryError):
+            raise there
+        return there
+
+    supervisor = service(said([0, 1], age=HANGS), said([0] if lag == LAG else [2]))
+    supervisor.elsewhere = Elsewhere(lambda: NOW_MS / 1000, read)
+    assert supervisor.status().workers[0].tables["ks.t"].lag_ms == MINE
+    supervisor._look_after()
+    assert supervisor.elsewhere._thread is not None
+    supervisor.elsewhere._thread.join()
+    status = supervisor.status()
+    assert [worker.index for worker in status.workers] == [0, 1], "others are in no status of ours"
+    assert status.workers[0].tables["ks.t"].lag_ms == lag
+    assert status.workers[0].state is State.WAITING
+
+
+def test_nobody_looks_elsewhere_while_all_say_something() -> None:
+    supervisor = service(said([0, 1]), said([2, 3]))
+    supervisor._look_after()
+    assert supervisor.elsewhere._thread is None

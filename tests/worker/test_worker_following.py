@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
-from connector.topology import Mark, MarkKey, Position, PositionKey, mark_entry, position_entry
+from connector.topology import Mark, MarkKey, Position, PositionKey, mark_entry, position_entry, visible_to
+from connector.worker.silent_slots import SILENT_SECONDS, SilentSlots
+from connector.worker.status import Snapshots
 from connector.worker.worker import Worker
 from tests.topology.single import TABLE, Single, stream, tablets
 
@@ -33,9 +36,50 @@ def test_what_was_followed_counts_for_nothing_after_a_new_beginning() -> None:
         _followed=frozenset(),
         _slots=single.planner,
         _following=SimpleNamespace(is_now=lambda error: None),
+        silent_slots=SilentSlots(),
     )
     Worker._follow(worker)  # type: ignore[arg-type]
     assert single.plan.reached(parent, 1_500)
     follower.beginnings, follower.caught_up = 1, frozenset()
     Worker._follow(worker)  # type: ignore[arg-type]
     assert not single.plan.reached(parent, 1_500)
+
+
+class _Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_slot_is_silent_when_nothing_came_in_it_for_longer_than_an_owner_says_nothing() -> None:
+    clock = _Clock()
+    silent = SilentSlots(clock)
+    assert silent.besides(()) == frozenset(), "of what is not followed nothing is said"
+    silent.heard({0, 1, 2})
+    clock.now += SILENT_SECONDS - 1
+    silent.heard({1})
+    assert silent.besides(()) == frozenset()
+    clock.now += 2
+    assert silent.besides({2}) == {0}, "one is heard of, one is ours"
+
+
+def _lag(single: Single, owned: frozenset[int], silent: frozenset[int], now: int) -> int | None:
+    membership = SimpleNamespace(owned=owned, settled=True)
+    besides = SimpleNamespace(besides=lambda ours: silent - ours)
+    worker: Any = SimpleNamespace(membership=membership, silent_slots=besides, tables={})
+    about: Any = None
+    return Snapshots(worker, about)._lag(single.plan, visible_to(single.plan), now)
+
+
+def test_the_lag_counts_slots_that_came_to_us_and_are_not_read_yet_and_those_that_nobody_moves() -> None:
+    """Their former owner told how late they are, and does not any more."""
+    low = position_entry(0, PositionKey(TABLE, B), Position(1_100))
+    mark = mark_entry(MarkKey(TABLE, 0, 1), Mark(1_900, 1_000, 1_000, "x"))
+    single = Single(tablets(1_000, A, B, C, D), now=2_000, own=[], claim=False, records=[mark, low])
+    slot, none = frozenset({0}), frozenset[int]()
+    assert _lag(single, none, none, 2_000) is None, "somebody else tells of it"
+    assert _lag(single, slot, none, 2_000) == 900, "it is ours, and still to be restored"
+    assert _lag(single, none, slot, 2_000) == 900, "nobody tells of it"
+    single.planner.restore(0, [mark, low])
+    assert _lag(single, slot, none, 2_000) == 900, "its claim is not committed"

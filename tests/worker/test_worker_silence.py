@@ -216,6 +216,23 @@ def test_a_worker_that_hangs_is_not_running(service: Make, table: str) -> None:
     until_healthy(connector)
 
 
+def test_a_worker_that_hangs_is_not_late_with_what_another_process_reads(service: Make, table: str) -> None:
+    connector = service([table], worker={"session.timeout.ms": "6000"}, connector={"tasks.max": "1"})
+    run = connector.start("--http-port", "0")
+    until_healthy(connector)
+    until(lambda: lag(connector) is not None, what="a lag")
+    [worker] = connector.workers(run)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        until(lambda: (lag(connector) or 0) > 20, what="a lag that grows while nobody else is there")
+        connector.start()
+        until(lambda: (lag(connector) or 99) < 20, what="the lag of whoever reads the table now")
+        assert health(connector)[0] == 503, "it hangs all the same"
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    until_healthy(connector)
+
+
 def test_a_scylla_that_says_nothing_is_named_at_once(service: Make, scylla: Double, table: str) -> None:
     """Its connections stand, and its stream sets are looked for every ten seconds only."""
     connector = service([table], connector={"tasks.max": "1", "scylla.confidence.window.size": "30000"})
