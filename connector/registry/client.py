@@ -206,6 +206,11 @@ class SchemaRegistry:
                 f"{self._address()}: {about}: sends us on to {answer.elsewhere}: if the registry is there, write its "
                 f"address in schema.registry.url ({reason})"
             )
+        if answer.status == 404 and not _is_a_registrys(answer):
+            return FatalDeliveryError(
+                f"{self._address()}: {about}: no Schema Registry answers there, but something that has no such path: "
+                f"write its address in schema.registry.url, with the path that it may have ({reason})"
+            )
         remedies = {
             401: "the login was refused: check basic.auth.user.info or bearer.auth.*",
             403: "the user may not do this: grant read and write on the subject",
@@ -216,6 +221,17 @@ class SchemaRegistry:
         }
         kind = _NotThere if answer.status == 404 else FatalDeliveryError
         return kind(f"{self._address()}: {about}: {remedies.get(answer.status, 'refused')} ({reason})")
+
+
+def _is_a_registrys(given: Answer) -> bool:
+    """Of a 404: whether a registry says that it does not have what was asked for. Confluent's, Karapace and Apicurio
+    have numbers from 40401 on, which of them for what is not the same everywhere; 404 is what any server says that has
+    no such path, a registry's own among them."""
+    try:
+        code = json.loads(given.content)["error_code"]
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return False
+    return isinstance(code, int) and 40400 < code < 40500
 
 
 def _reason(given: Answer) -> str:

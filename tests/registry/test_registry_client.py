@@ -175,6 +175,15 @@ def test_something_that_is_no_registry(answer: Any) -> None:
         schemas.id_for("s", INT)
 
 
+@pytest.mark.parametrize("answer", [b"<html>", {"error_code": 404, "message": "HTTP 404 Not Found"}])
+def test_a_path_that_is_none_of_a_registry_is_no_schema_that_is_missing(answer: Any) -> None:
+    registry = Registry()
+    registry.answers = [(404, answer)]
+    wrong = pytest.raises(FatalDeliveryError, match=r"no Schema Registry answers there.*schema\.registry\.url")
+    with served(registry) as url, client(url) as schemas, wrong:
+        schemas.id_for("s", INT)
+
+
 @pytest.mark.parametrize(
     "content",
     [b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe", b'{"id": true}', b'{"id": -1}', b'{"id": 1e400}', b"9" * 5_000],

@@ -97,3 +97,33 @@ def test_the_proxy_of_the_environment_is_asked_with_its_login(monkeypatch: pytes
     with pytest.raises(LandingError, match="http_proxy is no address") as caught:
         Registry(["http://registry.invalid:8081"], {})
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [40401, 40402, 40403, 40406])
+def test_registries_say_with_a_number_of_their_own_that_they_have_no_such_schema(code: int) -> None:
+    server = registry_server()
+    server.answers = [(404, {"error_code": code, "message": "Artifact not found"})]
+    with served(server) as url:
+        assert Registry([url], {}).schema(9) is None
+
+
+NOBODY = {
+    "a page": b"<html><h1>404 Not Found</h1></html>",
+    "nothing": b"",
+    "a registry of which the path is another": {"error_code": 404, "message": "HTTP 404 Not Found"},
+    "Apicurio beside its ccompat": {"error_code": 404, "message": "No artifact with ID 'x'", "name": "NotFound"},
+    "other JSON": [40403],
+    "another number": {"error_code": "40403", "message": "x"},
+}
+
+
+@pytest.mark.parametrize("said", NOBODY.values(), ids=NOBODY)
+def test_a_404_of_something_else_makes_no_record_bad(said: object) -> None:
+    """It was taken for a registry that has no such schema: good records became dead letters."""
+    server = registry_server()
+    server.answers = [(404, said)]
+    with served(server) as url:
+        login = url.replace("//", "//me:s3cr3t@")
+        with pytest.raises(LandingError, match=r"no Schema Registry answers there.*schema\.registry\.url") as caught:
+            Registry([login], {}).schema(1)
+    assert f"Schema Registry {url}: schema 1" in str(caught.value) and "s3cr3t" not in str(caught.value)
