@@ -26,7 +26,7 @@ from connector.config import is_secret_name
 from connector.errors import ConfigurationError, LandingError, Problem
 from connector.secrets import holds_secret, scrub
 from spark_jobs.config import folder
-from spark_jobs.jvm import tell_refusal, with_archive, with_class_path
+from spark_jobs.jvm import log_in, tell_refusal, with_archive, with_class_path, with_home
 from spark_jobs.sinks import table_format
 
 JARS_VARIABLE = "SCYLLA_CDC_SPARK_JARS"
@@ -274,7 +274,9 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
             others = f"--properties-file {shlex.quote(file)} --load-spark-defaults {arguments or 'pyspark-shell'}"
             os.environ[_SUBMIT_ARGUMENTS] = others
         try:
-            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(public.items())))
+            with with_home():
+                SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(public.items())))
+            log_in(SparkContext._jvm)
         finally:
             if arguments is None:
                 os.environ.pop(_SUBMIT_ARGUMENTS, None)

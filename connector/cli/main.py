@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = last_resort.status = run(given)
         try:
             sys.stdout.flush()
-        except BrokenPipeError:
+        except OSError:
+            # Nobody reads it any more, or its disk is full, which was said where it was written.
             _forget_stdout()
     ended_with.append(status)
     sys.exit(status)

@@ -7,6 +7,7 @@ both cases and never asks which one it is talking to. Everything passes the filt
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,10 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from connector.errors import Problem
+from connector.errors import CdcError, Problem
 from connector.secrets import scrub, scrubbed
 
 _UNKNOWN = 10_000
+
+
+class OutputError(CdcError):
+    """A result that could not be written where it was to go."""
 
 
 class Output(ABC):
@@ -50,7 +55,8 @@ class Output(ABC):
 
     def note(self, text: str) -> None:
         """Something to be known before it begins, on stderr for people and machines alike."""
-        _write_line(self.stderr, f"note: {scrub(text)}")
+        with contextlib.suppress(OutputError):
+            _write_line(self.stderr, f"note: {scrub(text)}")
 
     def record(self, value: Mapping[str, Any]) -> None:
         """One object of a stream of results: a JSON line for people and machines alike, written at once."""
@@ -66,10 +72,15 @@ class Output(ABC):
 
 
 class ConsoleOutput(Output):
-    """For people. Colours only on a terminal, and never against `NO_COLOR`."""
+    """For people. Colours only on a terminal, and never against `NO_COLOR`.
+
+    What is wrong is said as far as stderr takes it; the exit status says it as well.
+    """
 
     def say(self, text: str) -> None:
-        _write_line(self.stdout, scrub(text))
+        # A full disk takes the words of a job that goes on for months, not the job.
+        with contextlib.suppress(OutputError):
+            _write_line(self.stdout, scrub(text))
 
     def result(self, value: Mapping[str, Any], text: str) -> None:
         _write_line(self.stdout, scrub(text))
@@ -84,10 +95,12 @@ class ConsoleOutput(Output):
         mark = _styled("error:", "1;31", self.stderr)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = [f"{mark} {count}", *(f"  {_indented(str(problem))}" for problem in problems)]
-        _write_line(self.stderr, scrub("\n".join(lines)))
+        with contextlib.suppress(OutputError):
+            _write_line(self.stderr, scrub("\n".join(lines)))
 
     def error(self, message: str) -> None:
-        _write_line(self.stderr, f"{_styled('error:', '1;31', self.stderr)} {scrub(message)}")
+        with contextlib.suppress(OutputError):
+            _write_line(self.stderr, f"{_styled('error:', '1;31', self.stderr)} {scrub(message)}")
 
     @property
     def shows_progress(self) -> bool:
@@ -108,10 +121,21 @@ class JsonOutput(Output):
 
     def problems(self, problems: Sequence[Problem]) -> None:
         found = [scrubbed(problem_json(item)) for item in problems]
-        _write_line(self.stdout, to_json({"valid": False, "problems": found}))
+        try:
+            _write_line(self.stdout, to_json({"valid": False, "problems": found}))
+        except OutputError:
+            self._at_least.problems(problems)
 
     def error(self, message: str) -> None:
-        _write_line(self.stdout, to_json({"error": scrub(message)}))
+        try:
+            _write_line(self.stdout, to_json({"error": scrub(message)}))
+        except OutputError:
+            self._at_least.error(message)
+
+    @property
+    def _at_least(self) -> Output:
+        """Where stdout takes nothing, whoever reads it gets nothing; who looks after it may read stderr."""
+        return ConsoleOutput(self.stdout, self.stderr)
 
 
 class Progress:
@@ -185,5 +209,10 @@ def _indented(text: str) -> str:
 
 
 def _write_line(stream: IO[str], text: str) -> None:
-    stream.write(f"{text}\n")
-    stream.flush()
+    try:
+        stream.write(f"{text}\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"what is printed cannot be written: {error.strerror or error}") from None

@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connector.cli.moments import FORMS, beginning, iso, moment, told
-from connector.cli.output import Output, to_json
+from connector.cli.output import Output
 from connector.errors import Problem, UsageError
 from connector.stop_signals import stopped_by
 
@@ -81,7 +80,7 @@ class ReadCommand:
         )
         with stopped_by(signal.SIGTERM) as stop, reader:
             _announce(args, reading.confidence_ms)
-            _print(reader, args.raw, stop)
+            _print(reader, args.raw, stop, output)
         return 0
 
 
@@ -92,7 +91,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _print(reader: ChangeReader, raw: bool, stop: threading.Event) -> None:
+def _print(reader: ChangeReader, raw: bool, stop: threading.Event, output: Output) -> None:
     from connector.formats import batch_document
 
     quiet = _Quiet(reader)
@@ -102,8 +101,7 @@ def _print(reader: ChangeReader, raw: bool, stop: threading.Event) -> None:
         return stop.is_set()
 
     for batch in reader.batches(stopped):
-        sys.stdout.write(to_json(batch_document(batch, raw)) + "\n")
-        sys.stdout.flush()
+        output.record(batch_document(batch, raw))
         quiet.printed()
 
 

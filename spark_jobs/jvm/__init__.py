@@ -9,6 +9,7 @@ from __future__ import annotations
 from spark_jobs.jvm.cache import cache_dir
 from spark_jobs.jvm.jars import jar_set, resolve
 from spark_jobs.jvm.java import ENVIRONMENT, Java, find_java
+from spark_jobs.jvm.nameless import log_in, with_home
 from spark_jobs.jvm.spark_classes import archive_path, tell_refusal, with_archive, with_class_path
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "cache_dir",
     "find_java",
     "jar_set",
+    "log_in",
     "resolve",
     "tell_refusal",
     "with_archive",
     "with_class_path",
+    "with_home",
 ]

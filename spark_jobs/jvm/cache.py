@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from connector.errors import ConfigurationError, Problem
+
 
 def cache_dir() -> Path:
     """The cache folder; callers create what they need below it."""
@@ -18,4 +20,9 @@ def cache_dir() -> Path:
     if (clone / "pyproject.toml").is_file():
         return clone / ".cache"
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "scylla-cdc"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "scylla-cdc"
+    except RuntimeError:
+        # A user that is a number only, and no HOME: not the folder for temporary files, into which anybody writes.
+        hint = "set SCYLLA_CDC_CACHE, or HOME"
+        raise ConfigurationError([Problem("HOME", "This user has no home folder", None, hint, "environment")]) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from connector import __version__
 from connector.cli import main
 from connector.cli.command import Parser, likely
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
-from connector.errors import ConfigurationError, DeliveryError, Problem, UsageError
+from connector.errors import CdcError, ConfigurationError, DeliveryError, Problem, UsageError
 from tests.house import ROOT
 from tests.servers.patience import patience
 
@@ -269,3 +270,36 @@ def test_options_are_not_abbreviated() -> None:
     parser.add_argument("--timeout")
     with pytest.raises(UsageError, match="did you mean --timeout"):
         parser.parse(["--time", "1"])
+
+
+class Full(io.StringIO):
+    """A file on a disk that has no room."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("form", [ConsoleOutput, JsonOutput])
+def test_a_full_disk_takes_results_and_says_so_but_words_never_stop_the_work(form: type[Output]) -> None:
+    aside = io.StringIO()
+    output = form(Full(), aside)
+    output.say("reading …")
+    for result in (lambda: output.result({"a": 1}, "a 1"), lambda: output.record({"a": 1})):
+        with pytest.raises(CdcError, match="what is printed cannot be written: No space left on device"):
+            result()
+    output.error("why")
+    output.problems([Problem("file", "There is no such file")])
+    form(Full(), Full()).note("there is no worker file")
+    assert aside.getvalue().startswith("error: why\nerror: 1 problem\n")
+    form(Full(), Full()).error("why")
+    form(Full(), Full()).problems([Problem("file", "There is no such file")])
+
+
+@pytest.mark.parametrize("name", ["connector.json", "nowhere.json"])
+def test_a_result_that_goes_nowhere_is_an_error_of_one_line(name: str) -> None:
+    """The words about it went where the result could not, and a traceback was what was left."""
+    command = [sys.executable, "-m", "connector", "validate", "--offline", "--json", f"config/{name}"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode in (1, 2)
+    assert "error: " in done.stderr and "Traceback" not in done.stderr
