@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import sys
 import threading
 import time
 import urllib.request
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connector.errors import EmbeddedError
+from connector.own_python import module_command
 from embedded.kafka import EmbeddedKafka
 from embedded.process import TiedProcess
 from embedded.scylla.process import EmbeddedScylla
@@ -48,7 +48,7 @@ class RunningConnector:
 
     def start(self) -> None:
         connector, worker = map(str, self._files)
-        run = [sys.executable, "-m", "connector", "run", connector, "--worker", worker]
+        run = module_command("connector", "run", connector, "--worker", worker)
         # Who has seen its page finds it again at the same address.
         self._process = TiedProcess([*run, "--http-port", str(self._port or 0)], self._log)
 

@@ -46,6 +46,7 @@ _BASE = (
     "java_calendar",
     "java_numbers",
     "offsets_entry",
+    "own_python",
     "secrets",
     "stop_signals",
     "suggestions",

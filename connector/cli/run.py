@@ -27,6 +27,7 @@ from connector.cli.numbers import port, positive
 from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import ConfigurationError, Problem, UsageError
+from connector.own_python import module_command
 from connector.stop_signals import on_signals
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class RunCommand:
         repeated = [configuration for configuration in of_files for _ in range(count(configuration))]
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
         orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
-        supervisor = Supervisor([sys.executable, "-m", "connector.cli.worker"], orders, lasting=by_api)
+        supervisor = Supervisor(module_command("connector.cli.worker"), orders, lasting=by_api)
         last_resort.also = supervisor.kill
         ServiceManager(supervisor, stop).start()
         steering = Steering(supervisor)

@@ -9,10 +9,12 @@ import sys
 from typing import NoReturn
 
 from connector.cli.early_signals import heed_signals
+from connector.own_python import keep_apart
 
 
 def main() -> NoReturn:
     heed_signals(sys.argv[1:])
+    keep_apart()
     from connector.cli.main import main as of_commands
 
     of_commands()

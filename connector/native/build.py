@@ -46,7 +46,7 @@ def compiler() -> list[str] | None:
     if given or not find_spec("ziglang") or machine not in _BY_WHEEL or platform.libc_ver()[0] != "glibc":
         return None
     # For any such machine: what zig makes of its own accord is for the processor that it runs on.
-    return [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.2.17"]
+    return [sys.executable, "-P", "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.2.17"]
 
 
 def build(command: Sequence[str], target: Path = LIBRARY, options: Sequence[str] = (), folder: Path = FOLDER) -> None:

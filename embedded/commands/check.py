@@ -16,6 +16,7 @@ from pathlib import Path
 
 from connector.cli.output import Output
 from connector.errors import EmbeddedError
+from connector.own_python import apart
 
 _CLONE = Path(__file__).resolve().parents[2]
 _OPTIONS = ("user", "tls", "api", "only", "soak_minutes", "output")
@@ -59,7 +60,7 @@ def _to_its_end(options: list[str]) -> tuple[int, str]:
     """Status and stdout. Ctrl-C and SIGTERM are passed on: the keyspaces are dropped before it ends."""
     process = subprocess.Popen(
         # Paths of the user's are relative to where the command was given; modules are the clone's.
-        [sys.executable, "-c", _START, str(_CLONE), *options],
+        [sys.executable, *apart(), "-c", _START, str(_CLONE), *options],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from connector.errors import EmbeddedError
+from connector.own_python import module_command
 from connector.worker.status_document import ServiceStatus
 from embedded.connectors import RunningConnector
 from embedded.demo.client import connect
@@ -95,7 +95,7 @@ class Demo:
 
     def _start_landing(self, stack: contextlib.ExitStack) -> None:
         log = self._folder / "logs" / "land.log"
-        self._landing = TiedProcess([sys.executable, "-m", "embedded.demo.landing", str(self._folder)], log)
+        self._landing = TiedProcess(module_command("embedded.demo.landing", str(self._folder)), log)
         stack.callback(_end, self._landing)
 
     def _start_service(self, session: Any, scylla: str, kafka: str) -> RunningConnector:

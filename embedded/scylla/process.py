@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from connector.errors import EmbeddedError
+from connector.own_python import module_command
 from embedded.scylla.admin_client import AdminClient
 from embedded.scylla.main import DEFAULT_RING_DELAY, DEFAULT_VNODES
 
@@ -132,7 +132,7 @@ class EmbeddedScylla:
             environment["SCYLLA_PASSWORD"] = self._password
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "embedded.scylla", *self._arguments, "--end-with-stdin"],
+            module_command("embedded.scylla", *self._arguments, "--end-with-stdin"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

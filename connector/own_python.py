@@ -1,0 +1,28 @@
+"""Modules of ours in processes of their own, whatever lies in the folder where the user stands.
+
+In: the module's name. Out: a command. `python -m` looks into the current folder first: a `connector` or a `json.py`
+there, of somebody's own project, was run instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, *apart(), "-m", module, *arguments]
+
+
+def apart() -> list[str]:
+    """Options of Python; none where we come from the current folder ourselves, and may be nowhere else."""
+    return [] if sys.path and Path(sys.path[0] or ".").resolve() == _ROOT else ["-P"]
+
+
+def keep_apart() -> None:
+    """All Pythons that this process starts, those of Spark included."""
+    if apart():
+        os.environ["PYTHONSAFEPATH"] = "1"
