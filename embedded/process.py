@@ -72,7 +72,9 @@ class TiedProcess:
     def signal(self, number: int) -> None:
         """Sends a signal if the process still runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # The watchdog tells of an end a moment after it has seen it.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def pause(self) -> None:
         """SIGSTOP; returns when no thread of the process runs any more, where the system tells (Linux)."""

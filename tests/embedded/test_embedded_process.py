@@ -52,6 +52,18 @@ def test_signals_reach_the_process(start: Callable[..., TiedProcess], tmp_path: 
     assert process.end(90) == -signal.SIGTERM
 
 
+def test_a_process_that_has_just_ended_is_sent_nothing(
+    start: Callable[..., TiedProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the end and the watchdog's word of it; a demo of fifty ended there, with "No such process"."""
+    process = start([sys.executable, "-c", "pass"])
+    until(lambda: is_gone(process.pid))
+    with monkeypatch.context() as unheard:
+        unheard.setattr(process, "poll", lambda: None)
+        process.signal(signal.SIGTERM)
+    assert process.end(90) == 0
+
+
 def test_a_deaf_or_stopped_process_is_killed(start: Callable[..., TiedProcess], tmp_path: Path) -> None:
     deaf = start(
         [sys.executable, "-c", "import signal; signal.signal(15, 1); print('up', flush=True)\nwhile 1: signal.pause()"]
