@@ -94,9 +94,12 @@ def status_of(service: RunningConnector) -> ServiceStatus:
 
 
 def is_up(status: ServiceStatus) -> bool:
-    """All workers run, and every slot is owned by one of them."""
+    """All workers run, and every slot is owned by one of them that knows where it stands.
+
+    A worker that restores slots is not said to wait before it has done so for seconds, and knows of nothing in them.
+    """
     workers = status.workers
-    slots = sum(len(worker.slots) for worker in workers)
+    slots = sum(len(worker.slots) - len(worker.slots_pending) for worker in workers)
     return len(workers) == WORKERS and status.state is State.RUNNING and slots == workers[0].slot_count
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -91,9 +92,16 @@ def test_values_of_driver_and_spark_become_the_same() -> None:
     ]
 
 
-def status(*tables: dict[str, object]) -> ServiceStatus:
+def status(*tables: dict[str, object], pending: Sequence[int] = ()) -> ServiceStatus:
     """Of two workers with three slots each that read one table."""
-    who = {"worker": "w", "fingerprint": "", "tables_configured": ["shop.orders"], "time_ms": 0, "state": "RUNNING"}
+    who: dict[str, object] = {
+        "worker": "w",
+        "fingerprint": "",
+        "tables_configured": ["shop.orders"],
+        "time_ms": 0,
+        "state": "RUNNING",
+    }
+    who["slots_pending"] = list(pending)
     workers = [
         {**who, "slots": [0, 1, 2], "slot_count": 6, "tables": {"shop.orders": {"state": "RUNNING", **table}}}
         for table in tables
@@ -108,6 +116,7 @@ def test_a_slot_that_is_claimed_and_not_yet_read_has_not_passed() -> None:
     assert not has_passed(status(read, {"position_ms": 10, "waiting_count": 0}), 10)
     assert not has_passed(status(read, {"position_ms": None, "waiting_count": 3}), 10)
     assert not has_passed(status(read, {"state": "FAILED"}), 10)
+    assert not has_passed(status(read, {"position_ms": None, "waiting_count": 0}, pending=[1]), 10)
 
 
 def findings(**changes: object) -> Findings:

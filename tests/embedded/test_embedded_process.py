@@ -57,7 +57,7 @@ def test_a_process_that_has_just_ended_is_sent_nothing(
 ) -> None:
     """Between the end and the watchdog's word of it; a demo of fifty ended there, with "No such process"."""
     process = start([sys.executable, "-c", "pass"])
-    until(lambda: is_gone(process.pid))
+    until(lambda: not Path(f"/proc/{process.pid}").exists())
     with monkeypatch.context() as unheard:
         unheard.setattr(process, "poll", lambda: None)
         process.signal(signal.SIGTERM)
