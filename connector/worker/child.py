@@ -103,6 +103,13 @@ def instruct(child: Child, instruction: Asked | LogLevel) -> None:
     child.words.put(instruction.line())
 
 
+def signal_name(number: int) -> str:
+    """What ended it, in a word that can be searched for."""
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return "of the system's own"
+
+
 def _tell(child: Child) -> None:
     """A worker that is stopped, or hangs, reads nothing: whoever writes to it waits as long."""
     assert child.process.stdin is not None

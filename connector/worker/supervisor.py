@@ -17,7 +17,7 @@ from typing import assert_never
 from connector.config import Configuration
 from connector.source import Purpose
 from connector.worker.aging import with_lags
-from connector.worker.child import Child, end_in_order, instruct, started, stop_all
+from connector.worker.child import Child, end_in_order, instruct, signal_name, started, stop_all
 from connector.worker.initial_only import only_snapshots_and_over
 from connector.worker.instructions import LogLevel, ReadTables
 from connector.worker.messages import (
@@ -59,6 +59,11 @@ REPORTS = Purpose(
 SHARED = Purpose("shared state", "nobody hears what is asked of connectors", "a pause may not be obeyed", holds=False)
 
 
+def _restart_pause(ends: int) -> float:
+    """After so many in a row."""
+    return float(min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10)))
+
+
 class Supervisor(Service):
     """Owned by one thread."""
 
@@ -85,6 +90,8 @@ class Supervisor(Service):
         self.warnings: dict[str, tuple[str, ...]] = {}
         self.shared: SharedState | None = None
         self._levels: dict[str, LogLevel] = {}
+        #: By worker: how often a signal ended it, without a commit since.
+        self._kills: dict[int, int] = {}
 
     def prepare(self, configuration: Configuration, prepare: Callable[[], Preparation]) -> None:
         """Its workers are started when what is in front of them is done."""
@@ -214,6 +221,7 @@ class Supervisor(Service):
                     if (tenant := self.tenants.get(child.group)) is not None:
                         tenant.causes.clear()
                     self._last_end.pop(child.index, None)
+                    self._kills.pop(child.index, None)
                 begins = not child.own
                 child.status, child.status_at, child.own = with_lags(status, child.status), child.heard, True
                 if begins:
@@ -257,9 +265,13 @@ class Supervisor(Service):
         if tenant.over is not None:
             return None
         if code < 0:
-            log.warning("worker %d was killed by signal %d; restarting it", child.index, -code)
-            self._last_end[child.index] = f"killed by signal {-code}"
-            self.due[child.index] = 0.0
+            kills = self._kills[child.index] = self._kills.get(child.index, 0) + 1
+            cause = f"killed by signal {-code} ({signal_name(-code)}){f', {kills} times in a row' if kills > 1 else ''}"
+            self._last_end[child.index] = cause
+            # Once is chance. Again and again, it is what the worker does, or a machine that has no memory for it.
+            pause = 0.0 if kills == 1 else _restart_pause(kills - 1)
+            log.warning("worker %d was %s; restarting it%s", child.index, cause, f" in {pause:.1f} s" if pause else "")
+            self.due[child.index] = time.monotonic() + pause
             return None
         cause = child.cause or (f"exit status {code}" if code else "in order, asked by somebody else")
         log.log(logging.ERROR if code else logging.INFO, "worker %d ended: %s", child.index, cause)
@@ -268,7 +280,7 @@ class Supervisor(Service):
         if ends >= CRASH_LOOP and self._is_alone:
             log.error("%d workers in a row ended for the same reason: %s", CRASH_LOOP, cause)
             return 1
-        self.due[child.index] = time.monotonic() + min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10))
+        self.due[child.index] = time.monotonic() + _restart_pause(ends)
         return None
 
     def _keep_topics(self, child: Child) -> None:

@@ -1,0 +1,61 @@
+"""Workers that a signal ends: what is said of it, and when the next one begins."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connector.worker.child import Child
+from connector.worker.messages import StatusMessage
+from connector.worker.order import WorkerOrder
+from connector.worker.supervisor import LONGEST_RESTART_PAUSE, RESTART_PAUSE, Supervisor
+from tests.config.files import loaded
+from tests.worker.test_worker_aging import said
+
+
+def begun(supervisor: Supervisor, index: int = 0) -> Child:
+    process: Any = SimpleNamespace(pid=7)
+    order = supervisor.orders[index]
+    child = Child(index, process, order.configuration.group, order.configuration)
+    supervisor.children[index] = child
+    supervisor.due.pop(index, None)
+    return child
+
+
+def killed(supervisor: Supervisor, number: int, index: int = 0) -> float:
+    """The least pause before the next one, or 0.0 for none at all."""
+    before = time.monotonic()
+    assert supervisor._ended(begun(supervisor, index), -number) is None
+    due, after = supervisor.due[index], time.monotonic()
+    return 0.0 if due <= after else due - before
+
+
+def test_a_worker_that_a_signal_ends_again_and_again_is_started_ever_more_rarely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A library that crashes, or a kernel that has no memory for it: without a pause nothing else would get any."""
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), index) for index in range(2)])
+    pauses = [killed(supervisor, signal.SIGSEGV) for _ in range(12)]
+    assert pauses[0] == 0.0 and killed(supervisor, signal.SIGKILL, 1) == 0.0, "once is chance, of each of them"
+    for number, pause in enumerate(pauses[1:]):
+        assert pause >= min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2**number)
+    assert max(pauses) < 2 * LONGEST_RESTART_PAUSE
+    assert "worker 0 was killed by signal 11 (SIGSEGV); restarting it\n" in caplog.text
+    assert "killed by signal 11 (SIGSEGV), 3 times in a row; restarting it in 1.0 s" in caplog.text
+    supervisor.waiting_for = None
+    why = "worker 0 is started again (it ended before: killed by signal 11 (SIGSEGV), 12 times in a row)"
+    assert why in (supervisor.status().waiting_for or "")
+
+
+def test_what_it_has_committed_meanwhile_makes_the_next_end_the_first() -> None:
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)])
+    assert [killed(supervisor, signal.SIGKILL) > 0 for _ in range(2)] == [False, True]
+    child = begun(supervisor)
+    supervisor._take(child, StatusMessage(status=said([0], delivery={"commits": 1})))
+    assert killed(supervisor, signal.SIGKILL) == 0.0
+    assert killed(supervisor, signal.SIGRTMIN + 1) > 0
+    assert f"signal {signal.SIGRTMIN + 1} (of the system's own)" in supervisor._last_end[0]
