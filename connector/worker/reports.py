@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 # whatever it last said; and after the longer time it is gone for good, and others have its slots.
 SILENT_MS = 8_000
 STALE_MS = 15_000
+# What was said by so much later than now was said by a clock that is right.
+CLOCKS_APART_MS = 2_000
 
 
 def status_report(configuration: Configuration) -> StatusReport:
@@ -88,9 +90,16 @@ def _workers(words: Iterable[WorkerStatus], now: int) -> list[ReportedWorker]:
     return of_owners(list(_aged(words, now)), lambda worker: worker.age_ms)
 
 
+def _age(status: WorkerStatus, now: int) -> int:
+    """Of its last words, by the clock here. Its own may be wrong, or ScyllaDB's, which it tells as well: that it is
+    there says whichever of them is as ours. If it is there by neither, the worst is believed."""
+    ages = [now - told for told in (status.time_ms, status.server_time_ms) if told]
+    return min((age for age in ages if -CLOCKS_APART_MS <= age <= SILENT_MS), default=max(ages, default=now))
+
+
 def _aged(words: Iterable[WorkerStatus], now: int) -> Iterator[ReportedWorker]:
     for status in words:
-        age = now - status.time_ms
+        age = _age(status, now)
         document = {**status.document(), "age_ms": age, "stale": age > STALE_MS}
         if age > SILENT_MS:
             silence = f"no status for {age / 1000:.0f} s: the worker is stopped, hangs, cannot reach Kafka, or is gone"

@@ -76,6 +76,20 @@ def test_last_words_are_believed_as_long_as_they_are_new(age: int, state: State,
     assert bool(worker.waiting_for) == (state is State.WAITING)
 
 
+@pytest.mark.parametrize("off", [-60_000, 0, 60_000])
+@pytest.mark.parametrize(("ago", "stale"), [(1_000, False), (20_000, True), (50_000, True), (90_000, True)])
+@pytest.mark.parametrize("whose", ["time_ms", "server_time_ms"])
+def test_a_clock_that_is_wrong_makes_no_worker_gone_and_none_that_is_gone_present(
+    off: int, ago: int, stale: bool, whose: str
+) -> None:
+    """Its own, or that of ScyllaDB's nodes: the other one is that of whoever looks."""
+    now = 10_000_000
+    times = {"time_ms": now - ago, "server_time_ms": now - ago}
+    status = WorkerStatus.model_validate({**STATUS, **times, whose: now - ago + off})
+    [worker] = _workers([status], now)
+    assert worker.stale is stale and worker.age_ms >= ago
+
+
 @pytest.mark.parametrize(
     ("ages", "slots", "orphaned"),
     [
