@@ -18,6 +18,7 @@ class Findings:
     """Collected in the order in which files are read; the same thing is said once."""
 
     problems: list[Problem] = field(default_factory=list)
+    _said: set[Problem] = field(default_factory=set)
     _notices: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     #: Those of the notices that Kafka Connect would warn of, too.
     _warned: set[tuple[str, str]] = field(default_factory=set)
@@ -43,7 +44,11 @@ class Findings:
             None if suggestion is None else document.without_secrets(name, suggestion),
             document.place(name),
         )
-        if found not in self.problems:
+        # A file may have as many as somebody likes; what others have put there is looked at as well.
+        if len(self._said) != len(self.problems):
+            self._said = set(self.problems)
+        if found not in self._said:
+            self._said.add(found)
             self.problems.append(found)
 
     def notice(self, document: Document, name: str, text: str, *, warn: bool = False) -> None:
