@@ -69,7 +69,7 @@ USER 10001
 EXPOSE 8083
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8083/health', timeout=4)"]
+    CMD ["python", "-c", "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8083, timeout=4); c.request('GET', '/health'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["scylla-cdc"]
 CMD ["run", "/etc/scylla-cdc/connector.json", "--worker", "/etc/scylla-cdc/worker.json", \
      "--http-host", "0.0.0.0", "--http-port", "8083"]

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench._processor import cpu_seconds
 from connector.worker.status_document import ServiceStatus
+from embedded.connectors import DIRECTLY
 from embedded.kafka import EmbeddedKafka
 from embedded.ports import free_port
 from embedded.scylla.process import EmbeddedScylla
@@ -33,7 +33,7 @@ class Service:
 
     def status(self) -> ServiceStatus:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
+            with DIRECTLY.open(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
                 return ServiceStatus.model_validate_json(answer.read())
         except OSError:
             return ServiceStatus()

@@ -39,6 +39,10 @@ hypothesis.settings.load_profile("patient")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Where the environment names a proxy, it is for other machines: tests talk to their own.
+for _direct in ("no_proxy", "NO_PROXY"):
+    os.environ[_direct] = ",".join(filter(None, (os.environ.get(_direct), "127.0.0.1", "localhost")))
+
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[EmbeddedKafka]:

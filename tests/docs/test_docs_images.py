@@ -4,12 +4,14 @@ The images themselves are built and run by hand: docs/kubernetes.md says how, an
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
 import venv
 import zipfile
 from pathlib import Path
@@ -94,7 +96,7 @@ def test_images_do_not_run_as_root(stage: str) -> None:
 
 def test_the_health_check_asks_the_port_that_is_served() -> None:
     served = re.search(r'"--http-port", "(\d+)"', DOCKERFILE)
-    assert served and f"127.0.0.1:{served[1]}/health" in DOCKERFILE
+    assert served and f"HTTPConnection('127.0.0.1', {served[1]}, " in DOCKERFILE
 
 
 @pytest.mark.parametrize("command", re.findall(r"^CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL))
@@ -134,6 +136,31 @@ def test_who_is_waited_for_until_it_is_healthy_says_how_that_is_seen() -> None:
     assert len(checks) == 3 and all(isinstance(each, str) for each in checks)
     own = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
     assert shlex.split(checks[-1]) == own
+
+
+def test_a_container_is_asked_for_its_health_without_a_proxy() -> None:
+    """Whoever works behind one has it in every container's environment."""
+    command = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
+    status = 200
+
+    class Health(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/health" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Health) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        ask = [sys.executable, *(part.replace("8083", str(server.server_port)) for part in command[1:])]
+        proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY"), "http://127.0.0.1:9")
+        around = {name: text for name, text in os.environ.items() if name.lower() != "no_proxy"} | proxies
+        assert subprocess.run(ask, env=around, timeout=60).returncode == 0
+        status = 503
+        assert subprocess.run(ask, env=around, timeout=60).returncode == 1
+        server.shutdown()
+    assert subprocess.run(ask, env=around, timeout=60, capture_output=True).returncode == 1
 
 
 def test_the_compose_configuration_is_valid() -> None:
