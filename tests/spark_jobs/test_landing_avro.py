@@ -67,8 +67,8 @@ class _Answers(BaseHTTPRequestHandler):
         found = self.path == "/schemas/ids/7"
         self.send_response(200 if found else 404)
         self.end_headers()
-        if found:
-            self.wfile.write(json.dumps({"schema": json.dumps(ENVELOPE)}).encode())
+        answer = {"schema": json.dumps(ENVELOPE)} if found else {"error_code": 40403, "message": "Schema not found"}
+        self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
