@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from connector.worker.child import Child
+from connector.worker.elsewhere import Elsewhere
 from connector.worker.messages import BlockedMessage, StatusMessage
 from connector.worker.metrics import metrics_page
 from connector.worker.order import WorkerOrder
@@ -49,6 +50,8 @@ class Scene:
         configuration: Any = SimpleNamespace(connector=SimpleNamespace(name="c"), group="g-c")
         order = WorkerOrder(configuration, 0, secrets={})
         self.supervisor = Supervisor([], [order], monotonic=lambda: self.now)
+        # There is no other process, and no Kafka that would tell of one.
+        self.supervisor.elsewhere = Elsewhere(lambda: self.now, lambda _: ())
         self.supervisor.waiting_for = None
         self.begin()
 
