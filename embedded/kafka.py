@@ -33,6 +33,8 @@ JVM_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
+    # The broker makes upper case of names by the language of whoever starts it: in Turkish, CLASSIC has another I.
+    "-Duser.language=en",
     "-Dlog4j2.level=WARN",
 )
 

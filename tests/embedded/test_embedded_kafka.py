@@ -112,6 +112,12 @@ def test_a_given_folder_is_kept(tmp_path: Path) -> None:
         assert "kept" in AdminClient(client(broker)).list_topics(timeout=90).topics
 
 
+def test_it_starts_whatever_language_is_spoken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Duser.language=tr")
+    with EmbeddedKafka() as broker:
+        assert broker.bootstrap_servers
+
+
 def test_a_taken_port_is_named() -> None:
     port = ports.free_port()
     with socket.create_server((ports.HOST, port)), pytest.raises(EmbeddedError, match=rf"port {port} .*taken"):
