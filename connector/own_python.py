@@ -19,7 +19,12 @@ def module_command(module: str, *arguments: str) -> list[str]:
 
 def apart() -> list[str]:
     """Options of Python; none where we come from the current folder ourselves, and may be nowhere else."""
-    return [] if sys.path and Path(sys.path[0] or ".").resolve() == _ROOT else ["-P"]
+    try:
+        ours = bool(sys.path) and Path(sys.path[0] or ".").resolve() == _ROOT
+    except OSError:
+        # The current folder is there no more.
+        ours = False
+    return [] if ours else ["-P"]
 
 
 def keep_apart() -> None:

@@ -51,6 +51,15 @@ def test_where_only_the_current_folder_has_us_it_is_looked_into(monkeypatch: pyt
     assert apart() == ["-P"]
 
 
+def test_a_current_folder_that_is_gone_has_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(sys, "path", ["", "/usr/lib/python3"])
+    assert apart() == ["-P"]
+
+
 def test_nobody_starts_a_module_in_another_way() -> None:
     files = [file for room in ("connector", "embedded", "spark_jobs", "smt") for file in (ROOT / room).rglob("*.py")]
     lines = [f"{file.name}: {line.strip()}" for file in files for line in file.read_text().splitlines()]
