@@ -55,7 +55,7 @@ def test_signals_reach_the_process(start: Callable[..., TiedProcess], tmp_path: 
 def test_a_process_that_has_just_ended_is_sent_nothing(
     start: Callable[..., TiedProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the end and the watchdog's word of it; a demo of fifty ended there, with "No such process"."""
+    """Between the end and the watchdog's word of it; one demo of thirty ended there, with "No such process"."""
     process = start([sys.executable, "-c", "pass"])
     until(lambda: not Path(f"/proc/{process.pid}").exists())
     with monkeypatch.context() as unheard:
