@@ -100,8 +100,8 @@ def status(*tables: dict[str, object], pending: Sequence[int] = ()) -> ServiceSt
         "tables_configured": ["shop.orders"],
         "time_ms": 0,
         "state": "RUNNING",
+        "slots_pending": list(pending),
     }
-    who["slots_pending"] = list(pending)
     workers = [
         {**who, "slots": [0, 1, 2], "slot_count": 6, "tables": {"shop.orders": {"state": "RUNNING", **table}}}
         for table in tables

@@ -4,16 +4,15 @@ The images themselves are built and run by hand: docs/kubernetes.md says how, an
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-import threading
 import venv
 import zipfile
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,11 @@ import yaml
 
 from connector.native.build import compiler
 from tests.house import ROOT
+from tests.servers.small_http import http_server
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE = (ROOT / "compose.yaml").read_text()
+HEALTH_CHECK = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
 BUILT = sorted(set(re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.MULTILINE)))
 
 
@@ -134,16 +135,14 @@ def test_who_is_waited_for_until_it_is_healthy_says_how_that_is_seen() -> None:
     ]
     # Lists are quoted wrongly by podman-compose, so that what is well is never seen to be.
     assert len(checks) == 3 and all(isinstance(each, str) for each in checks)
-    own = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
-    assert shlex.split(checks[-1]) == own
+    assert shlex.split(checks[-1]) == HEALTH_CHECK
 
 
 def test_a_container_is_asked_for_its_health_without_a_proxy() -> None:
     """Whoever works behind one has it in every container's environment."""
-    command = json.loads(re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.MULTILINE | re.DOTALL)[0])
     status = 200
 
-    class Health(http.server.BaseHTTPRequestHandler):
+    class Health(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status if self.path == "/health" else 404)
             self.end_headers()
@@ -151,15 +150,14 @@ def test_a_container_is_asked_for_its_health_without_a_proxy() -> None:
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Health) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        ask = [sys.executable, *(part.replace("8083", str(server.server_port)) for part in command[1:])]
+    with http_server(Health) as address:
+        port = address.rpartition(":")[2]
+        ask = [sys.executable, *(part.replace("8083", port) for part in HEALTH_CHECK[1:])]
         proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY"), "http://127.0.0.1:9")
         around = {name: text for name, text in os.environ.items() if name.lower() != "no_proxy"} | proxies
         assert subprocess.run(ask, env=around, timeout=60).returncode == 0
         status = 503
         assert subprocess.run(ask, env=around, timeout=60).returncode == 1
-        server.shutdown()
     assert subprocess.run(ask, env=around, timeout=60, capture_output=True).returncode == 1
 
 

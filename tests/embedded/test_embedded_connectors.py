@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from embedded.connectors import RunningConnector
 from embedded.process import TiedProcess
+from tests.servers.small_http import http_server
 
 _PROXY = "http://127.0.0.1:9"
 
 
-class Running(http.server.BaseHTTPRequestHandler):
+class Running(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
@@ -33,16 +33,14 @@ def connector(tmp_path: Path) -> Iterator[RunningConnector]:
     """One that answers, in the place of a whole one."""
     log = tmp_path / "log"
     found = RunningConnector(tmp_path / "c.json", tmp_path / "w.json", log)
-    with http.server.HTTPServer(("127.0.0.1", 0), Running) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        log.write_text(f"REST API on http://127.0.0.1:{server.server_port}\n")
+    with http_server(Running) as address:
+        log.write_text(f"REST API on {address}\n")
         process = TiedProcess([sys.executable, "-c", "import signal; signal.pause()"], log)
         found._process = process
         yield found
         process.signal(signal.SIGKILL)
         process.end(0)
         process.release()
-        server.shutdown()
 
 
 def test_what_runs_on_this_machine_is_not_asked_for_through_a_proxy(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import fastavro
@@ -22,6 +21,7 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.patches import changes_patch
 from spark_jobs.model.shape import shape
+from tests.servers.small_http import http_server
 from tests.spark_jobs.landing_feed import schema_record
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once")]
@@ -76,13 +76,8 @@ class _Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    server = HTTPServer(("127.0.0.1", 0), _Answers)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield Registry([f"http://127.0.0.1:{server.server_port}/"], {})
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with http_server(_Answers) as address:
+        yield Registry([f"{address}/"], {})
 
 
 def _framed(number: int, value: dict[str, Any]) -> bytes:

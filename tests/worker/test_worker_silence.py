@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -201,35 +202,35 @@ def records(connector: Service, table: str) -> int:
     return sum(int(worker["tables"][table]["records"]) for worker in status["workers"])
 
 
-def test_a_worker_that_hangs_is_not_running(service: Make, table: str) -> None:
-    connector = service([table], connector={"tasks.max": "1"})
+@contextlib.contextmanager
+def its_worker_hanging(connector: Service) -> Iterator[int]:
+    """Started, well, with a lag that is known; then its only worker stands still."""
     run = connector.start("--http-port", "0")
     until_healthy(connector)
     until(lambda: lag(connector) is not None, what="a lag")
     [worker] = connector.workers(run)
     os.kill(worker, signal.SIGSTOP)
     try:
-        until_waiting(connector, f"pid {worker}")
-        until(lambda: (lag(connector) or 0) > 10, what="a lag that grows, whether or not the worker says so")
+        yield worker
     finally:
         os.kill(worker, signal.SIGCONT)
+
+
+def test_a_worker_that_hangs_is_not_running(service: Make, table: str) -> None:
+    connector = service([table], connector={"tasks.max": "1"})
+    with its_worker_hanging(connector) as worker:
+        until_waiting(connector, f"pid {worker}")
+        until(lambda: (lag(connector) or 0) > 10, what="a lag that grows, whether or not the worker says so")
     until_healthy(connector)
 
 
 def test_a_worker_that_hangs_is_not_late_with_what_another_process_reads(service: Make, table: str) -> None:
     connector = service([table], worker={"session.timeout.ms": "6000"}, connector={"tasks.max": "1"})
-    run = connector.start("--http-port", "0")
-    until_healthy(connector)
-    until(lambda: lag(connector) is not None, what="a lag")
-    [worker] = connector.workers(run)
-    os.kill(worker, signal.SIGSTOP)
-    try:
+    with its_worker_hanging(connector):
         until(lambda: (lag(connector) or 0) > 20, what="a lag that grows while nobody else is there")
         connector.start()
         until(lambda: (lag(connector) or 99) < 20, what="the lag of whoever reads the table now")
         assert health(connector)[0] == 503, "it hangs all the same"
-    finally:
-        os.kill(worker, signal.SIGCONT)
     until_healthy(connector)
 
 
