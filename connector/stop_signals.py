@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
+#: What asks a process to end: who looks after it, Ctrl-C, and a terminal that is gone.
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: Of no signal: the listener is to end.
 _OVER = b"\0"
 
@@ -23,6 +25,7 @@ _OVER = b"\0"
 @contextlib.contextmanager
 def on_signals(numbers: tuple[signal.Signals, ...], act: Callable[[int], None]) -> Iterator[None]:
     """``act`` is called with each that comes, one after the other. To be entered by the main thread."""
+    numbers = tuple(number for number in numbers if number != signal.SIGHUP or hangup())
     here, there = socket.socketpair()
     there.setblocking(False)
     # Signals that others handle arrive here too.
@@ -39,6 +42,11 @@ def on_signals(numbers: tuple[signal.Signals, ...], act: Callable[[int], None]) 
         with contextlib.suppress(OSError):  # it is full of signals
             there.send(_OVER)
         there.close()
+
+
+def hangup() -> tuple[signal.Signals, ...]:
+    """The signal of a terminal that is gone; none under nohup: whoever started the process did not want it to end."""
+    return () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
 
 
 @contextlib.contextmanager

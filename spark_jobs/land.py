@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import signal
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from connector.errors import CdcError, ConfigurationError, LandingError
 from connector.secrets import filtered, scrub
-from connector.stop_signals import stopped_by
+from connector.stop_signals import ENDING, stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
 from spark_jobs.ending import Ending
 from spark_jobs.session import needing_spark, require_class, require_spark, start_session, why_ended
@@ -229,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stderr = filtered(sys.stderr)
     progress = Progress(as_json=args.json)
     try:
-        with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
+        with stopped_by(*ENDING) as stop:
             status = land(load_settings(args.config), args.once, progress, stop)
     except ConfigurationError as error:
         print(scrub(str(error)), file=sys.stderr)

@@ -193,6 +193,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
         # PySpark's own loggers repeat what is raised anyway, with every stack there is.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if own:
+        _outlive_terminal(session)
     form = table_format(config)
     require_class(session, form.needs_class, form.coordinate)
     return session
@@ -235,6 +237,13 @@ def end_spark() -> bool:
     process.kill()
     process.wait()
     return True
+
+
+def _outlive_terminal(session: SparkSession) -> None:
+    """A terminal that is gone tells all its processes at once. The JVM goes on: the program whose it is decides, and it
+    ends with that."""
+    handling: Any = session._jvm.sun.misc
+    handling.Signal.handle(handling.Signal("HUP"), handling.SignalHandler.SIG_IGN)
 
 
 @contextlib.contextmanager

@@ -18,16 +18,16 @@ OPTIONS_WITH_VALUE = {"--log-format"}
 def heed_signals(arguments: Sequence[str]) -> None:
     """Until the command heeds them in its own way."""
     if command_name(arguments) != "run":
-        signal.signal(signal.SIGTERM, _interrupt)
+        _interrupt_when_asked()
         return
-    for each in (signal.SIGTERM, signal.SIGINT):
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _end_before_it_began)
 
 
 def has_begun() -> None:
     """From now on an end is no end in order any more, unless the command makes it one."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    _interrupt_when_asked()
     if signal.getsignal(signal.SIGINT) is _end_before_it_began:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -49,6 +49,15 @@ def _end_before_it_began(number: int, frame: object) -> NoReturn:
     os._exit(0)
 
 
+def _interrupt_when_asked() -> None:
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
 def _interrupt(number: int, frame: object) -> NoReturn:
-    """SIGTERM unwinds the stack, so that servers a command started are stopped and its files removed."""
+    """The stack is unwound, so that servers a command started are stopped and its files removed."""
+    if number == signal.SIGHUP:
+        # Its shell says that a terminal is gone, and then the kernel: the second must not interrupt what is unwound.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.exit(128 + number)

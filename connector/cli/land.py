@@ -7,7 +7,6 @@ configuration or the environment names others.
 from __future__ import annotations
 
 import argparse
-import signal
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final, TextIO, cast
@@ -17,7 +16,7 @@ from connector.cli.moments import FORMS, moment, told
 from connector.cli.output import Output
 from connector.cli.source_options import configured_access
 from connector.errors import Problem, UsageError
-from connector.stop_signals import on_signals
+from connector.stop_signals import ENDING, on_signals
 
 #: Of a job that was asked to end: a while after it has given up what was under way.
 END_SECONDS: Final = 45.0
@@ -72,7 +71,7 @@ class Land:
                 output.say(f"From the source: {filled.text()}")
         stop, last_resort = threading.Event(), LastResort(END_SECONDS, status=1)
         try:
-            with on_signals((signal.SIGTERM, signal.SIGINT), partial(last_resort.obey, stop)):
+            with on_signals(ENDING, partial(last_resort.obey, stop)):
                 status = land(settings, args.once, progress, stop)
         finally:
             last_resort.disarm()

@@ -9,6 +9,7 @@ import contextlib
 import faulthandler
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -57,7 +58,10 @@ class LastResort:
             self.arm("its work was done")
 
     def obey(self, stop: threading.Event, number: int) -> None:
-        """A signal that asks to end: the first one ends in order, and in time; a second one at once."""
+        """A signal that asks to end: the first one ends in order, and in time; a second one at once. That a terminal
+        is gone says its shell, and the kernel once more: nobody is impatient."""
+        if stop.is_set() and number == signal.SIGHUP:
+            return
         if stop.is_set():
             self.at_once(128 + number)
         try:

@@ -78,7 +78,7 @@ class ReadCommand:
             follow=args.follow,
             patience=PATIENCE_SECONDS if args.patience is None else args.patience,
         )
-        with stopped_by(signal.SIGTERM) as stop, reader:
+        with stopped_by(signal.SIGTERM, signal.SIGHUP) as stop, reader:
             _announce(args, reading.confidence_ms)
             _print(reader, args.raw, stop, output)
         return 0

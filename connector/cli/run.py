@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import signal
 import socket
 import sys
 import threading
@@ -28,7 +27,7 @@ from connector.cli.output import Output
 from connector.config import Configuration
 from connector.errors import ConfigurationError, Problem, UsageError
 from connector.own_python import module_command
-from connector.stop_signals import on_signals
+from connector.stop_signals import ENDING, on_signals
 
 if TYPE_CHECKING:
     from connector.worker.checks import Waiting
@@ -64,7 +63,7 @@ class RunCommand:
         try:
             with (
                 # From the first file on: stores of secrets, and their names, may be slow to answer.
-                on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, last_resort)),
+                on_signals(ENDING, partial(_obey, stop, last_resort)),
                 contextlib.ExitStack() as stack,
                 # What is closed behind that is courtesy.
                 last_resort.behind(),

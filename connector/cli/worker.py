@@ -40,7 +40,8 @@ def main() -> None:
     speaker = Speaker(order.configuration.connector.name, order.index)
     set_up_logging(order.log_format, debug=order.debug, speaker=speaker)
     stop = threading.Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
+    for each in (signal.SIGINT, signal.SIGHUP):  # they reach the whole group; the supervisor decides
+        signal.signal(each, signal.SIG_IGN)
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
     instructions: queue.SimpleQueue[Asked] = queue.SimpleQueue()

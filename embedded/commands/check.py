@@ -17,6 +17,7 @@ from pathlib import Path
 from connector.cli.output import Output
 from connector.errors import EmbeddedError
 from connector.own_python import apart
+from connector.stop_signals import hangup
 
 _CLONE = Path(__file__).resolve().parents[2]
 _OPTIONS = ("user", "tls", "api", "only", "soak_minutes", "output")
@@ -57,7 +58,7 @@ def _check(args: argparse.Namespace, output: Output) -> int:
 
 
 def _to_its_end(options: list[str]) -> tuple[int, str]:
-    """Status and stdout. Ctrl-C and SIGTERM are passed on: the keyspaces are dropped before it ends."""
+    """Status and stdout. Ctrl-C, SIGTERM and SIGHUP are passed on: the keyspaces are dropped before it ends."""
     process = subprocess.Popen(
         # Paths of the user's are relative to where the command was given; modules are the clone's.
         [sys.executable, *apart(), "-c", _START, str(_CLONE), *options],
@@ -65,7 +66,7 @@ def _to_its_end(options: list[str]) -> tuple[int, str]:
         text=True,
         start_new_session=True,
     )
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    before = {each: signal.signal(each, lambda *_: process.terminate()) for each in (signal.SIGTERM, *hangup())}
     try:
         while True:
             try:
@@ -74,7 +75,8 @@ def _to_its_end(options: list[str]) -> tuple[int, str]:
             except KeyboardInterrupt:
                 process.terminate()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from tests.real.__main__ import main; sys.exit(main())"

@@ -67,7 +67,10 @@ def _serve_scylla(args: argparse.Namespace, output: Output) -> int:
 def _serve_kafka(args: argparse.Namespace, output: Output) -> int:
     from embedded.kafka import EmbeddedKafka
 
-    with stopped_by(signal.SIGTERM) as stop, EmbeddedKafka(port=args.port or None, data=args.data) as broker:
+    with (
+        stopped_by(signal.SIGTERM, signal.SIGHUP) as stop,
+        EmbeddedKafka(port=args.port or None, data=args.data) as broker,
+    ):
         output.record({"kafka": broker.bootstrap_servers})
         while not stop.wait(_LOOK_SECONDS):
             if (status := broker.wait(0)) is not None:
@@ -79,7 +82,7 @@ def _serve_both(args: argparse.Namespace, output: Output) -> int:
     from embedded.kafka import EmbeddedKafka
 
     with (
-        stopped_by(signal.SIGTERM) as stop,
+        stopped_by(signal.SIGTERM, signal.SIGHUP) as stop,
         _scylla(args) as scylla,
         EmbeddedKafka(port=args.kafka_port or None, data=args.data) as broker,
     ):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connector.errors import EmbeddedError, Problem, UsageError
+from connector.stop_signals import hangup
 from embedded.scylla.versions import EXTENSIONS, NEWEST, VERSIONS, version_like
 
 if TYPE_CHECKING:
@@ -209,12 +210,13 @@ def run_script(cluster: Cluster, path: Path) -> None:
 @contextlib.contextmanager
 def _stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = (signal.SIGTERM, signal.SIGINT, *hangup())
+    for number in numbers:
         loop.add_signal_handler(number, stopping.set)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 

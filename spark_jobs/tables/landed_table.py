@@ -211,6 +211,10 @@ class LandedTable:
         noted = f"(SELECT max(landed_at) FROM {self._log} WHERE segment = {DEFINITIONS})"
         return f"({reasons_sql(reasons)} AND landed_at <= {noted})"
 
+    def has_changes_beyond(self, segment: int) -> bool:
+        """Whether a segment after this one has changes, merged ones as well."""
+        return bool(self.session.sql(f"SELECT 1 FROM {self._log} WHERE segment > {segment} LIMIT 1").collect())
+
     def remove_changes(self, through: int) -> None:
         """Removes the changes of all segments up to this one: nobody reads them, as they are merged."""
         self.sink.delete(self.changelog, f"segment > 0 AND segment <= {through}")

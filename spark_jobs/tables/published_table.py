@@ -108,9 +108,12 @@ class PublishedTable:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
 
-    def is_behind(self, known: Known, stand: Stand, segment: int) -> bool:
-        """Whether rows that landed before the segment, or columns, are still to come."""
-        if (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())) or stand.segment < segment - 1:
+    def is_behind(self, known: Known, stand: Stand) -> bool:
+        """Whether rows that have landed, or columns, are still to come."""
+        if (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())):
+            return True
+        # Asked of the rows themselves: a segment may have ended without any.
+        if self.landed.has_changes_beyond(stand.segment):
             return True
         there = self.publisher.schema(self.name)
         wanted = self.publisher.stored(self.landed.session.sql(self.landed.view_text(known.layout())).schema)

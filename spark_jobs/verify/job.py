@@ -151,7 +151,7 @@ class _Comparison:
         if known is not None and (why := unpublishable(known.definitions[-1])) is not None:
             self._result.notes.append(f"the published table is not kept up any more: {why}")
             return
-        if stand is None or known is None or published.is_behind(known, stand, restored.segment):
+        if stand is None or known is None or published.is_behind(known, stand):
             self._result.notes.append("the published table is behind what has landed, so it was not compared")
             return
         differing = published.differences(known, stand)

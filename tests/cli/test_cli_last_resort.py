@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -142,7 +144,9 @@ main()
         ("connector.cli.main", "SIGTERM", ["run", "config/connector.json"], 0),
         ("connector.cli.last_resort", "SIGINT", ["--log-format", "json", "run", "config/connector.json"], 0),
         ("connector.cli.run", "SIGTERM", ["run", "config/connector.json"], 0),
+        ("connector.cli.run", "SIGHUP", ["run", "config/connector.json"], 0),
         ("connector.cli.main", "SIGTERM", ["validate", "config/connector.json"], 128 + 15),
+        ("connector.cli.main", "SIGHUP", ["validate", "config/connector.json"], 128 + 1),
     ],
 )
 def test_a_service_that_is_asked_before_it_has_begun_ends_in_order(
@@ -158,7 +162,7 @@ import signal, sys, threading
 from functools import partial
 from connector.cli.last_resort import LastResort
 from connector.cli.run import _obey
-from connector.stop_signals import on_signals
+from connector.stop_signals import ENDING, on_signals
 from connector.worker.order import WorkerOrder
 from connector.worker.supervisor import Supervisor
 from tests.config.files import loaded
@@ -175,7 +179,7 @@ threading.Event().wait()
 '''
 orders = [WorkerOrder(loaded({{"name": "w", "topic.prefix": "w"}}), index) for index in range(2)]
 supervisor, stop = Supervisor([sys.executable, "-c", worker], orders), threading.Event()
-with on_signals((signal.SIGTERM, signal.SIGINT), partial(_obey, stop, LastResort(60, 1, supervisor.kill))):
+with on_signals(ENDING, partial(_obey, stop, LastResort(60, 1, supervisor.kill))):
     print("ready", file=sys.stderr, flush=True)
     sys.exit(supervisor.run(stop))
 """
@@ -210,6 +214,46 @@ def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         assert run.wait(60 * patience()) == 128 + signal.SIGINT
         for each in workers:
             until(lambda: gone(each), what="its end")  # noqa: B023
+    finally:
+        run.kill()
+        run.wait()
+
+
+def test_a_terminal_that_is_gone_ends_it_in_order(tmp_path: Path) -> None:
+    """Its shell says so, and the kernel once more; who waits for the workers then is not impatient."""
+    log = tmp_path / "log"
+    run = begun(tmp_path, 1)
+    try:
+        until(lambda: log.read_text().count("begun") == 2, what="two workers")
+        run.send_signal(signal.SIGHUP)
+        until(lambda: log.read_text().count("asked") == 2, what="the first signal to be obeyed")
+        run.send_signal(signal.SIGHUP)
+        assert run.wait(60 * patience()) == 0
+    finally:
+        run.kill()
+        run.wait()
+
+
+def test_a_closed_terminal_takes_nothing_with_it_that_is_not_in_order(tmp_path: Path) -> None:
+    """What it says to a terminal that is gone fails, which must not be its end."""
+    (tmp_path / "worker.json").write_text('{"bootstrap.servers": "127.0.0.1:1"}')
+    command = ["run", "--worker", str(tmp_path / "worker.json"), "--http-port", "0"]
+    ours, theirs = os.openpty()
+    run = subprocess.Popen(
+        [sys.executable, "-m", "connector", *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while b"connection refused" not in said:
+            said += os.read(ours, 4096)
+        os.close(ours)
+        assert run.wait(60 * patience()) == 0
     finally:
         run.kill()
         run.wait()

@@ -182,7 +182,7 @@ def test_a_page_that_nobody_works_on_is_gone_without_the_garbage_collector(conne
             connection.page_async(statement, lambda page, _: told.put(len(page.rows)), told.put)
             assert told.get(timeout=90) == 2
         # One or two are still in the hands of the driver's thread.
-        until(lambda: sum(isinstance(each, RawPage) and len(each.rows) > 0 for each in gc.get_objects()) == 0)
+        until(lambda: not any(type(each) is RawPage and len(each.rows) for each in gc.get_objects()))
     finally:
         gc.enable()
 

@@ -20,7 +20,8 @@ from spark_jobs.model import present, stored_type
 from spark_jobs.sinks import LostRaceError
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.landed_table import LandedTable, Restored
-from spark_jobs.tables.published_table import PublishedTable, same
+from spark_jobs.tables.notes import Known
+from spark_jobs.tables.published_table import PublishedTable, Stand, same
 from spark_jobs.tables.registration import open_publisher, open_sink
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
@@ -116,6 +117,20 @@ def merged(time: int, pk: int, ck: int | None, **cells: Any) -> bytes:
     return change("u", time, {"pk": pk, "ck": ck, **{name: cell(value) for name, value in cells.items()}})
 
 
+def _published(spark: SparkSession, way: Way) -> tuple[PublishedTable, Known, Stand]:
+    publisher = open_publisher(spark, way.config)
+    assert publisher is not None
+    published = PublishedTable(publisher, LandedTable(spark, open_sink(spark, way.config), "ks", "t"))
+    known, stand = published.landed.known(), published.stand()
+    assert known is not None and stand is not None
+    return published, known, stand
+
+
+def _is_behind(spark: SparkSession, way: Way) -> bool:
+    published, known, stand = _published(spark, way)
+    return published.is_behind(known, stand)
+
+
 def test_everybody_reads_what_landed_and_only_what_changed_is_written(spark: SparkSession, way: Way) -> None:
     readers = Readers(way)
     delta = {"mode": "modify", "elements": [{"key": "k", "value": 1}]}
@@ -142,8 +157,12 @@ def test_everybody_reads_what_landed_and_only_what_changed_is_written(spark: Spa
     assert readers.table.file_uris() == files, "a repeated change changes nothing"
     assert sum(sum(parts.values()) for parts in readers.note()["positions"].values()) == 12, "and is told of"
     version = readers.table.version()
-    way.land(spark)
+    way.land(spark, **{"merge.every.rows": 1})
     assert readers.table.version() == version, "nothing has landed"
+    assert not _is_behind(spark, way), "what was merged is published"
+    produce(way.servers, [(way.data, merged(3000, 1, 1, v="newer"))])
+    way.land(spark, **{"publish.interval.ms": 0})
+    assert _is_behind(spark, way)
 
 
 def test_other_columns_and_another_table_are_published_too(spark: SparkSession, way: Way) -> None:
@@ -192,14 +211,9 @@ def test_a_publication_that_was_cut_off_is_made_up_for(
     maintain(spark, way.settings(**{"reader.grace.ms": 0}))
     way.land(spark)
     assert readers.rows() == way.rows(spark) == [(1, 1, None, None, "b")]
-    sink, publisher = open_sink(spark, way.config), open_publisher(spark, way.config)
-    assert publisher is not None
-    published, known = (
-        PublishedTable(publisher, LandedTable(spark, sink, "ks", "t")),
-        LandedTable(spark, sink, "ks", "t").known(),
-    )
-    stand = published.stand()
-    assert known is not None and stand is not None and published.differences(known, stand) == 0
+    published, known, stand = _published(spark, way)
+    assert published.differences(known, stand) == 0
+    publisher = published.publisher
     publisher.session.sql(f"DELETE FROM {publisher.relation('ks/t')}")
     assert published.differences(known, stand) == 1
     assert not Path(readers.path, "changelog").exists(), "nothing is below it that a vacuum would remove"
@@ -237,11 +251,9 @@ def test_iceberg_tables_are_published_and_read_without_spark(spark: SparkSession
     produce(way.servers, [(way.data, changes[0])])
     way.land(spark)
     assert _iceberg_rows(path) == way.rows(spark)
-    sink, publisher = open_sink(spark, way.config), open_publisher(spark, way.config)
-    assert publisher is not None
-    published = PublishedTable(publisher, LandedTable(spark, sink, "ks", "t"))
-    known, stand = published.landed.known(), published.stand()
-    assert known is not None and stand is not None and published.differences(known, stand) == 0
+    published, known, stand = _published(spark, way)
+    publisher = published.publisher
+    assert published.differences(known, stand) == 0
     assert sum(sum(parts.values()) for parts in stand.positions.values()) == 8, "a repeated change is told of"
     first = spark.sql(f"SELECT snapshot_id FROM {publisher.relation('ks/t')}.snapshots ORDER BY committed_at").first()
     assert first is not None
