@@ -33,5 +33,8 @@ def bounded(call: Callable[[float], Any], doing: str, seconds: float, hang: floa
         error = answers.get(timeout=hang)
     except queue.Empty:
         raise UnknownOutcome(f"{doing}: the Kafka client does not come back") from None
-    if error is not None:
-        raise error
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # it knows this frame: together they would keep the client

@@ -51,13 +51,14 @@ class PatientRegistry:
 
     def _ask(self, question: Question) -> Future[int]:
         answer: Future[int] = Future()
-
-        def ask() -> None:
-            try:
-                with self._make() as registry:
-                    answer.set_result(registry.id_for(*question))
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=ask, daemon=True, name="schema-registry").start()
+        threading.Thread(target=self._answer, args=(question, answer), daemon=True, name="schema-registry").start()
         return answer
+
+    def _answer(self, question: Question, answer: Future[int]) -> None:
+        try:
+            with self._make() as registry:
+                answer.set_result(registry.id_for(*question))
+        except BaseException as error:
+            answer.set_exception(error)
+        finally:
+            del answer  # its error knows this frame: together they would be kept

@@ -23,12 +23,16 @@ LONGEST_PAUSE = 10.0
 def aside(call: Callable[[], T], name: str) -> Future[T]:
     """``name``: the thread's. It does not keep the process from ending."""
     answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name=name).start()
+    threading.Thread(target=_answer, args=(call, answer), daemon=True, name=name).start()
     return answer
+
+
+def _answer(call: Callable[[], T], answer: Future[T]) -> None:
+    try:
+        answer.set_result(call())
+    except BaseException as error:
+        answer.set_exception(error)
+    finally:
+        # An error knows this frame: together they would keep whatever the call had at hand, clients of servers with
+        # all their threads and connections, until the garbage is collected, which a worker hardly ever does.
+        del call, answer

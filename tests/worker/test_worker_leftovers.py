@@ -1,0 +1,106 @@
+"""What fails again and again while a server is away leaves nothing behind.
+
+Workers hardly ever collect garbage, so a circle of an error, its frames and whoever keeps the error would keep clients
+of servers too, each with its threads and connections, for as long as the outage lasts.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from connector.config import RegistryConfig
+from connector.delivery import KafkaClients, topics
+from connector.delivery.bounded import bounded
+from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.registry.client import SchemaRegistry
+from connector.registry.patient import PatientRegistry
+from connector.source import Background
+from connector.worker import status_topic
+from connector.worker.aside import aside
+from connector.worker.settings import identity
+from connector.worker.status_topic import StatusTopic
+from tests.config.files import loaded
+from tests.servers.patience import until
+from tests.worker.test_worker_status_topic import status_of
+
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def uncollected() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Client:
+    """Of a server that is away."""
+
+    def ask(self, *_: Any) -> None:
+        raise RetriableDeliveryError("it is away")
+
+
+def aside_it(client: Client) -> None:
+    error = aside(lambda: client.ask(), "asking").exception()
+    assert isinstance(error, RetriableDeliveryError)
+
+
+def bounded_it(client: Client) -> None:
+    with pytest.raises(RetriableDeliveryError):
+        bounded(lambda seconds: client.ask(seconds), "asking", 1, 60)
+
+
+@pytest.mark.parametrize("asked", [aside_it, bounded_it])
+def test_a_call_that_failed_keeps_nothing_that_it_had_at_hand(asked: Callable[[Client], None]) -> None:
+    client = Client()
+    left = weakref.ref(client)
+    asked(client)
+    del client
+    until(lambda: left() is None, 5, what="the end of what it had")
+
+
+def test_a_question_to_a_registry_that_failed_keeps_nothing() -> None:
+    class Registry(SchemaRegistry):
+        def id_for(self, subject: str, schema_json: str) -> int:
+            raise FatalDeliveryError("incompatible")
+
+    made: list[weakref.ref[Registry]] = []
+
+    def make() -> Registry:
+        registry = Registry(RegistryConfig(urls=("http://registry:8081",)))
+        made.append(weakref.ref(registry))
+        return registry
+
+    patient = PatientRegistry(make)
+    for _ in range(3):
+        with pytest.raises(FatalDeliveryError):
+            patient.id_for("refused", "{}")
+    until(lambda: not any(each() for each in made), 5, what="the end of all clients")
+
+
+def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_topic, "PUBLISH_SECONDS", 0.0)
+    monkeypatch.setattr(status_topic, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(topics, "CALL_SECONDS", 0.01)
+    configuration = loaded(worker={"bootstrap.servers": NOBODY})
+    clients = KafkaClients({"bootstrap.servers": NOBODY, "log_level": 0})
+    looked = 0
+    asking = clients.admin
+
+    def admin() -> Any:
+        nonlocal looked
+        looked += 1
+        return asking()
+
+    monkeypatch.setattr(KafkaClients, "admin", lambda _: admin())
+    topic = StatusTopic(clients, configuration, identity(configuration, 0), Background())
+    try:
+        until(lambda: topic.publish(status_of(1)) or looked >= 6, what="several looks")
+        until(lambda: topic.publish(status_of(1)) or len(clients._admins) <= 2, 5, "the end of their clients")
+    finally:
+        topic.close()
