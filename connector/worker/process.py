@@ -34,6 +34,7 @@ from connector.table_name import TableName
 from connector.worker.about import about
 from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.worker.blocked import BlockedTurns
+from connector.worker.collector import Leftovers
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams
 from connector.worker.messages import EndMessage, Report, SlotsMessage, StatusMessage, WaitingMessage
 from connector.worker.schemas import last_versions
@@ -117,7 +118,7 @@ def _turn(
     warnings: tuple[str, ...],
 ) -> None:
     snapshots = Snapshots(worker, about(worker.connection, worker.clients, warnings))
-    due = 0.0
+    due, leftovers = 0.0, Leftovers()
     with BlockedTurns(report, worker.clients) as turns:
         worker.start()
         while not stop.is_set():
@@ -126,6 +127,7 @@ def _turn(
             while not instructions.empty():
                 _obey(worker, instructions.get(), report)
             now = time.monotonic()
+            leftovers.clear(now)
             if now >= due:
                 began = time.monotonic()
                 status = snapshots.take()

@@ -22,6 +22,7 @@ from connector.registry.patient import PatientRegistry
 from connector.source import Background
 from connector.worker import status_topic
 from connector.worker.aside import aside
+from connector.worker.collector import EVERY_SECONDS, Leftovers
 from connector.worker.settings import identity
 from connector.worker.status_topic import StatusTopic
 from tests.config.files import loaded
@@ -104,3 +105,21 @@ def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monk
         until(lambda: topic.publish(status_of(1)) or len(clients._admins) <= 2, 5, "the end of their clients")
     finally:
         topic.close()
+
+
+def test_what_only_the_collector_finds_goes_now_and_then() -> None:
+    """Circles of an error, its frame and who keeps the error; the collector by itself is off here."""
+    leftovers = Leftovers()
+
+    def left() -> weakref.ref[Client]:
+        client = Client()
+        client.itself = client  # type: ignore[attr-defined]
+        return weakref.ref(client)
+
+    for now in (5.0, 5.0 + EVERY_SECONDS):
+        kept = left()
+        clearing = leftovers.clear(now)
+        assert clearing is not None
+        clearing.join(60)
+        assert kept() is None
+        assert leftovers.clear(now + EVERY_SECONDS - 1) is None, "not in each turn"
