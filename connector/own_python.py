@@ -20,11 +20,17 @@ def module_command(module: str, *arguments: str) -> list[str]:
 def apart() -> list[str]:
     """Options of Python; none where we come from the current folder ourselves, and may be nowhere else."""
     try:
-        ours = bool(sys.path) and Path(sys.path[0] or ".").resolve() == _ROOT
+        ours = bool(sys.path) and Path(sys.path[0] or ".").resolve() == _ROOT and not _found_anyway()
     except OSError:
         # The current folder is there no more.
         ours = False
     return [] if ours else ["-P"]
+
+
+def _found_anyway() -> bool:
+    """Whether every Python finds us, wherever it is started: what stands first in our path is from there then."""
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return any(Path(each).resolve() == _ROOT for each in named)
 
 
 def keep_apart() -> None:

@@ -32,8 +32,13 @@ def test_a_process_runs_what_is_ours(elsewhere: Path, monkeypatch: pytest.Monkey
     assert (done.stdout.strip(), done.stderr) == (f"scylla-cdc {__version__}", "")
 
 
-def test_so_do_the_processes_of_the_command_line_and_of_spark(elsewhere: Path) -> None:
-    """PySpark starts its own, with `-m` as well."""
+@pytest.mark.parametrize("path", ["", str(ROOT)])
+def test_so_do_the_processes_of_the_command_line_and_of_spark(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """PySpark starts its own, with `-m` as well; who has started it once has told its Pythons where we are."""
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    monkeypatch.setenv("PYTHONPATH", path)
     script = "import os, sys; sys.path.pop(0); from connector.own_python import keep_apart; keep_apart(); " + (
         "import subprocess; subprocess.run([sys.executable, '-m', 'connector', '--version'], check=True)"
     )
@@ -42,8 +47,12 @@ def test_so_do_the_processes_of_the_command_line_and_of_spark(elsewhere: Path) -
 
 
 def test_where_only_the_current_folder_has_us_it_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setattr(sys, "path", [str(own_python._ROOT), "/usr/lib/python3"])
     assert apart() == []
+    monkeypatch.setenv("PYTHONPATH", str(own_python._ROOT))
+    assert apart() == ["-P"], "it is found there"
+    monkeypatch.delenv("PYTHONPATH")
     monkeypatch.setattr(sys, "path", ["", "/usr/lib/python3"])
     monkeypatch.chdir(own_python._ROOT)
     assert apart() == []
