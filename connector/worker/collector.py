@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 EVERY_SECONDS = 30.0
 
@@ -31,12 +30,8 @@ class Leftovers:
     def __init__(self) -> None:
         self._due = 0.0
 
-    def clear(self, now: float) -> threading.Thread | None:
-        """Only what was made since the last time is looked at. A client ends in its own time: not in the thread that
-        asks for it, which is returned if it is time."""
-        if now < self._due:
-            return None
-        self._due = now + EVERY_SECONDS
-        clearing = threading.Thread(target=gc.collect, args=(_OLDER,), daemon=True, name="garbage")
-        clearing.start()
-        return clearing
+    def clear(self, now: float) -> None:
+        """If it is time. Only what was made since the last time is looked at."""
+        if now >= self._due:
+            self._due = now + EVERY_SECONDS
+            gc.collect(_OLDER)
