@@ -60,9 +60,9 @@ class LastResort:
     def obey(self, stop: threading.Event, number: int) -> None:
         """A signal that asks to end: the first one ends in order, and in time; a second one at once. That a terminal
         is gone says its shell, and the kernel once more: nobody is impatient."""
-        if stop.is_set() and number == signal.SIGHUP:
-            return
         if stop.is_set():
+            if number == signal.SIGHUP:
+                return
             self.at_once(128 + number)
         try:
             self.arm()

@@ -34,5 +34,5 @@ def _answer(call: Callable[[], T], answer: Future[T]) -> None:
         answer.set_exception(error)
     finally:
         # An error knows this frame: together they would keep whatever the call had at hand, clients of servers with
-        # all their threads and connections, until the garbage is collected, which a worker hardly ever does.
+        # all their threads and connections, until the garbage collector comes by.
         del call, answer
