@@ -107,7 +107,8 @@ class Service:
         return (self.folder / f"{self.name}.log").read_text(errors="replace")
 
     def last_words(self, lines: int = 25) -> str:
-        return "\n".join(self.log.splitlines()[-lines:]) if self.runs else "it was never started"
+        there = (self.folder / f"{self.name}.log").exists()
+        return "\n".join(self.log.splitlines()[-lines:]) if there else "it was never started"
 
     # -- processes -------------------------------------------------------------------------------------------
 
@@ -181,12 +182,16 @@ class Service:
     def stopped(self, run: subprocess.Popen[bytes]) -> None:
         """An orderly stop: again where a busy machine needs longer for it than containers are given."""
 
+        def times_late() -> int:
+            return sum(map(self.log.count, (" did not stop in ", " so cut off: ", "Timeout (0:")))
+
         def in_time() -> bool:
             nonlocal run
-            late = " did not stop in "
-            before = self.log.count(late)
-            assert self.stop(run) == 0
-            if self.log.count(late) == before:
+            assert run.poll() is None, f"it had ended with {run.poll()}: {self.log[-6000:]}"
+            before = times_late()
+            status = self.stop(run)
+            if times_late() == before:
+                assert status == 0, f"it ended with {status}: {self.log[-6000:]}"
                 return True
             run = self.start()
             until(lambda: self.report()["state"] == "RUNNING", 180, step=seldom)
