@@ -31,7 +31,6 @@ from tests.spark_jobs.landing_feed import create_topics, produce
 from tests.spark_jobs.published_rows import published_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-PIECE = 25
 LEASE_MS = 4000
 COMMIT_S, END_S = 120, 120
 PAUSED, KILLED, AT_START = "stopped and continued", "killed", "killed while it started"
@@ -70,11 +69,13 @@ class Soak:
     def __init__(self, servers: str, seed: int, sink: str, mishaps: int, folder: Path) -> None:
         self.rnd = random.Random(seed)
         self.servers, self.sink, self.folder = servers, sink, folder
-        histories = Histories(seed, max(10, mishaps), 14, ttls=True)
+        histories = Histories(seed, max(10, 3 * mishaps), 14, ttls=True)
         self.model = histories.model
         again = self.rnd.sample(histories.records, len(histories.records) // 4)
         self.feed = histories.records + again
         self.rnd.shuffle(self.feed)
+        # A mishap takes one piece or two. Whoever gets none commits nothing, which is waited for.
+        self.piece = len(self.feed) // (2 * mishaps + 2)
         self.prefix = f"soak{seed}{sink}"
         self.config, self.log = folder / "landing.json", folder / "landing.log"
         settings: dict[str, Any] = {
@@ -87,8 +88,8 @@ class Soak:
             "sink": sink,
             "publish.interval.ms": 500,
             "trigger.interval.ms": 200,
-            "max.offsets.per.trigger": 2 * PIECE,
-            "merge.every.rows": 3 * PIECE,
+            "max.offsets.per.trigger": 2 * self.piece,
+            "merge.every.rows": 3 * self.piece,
             "lease.timeout.ms": LEASE_MS,
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
@@ -102,7 +103,8 @@ class Soak:
     def _topic(self, name: str) -> str:
         return self.prefix + name.removeprefix("p")
 
-    def more(self, count: int = PIECE) -> None:
+    def more(self, everything: bool = False) -> None:
+        count = len(self.feed) if everything else self.piece
         piece, self.feed = self.feed[:count], self.feed[count:]
         produce(self.servers, [(self._topic(topic), value) for topic, value in piece])
 
@@ -157,7 +159,7 @@ class Soak:
                 job = self.mishap(job)
         finally:
             job.kill()
-        self.more(len(self.feed))
+        self.more(everything=True)
         last = Job(self.config, self.log, "--once")
         until(lambda: last.ended, 600, "the end of --once", step=seldom)
         if last.process.returncode != 0:
