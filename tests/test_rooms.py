@@ -41,6 +41,7 @@ for _room in ("spark_jobs.stream", "spark_jobs.verify", "spark_jobs.jobs", "spar
 
 # What every room but `smt` may import, besides the version in `connector` itself: each holds one thing that all say.
 _BASE = (
+    "aside",
     "cql_names",
     "errors",
     "java_calendar",

@@ -211,7 +211,7 @@ def _checks(
 
 def _wait_for_wishes(shared: SharedState, stop: threading.Event, waiting: Waiting) -> None:
     """What was asked before is known before any worker starts."""
-    from connector.worker.aside import SILENT_SECONDS
+    from connector.aside import SILENT_SECONDS
 
     while (why := shared.wait(stop, SILENT_SECONDS)) is not None:
         waiting.waiting_for = why

@@ -19,9 +19,9 @@ from connector.delivery.records import BulkClient, OwnKeys, Sieve
 MESSAGES_PER_CALL: Final = 1_000
 
 #: The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing. With a
-#: short queue the client fetches while we wait, and we read while it waits: each message is memory that its thread takes
-#: and ours gives back, and both at once spend as long again on the allocator's lock. It also bounds memory; the client
-#: must then ask again soon.
+#: short queue the client fetches while we wait, and we read while it waits: each message is memory that its thread
+#: takes and ours gives back, and both at once spend as long again on the allocator's lock. It also bounds memory; the
+#: client must then ask again soon.
 BULK: Final = {
     "fetch_wait_max_ms": 50,
     "queued_max_messages_kbytes": 1_024,

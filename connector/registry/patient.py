@@ -6,10 +6,11 @@ it is asked in a thread of its own, so that a slow answer for one table delays n
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 
+from connector.aside import aside
 from connector.errors import CdcError, RetriableDeliveryError
 from connector.registry.client import SchemaRegistry
 
@@ -35,7 +36,7 @@ class PatientRegistry:
         if known is not None:
             return known
         if question not in self._asked:
-            self._asked[question] = self._ask(question)
+            self._asked[question] = aside(partial(self._answer, question), "schema-registry")
         try:
             known = self._asked[question].result(0 if question in self._slow else PATIENCE_SECONDS)
         except CdcError:
@@ -49,16 +50,6 @@ class PatientRegistry:
         del self._asked[question]
         return known
 
-    def _ask(self, question: Question) -> Future[int]:
-        answer: Future[int] = Future()
-        threading.Thread(target=self._answer, args=(question, answer), daemon=True, name="schema-registry").start()
-        return answer
-
-    def _answer(self, question: Question, answer: Future[int]) -> None:
-        try:
-            with self._make() as registry:
-                answer.set_result(registry.id_for(*question))
-        except BaseException as error:
-            answer.set_exception(error)
-        finally:
-            del answer  # its error knows this frame: together they would be kept
+    def _answer(self, question: Question) -> int:
+        with self._make() as registry:
+            return registry.id_for(*question)

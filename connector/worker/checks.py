@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, KeystoreError
 from connector.cql_names import qualified
 from connector.delivery import KafkaClients, check_topics
@@ -43,7 +44,6 @@ from connector.source import (
     instant,
 )
 from connector.table_name import TableName
-from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.worker.settings import kafka_clients, topic_specs
 
 log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from typing import TypeVar, assert_never
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
+from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration
 from connector.delivery import KafkaClients, TopicFacts, prepare_topics
 from connector.errors import (
@@ -32,7 +33,6 @@ from connector.registry import PatientRegistry, SchemaRegistry
 from connector.source import Connection, DescribedTable, Tables, connection_settings, describe_tables, instant
 from connector.table_name import TableName
 from connector.worker.about import about
-from connector.worker.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.worker.blocked import BlockedTurns
 from connector.worker.collector import Leftovers
 from connector.worker.instructions import Asked, Instruction, ReadTables, TellStreams

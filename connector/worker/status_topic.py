@@ -10,11 +10,11 @@ import logging
 import time
 from concurrent.futures import Future
 
+from connector.aside import aside
 from connector.config import Configuration
 from connector.delivery import KafkaClients, OutgoingRecord, ReportingProducer, compact_json, ensure_topics
 from connector.errors import DeliveryError
 from connector.source import Background, Purpose, explained
-from connector.worker.aside import aside
 from connector.worker.settings import WorkerIdentity, status_spec
 from connector.worker.status_document import WorkerStatus, scrubbed_text
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from connector.aside import aside
 from connector.config import RegistryConfig
 from connector.delivery import KafkaClients, topics
 from connector.delivery.bounded import bounded
@@ -21,7 +22,6 @@ from connector.registry.client import SchemaRegistry
 from connector.registry.patient import PatientRegistry
 from connector.source import Background
 from connector.worker import status_topic
-from connector.worker.aside import aside
 from connector.worker.collector import EVERY_SECONDS, Leftovers
 from connector.worker.settings import identity
 from connector.worker.status_topic import StatusTopic
