@@ -23,9 +23,20 @@ LastResort(0.3, 7, lambda: os.write(1, b"all of it")).arm()
 """
 
 
+def heed_all() -> None:
+    """What shells let jobs in the background ignore, and nohup."""
+    for each in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+
+
 def ended(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60 * patience(), check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60 * patience(),
+        check=False,
+        preexec_fn=heed_all,
     )
 
 
@@ -125,7 +136,6 @@ def test_what_is_freed_at_the_very_end_is_not_waited_for() -> None:
 
 _ASKED_EARLY = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells let jobs in the background ignore
 class Asked:
     def find_spec(self, name, path, target=None):
         if name == {module!r}:
@@ -187,7 +197,8 @@ with on_signals(ENDING, partial(_obey, stop, LastResort(60, 1, supervisor.kill))
 
 def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
     with open(folder / "log", "wb") as log:
-        return subprocess.Popen([sys.executable, "-c", _RUN.format(seconds=seconds)], stderr=log)
+        command = [sys.executable, "-c", _RUN.format(seconds=seconds)]
+        return subprocess.Popen(command, stderr=log, preexec_fn=heed_all)
 
 
 def children(pid: int) -> list[int]:
@@ -239,13 +250,18 @@ def test_a_closed_terminal_takes_nothing_with_it_that_is_not_in_order(tmp_path: 
     (tmp_path / "worker.json").write_text('{"bootstrap.servers": "127.0.0.1:1"}')
     command = ["run", "--worker", str(tmp_path / "worker.json"), "--http-port", "0"]
     ours, theirs = os.openpty()
+
+    def at_its_terminal() -> None:
+        heed_all()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     run = subprocess.Popen(
         [sys.executable, "-m", "connector", *command],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=at_its_terminal,
     )
     os.close(theirs)
     said = b""
