@@ -20,6 +20,7 @@ from embedded.demo.report import Findings, text, value
 from embedded.demo.run import stay_up
 from embedded.demo.service import has_passed
 from embedded.demo.workload import Told
+from tests.foreground import as_in_the_foreground
 from tests.house import ROOT
 from tests.servers.patience import patience, until
 
@@ -52,8 +53,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Whoever runs the tests in the background of a shell ignores Ctrl-C, and that is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=as_in_the_foreground,
     )
     try:
         assert demo.stdout is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.foreground import as_in_the_foreground
 from tests.servers.patience import patience, until
 
 _ASKED = """
@@ -23,12 +24,6 @@ LastResort(0.3, 7, lambda: os.write(1, b"all of it")).arm()
 """
 
 
-def heed_all() -> None:
-    """What shells let jobs in the background ignore, and nohup."""
-    for each in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, signal.SIG_DFL)
-
-
 def ended(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -36,7 +31,7 @@ def ended(program: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=60 * patience(),
         check=False,
-        preexec_fn=heed_all,
+        preexec_fn=as_in_the_foreground,
     )
 
 
@@ -198,7 +193,7 @@ with on_signals(ENDING, partial(_obey, stop, LastResort(60, 1, supervisor.kill))
 def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
     with open(folder / "log", "wb") as log:
         command = [sys.executable, "-c", _RUN.format(seconds=seconds)]
-        return subprocess.Popen(command, stderr=log, preexec_fn=heed_all)
+        return subprocess.Popen(command, stderr=log, preexec_fn=as_in_the_foreground)
 
 
 def children(pid: int) -> list[int]:
@@ -252,7 +247,7 @@ def test_a_closed_terminal_takes_nothing_with_it_that_is_not_in_order(tmp_path: 
     ours, theirs = os.openpty()
 
     def at_its_terminal() -> None:
-        heed_all()
+        as_in_the_foreground()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     run = subprocess.Popen(

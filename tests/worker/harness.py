@@ -190,8 +190,10 @@ class Service:
             assert run.poll() is None, f"it had ended with {run.poll()}: {self.log[-6000:]}"
             before = times_late()
             status = self.stop(run)
-            if times_late() == before:
-                assert status == 0, f"it ended with {status}: {self.log[-6000:]}"
+            late = times_late() > before
+            # One that was cut off itself, and not only its workers, says so by 1.
+            assert status == 0 or (late and status == 1), f"it ended with {status}: {self.log[-6000:]}"
+            if not late:
                 return True
             run = self.start()
             until(lambda: self.report()["state"] == "RUNNING", 180, step=seldom)
