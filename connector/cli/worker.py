@@ -44,7 +44,7 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     # Where every thread stands, on stderr: for a worker that seems to hang.
     faulthandler.register(signal.SIGUSR1)
-    instructions: queue.SimpleQueue[Asked] = queue.SimpleQueue()
+    instructions: queue.Queue[Asked] = queue.Queue()
     threading.Thread(target=_listen_to_supervisor, args=(stop, instructions), daemon=True).start()
     # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
     with on_signals((signal.SIGTERM,), lambda _: _begin_to_stop(stop)):
@@ -53,7 +53,7 @@ def main() -> None:
     leave(status)
 
 
-def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.SimpleQueue[Asked]) -> int:
+def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[Asked]) -> int:
     from connector.worker.collector import collect_rarely
     from connector.worker.process import run_worker
 
@@ -89,7 +89,7 @@ def _report(message: Message) -> None:
         pass  # the supervisor is gone, and we end soon
 
 
-def _listen_to_supervisor(stop: threading.Event, instructions: queue.SimpleQueue[Asked]) -> None:
+def _listen_to_supervisor(stop: threading.Event, instructions: queue.Queue[Asked]) -> None:
     """Without a supervisor nobody would replace or stop us, and a restarted one would wait for our slots."""
     begun = b""
     try:

@@ -18,7 +18,7 @@ def bounded(call: Callable[[float], Any], doing: str, seconds: float, hang: floa
     seen to stay for ever in `send_offsets_to_transaction`. Such a producer is of no use any more; a new one with its id
     ends what it left open.
     """
-    answers: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    answers: queue.Queue[BaseException | None] = queue.Queue()
 
     def run() -> None:
         try:

@@ -92,7 +92,7 @@ class ChangeReader:
         self._patience = patience
         self._background = Background()
         self._saved: dict[str, OffsetsEntry] = _parse(checkpoint)
-        self._events: queue.SimpleQueue[ReadEvent | ChoreDone] = queue.SimpleQueue()
+        self._events: queue.Queue[ReadEvent | ChoreDone] = queue.Queue()
         self._ready: deque[Batch] = deque()
         # What was handed out since positions were noted, by stream: the time of its newest batch.
         self._handed: dict[PositionKey, bytes] = {}

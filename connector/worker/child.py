@@ -53,7 +53,7 @@ class Child:
     # Told to end by us: another one begins, when there is reason for it.
     renewed: bool = False
     #: What it is told, in order; None behind the last.
-    words: queue.SimpleQueue[bytes | None] = field(default_factory=queue.SimpleQueue)
+    words: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
 
     @property
     def starting(self) -> bool:

@@ -64,7 +64,7 @@ def run_worker(
     index: int,
     stop: threading.Event,
     report: Report,
-    instructions: queue.SimpleQueue[Asked],
+    instructions: queue.Queue[Asked],
     noted: Noted | None = None,
     start: str | None = None,
     warnings: tuple[str, ...] = (),
@@ -113,7 +113,7 @@ def _turn(
     worker: Worker,
     stop: threading.Event,
     report: Report,
-    instructions: queue.SimpleQueue[Asked],
+    instructions: queue.Queue[Asked],
     status_topic: StatusTopic,
     warnings: tuple[str, ...],
 ) -> None:

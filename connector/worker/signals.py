@@ -117,7 +117,7 @@ class Signals:
         self._key = configuration.connector.output.topic_prefix.encode()
         self._topic = SmallTopic(clients, signals_spec(configuration), configuration.group)
         self._name = configuration.connector.reading.signal_topic
-        self._heard: queue.SimpleQueue[tuple[int, Signal]] = queue.SimpleQueue()
+        self._heard: queue.Queue[tuple[int, Signal]] = queue.Queue()
         # All of them, for tables that come later: one that is not there yet, or that is put into the list.
         self._said: list[tuple[int, Signal]] = []
         self._known: tuple[TableName, ...] = ()

@@ -78,9 +78,9 @@ class Supervisor(Service):
         """``lasting``: see `Service`; nor is it a reason to end if all connectors failed."""
         super().__init__(orders, monotonic, lasting=lasting)
         self._command = list(command)
-        self._messages: queue.SimpleQueue[tuple[Child, Message]] = queue.SimpleQueue()
+        self._messages: queue.Queue[tuple[Child, Message]] = queue.Queue()
         #: What other threads want done in ours.
-        self.requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.requests: queue.Queue[Callable[[], None]] = queue.Queue()
         self.due: dict[int, float] = {order.index: 0.0 for order in orders}
         #: By connector, as marks or its first worker say; without it each worker asks.
         self.noted: dict[str, Noted] = {}

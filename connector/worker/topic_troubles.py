@@ -54,7 +54,7 @@ class Unseen:
     """Topics that could not be looked at when open transactions were looked for. Called by any thread."""
 
     def __init__(self) -> None:
-        self._told: queue.SimpleQueue[tuple[str, str, frozenset[str]]] = queue.SimpleQueue()
+        self._told: queue.Queue[tuple[str, str, frozenset[str]]] = queue.Queue()
 
     def __call__(self, topic: str, why: str, owners: Collection[str]) -> None:
         self._told.put((topic, why, frozenset(owners)))

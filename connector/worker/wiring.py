@@ -86,7 +86,7 @@ def build_worker(
     def create_topic(name: str) -> TopicFacts:
         return ensure_topics(clients.admin(), [data_spec(configuration, name)])[name]
 
-    events: queue.SimpleQueue[ReadEvent | ChoreDone] = queue.SimpleQueue()
+    events: queue.Queue[ReadEvent | ChoreDone] = queue.Queue()
     background = Background()
     chores = Chores(events.put)
     planner = Planner(

@@ -69,7 +69,7 @@ class Worker:
     who: WorkerIdentity
     clients: KafkaClients
     connection: Connection
-    events: queue.SimpleQueue[ReadEvent | ChoreDone]
+    events: queue.Queue[ReadEvent | ChoreDone]
     background: Background
     chores: Chores
     planner: Planner

@@ -92,7 +92,7 @@ class Worker:
     blocked: BlockedMessage | None = None
     #: What it said of each table, without what it said over and over.
     turns: dict[str, list[State]] = field(default_factory=dict)
-    instructions: queue.SimpleQueue[Asked] = field(default_factory=queue.SimpleQueue)
+    instructions: queue.Queue[Asked] = field(default_factory=queue.Queue)
 
 
 @dataclass

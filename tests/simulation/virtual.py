@@ -110,8 +110,8 @@ class Lock:
         self.release()
 
 
-class SimpleQueue:
-    """In place of `queue.SimpleQueue`."""
+class Queue:
+    """In place of `queue.Queue`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -220,7 +220,7 @@ def substitutes(scheduler: Scheduler) -> Mapping[int, Any]:
         Event=lambda: Event(scheduler),
         Lock=lambda: Lock(scheduler),
     )
-    queues = SimpleNamespace(SimpleQueue=lambda: SimpleQueue(scheduler), Empty=real_queue.Empty)
+    queues = SimpleNamespace(Queue=lambda: Queue(scheduler), Empty=real_queue.Empty)
 
     class _Random(real_random.Random):
         def __init__(self, seed: int | None = None) -> None:

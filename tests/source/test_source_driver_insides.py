@@ -155,7 +155,7 @@ def test_what_a_future_tells_of_its_page(connection: Connection) -> None:
     assert len(everything) > 3
     found, state = [], None
     while True:
-        told: queue.SimpleQueue[tuple[RawPage, bytes | None]] = queue.SimpleQueue()
+        told: queue.Queue[tuple[RawPage, bytes | None]] = queue.Queue()
         future = connection.session.execute_async(connection.statement(query, (), "ONE", 2), paging_state=state)
         future.add_callbacks(
             callback=lambda page, future=future, told=told: told.put((page, future._paging_state)),
@@ -174,7 +174,7 @@ def test_what_a_future_tells_of_its_page(connection: Connection) -> None:
 @pytest.mark.scylla
 def test_a_page_that_nobody_works_on_is_gone_without_the_garbage_collector(connection: Connection) -> None:
     statement = connection.statement("SELECT keyspace_name FROM system_schema.keyspaces", (), "ONE", 2)
-    told: queue.SimpleQueue[object] = queue.SimpleQueue()
+    told: queue.Queue[object] = queue.Queue()
     gc.collect()
     gc.disable()
     try:

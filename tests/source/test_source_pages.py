@@ -77,11 +77,11 @@ def opened(server: Double) -> Iterator[Callable[[], Connection]]:
         made.close()
 
 
-Arrived = queue.SimpleQueue[RawPage | Exception]
+Arrived = queue.Queue[RawPage | Exception]
 
 
 def ask(connection: Connection, statement: Any, host: Any = None) -> Arrived:
-    arrived: Arrived = queue.SimpleQueue()
+    arrived: Arrived = queue.Queue()
     connection.page_async(statement, lambda page, _: arrived.put(page), arrived.put, host=host)
     return arrived
 

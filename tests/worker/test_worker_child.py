@@ -25,7 +25,7 @@ sys.exit(10 * len(tables) + sum(1 for _ in sys.stdin.buffer))
 
 def begun(program: str, tables: str = TABLES) -> Child:
     order = WorkerOrder(loaded({"scylla.table.names": tables}), 0)
-    messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    messages: queue.Queue[Any] = queue.Queue()
     children: list[Child] = []
     starts = threading.Thread(
         target=lambda: children.append(started([sys.executable, "-c", program], order, messages.put, 0.0)), daemon=True
