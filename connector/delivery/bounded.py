@@ -5,11 +5,12 @@ In: the call. Out: its end or its error; UnknownOutcome where neither comes.
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
+from concurrent.futures import wait
+from functools import partial
 from typing import Any
 
+from connector.aside import aside
 from connector.errors import UnknownOutcome
 
 
@@ -18,23 +19,10 @@ def bounded(call: Callable[[float], Any], doing: str, seconds: float, hang: floa
     seen to stay for ever in `send_offsets_to_transaction`. Such a producer is of no use any more; a new one with its id
     ends what it left open.
     """
-    answers: queue.Queue[BaseException | None] = queue.Queue()
-
-    def run() -> None:
-        try:
-            call(seconds)
-        except BaseException as error:
-            answers.put(error)
-        else:
-            answers.put(None)
-
-    threading.Thread(target=run, daemon=True, name="transaction").start()
+    answer = aside(partial(call, seconds), "transaction")
     try:
-        error = answers.get(timeout=hang)
-    except queue.Empty:
-        raise UnknownOutcome(f"{doing}: the Kafka client does not come back") from None
-    try:
-        if error is not None:
-            raise error
+        if not wait([answer], hang).done:
+            raise UnknownOutcome(f"{doing}: the Kafka client does not come back")
+        answer.result()
     finally:
-        del error  # it knows this frame: together they would keep the client
+        del answer  # its error knows this frame: together they would keep the client

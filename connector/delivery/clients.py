@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
@@ -48,6 +48,14 @@ CALL_SECONDS = 10.0
 # the time that the library gives it, as after an outage. It is given more than anybody waits; its client goes before.
 COORDINATOR_SECONDS = 600.0
 
+#: Of consumers whose configuration names no other. With a short queue the client fetches while we wait, and we read
+#: while it waits: each message is memory that its thread takes and ours gives back, and both at once spend as long
+#: again on the allocator's lock. It also bounds memory; the client must then ask again soon.
+_SHORT_QUEUE: Final = {
+    "queued.max.messages.kbytes": 1_024,
+    "queued.min.messages": 2_000,
+    "fetch.queue.backoff.ms": 1,
+}
 READ_COMMITTED = "read_committed"
 READ_UNCOMMITTED = "read_uncommitted"
 
@@ -245,7 +253,7 @@ class KafkaClients:
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
         }
-        return Consumer(self._merged(self.consumer_properties, fixed | own))
+        return Consumer(_SHORT_QUEUE | self._merged(self.consumer_properties, fixed | own))
 
     def admin(self) -> AdminClient:
         admin = AdminClient(self._merged(self.admin_properties, {}))

@@ -18,17 +18,8 @@ from connector.delivery.records import BulkClient, OwnKeys, Sieve
 
 MESSAGES_PER_CALL: Final = 1_000
 
-#: The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing. With a
-#: short queue the client fetches while we wait, and we read while it waits: each message is memory that its thread
-#: takes and ours gives back, and both at once spend as long again on the allocator's lock. It also bounds memory; the
-#: client must then ask again soon.
-BULK: Final = {
-    "fetch_wait_max_ms": 50,
-    "queued_max_messages_kbytes": 1_024,
-    "queued_min_messages": 2_000,
-    "fetch_queue_backoff_ms": 1,
-}
-
+#: The end of a partition is reported when a fetch came back empty: waiting long for it is waiting for nothing.
+FETCH_WAIT_MS: Final = 50
 
 #: Of a partition that may come back: librdkafka tells its `error_cb` alone, and goes on looking for it.
 _AWAY: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})
@@ -73,17 +64,18 @@ class SlotsReader(Protocol):
 
 
 def slots_reader(
-    clients: KafkaClients, group: str, isolation: str, what: Sought, fetch_wait_ms: int | None = None
+    clients: KafkaClients, group: str, isolation: str, what: Sought, fetch_wait_ms: int = FETCH_WAIT_MS
 ) -> SlotsReader:
-    own = BULK if fetch_wait_ms is None else {**BULK, "fetch_wait_max_ms": fetch_wait_ms}
     one_by_one = what.every or "plugin.library.paths" in clients.consumer_properties
     bulk = None if one_by_one else clients.bulk()
     if bulk is None:
-        return PlainReader(clients.consumer(group, isolation, **own), what.topic)
+        return PlainReader(clients.consumer(group, isolation, fetch_wait_max_ms=fetch_wait_ms), what.topic)
 
     def made() -> tuple[Consumer, Any]:
         with bulk.making() as beside:
-            client = clients.consumer(group, isolation, **own, plugin_library_paths=bulk.plugin)
+            client = clients.consumer(
+                group, isolation, fetch_wait_max_ms=fetch_wait_ms, plugin_library_paths=bulk.plugin
+            )
             return client, beside()
 
     client, beside = made()

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from connector.delivery import groups
+from connector.delivery import clients, groups
 from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, KafkaClients, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
@@ -24,6 +24,15 @@ from tests.servers.patience import until
 
 # The room's name for its module is a function's.
 restoring = importlib.import_module("connector.delivery.restore")
+
+
+def test_consumers_have_a_short_queue_unless_their_configuration_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "Consumer", dict)
+    common = {"bootstrap.servers": "h:1"}
+    made: Any = KafkaClients(common).consumer("g", READ_COMMITTED)
+    assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (2_000, 1_024)
+    made = KafkaClients(common, consumer_properties={"queued.min.messages": 7}).consumer("g", READ_COMMITTED)
+    assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (7, 1_024)
 
 
 def closed_port() -> int:

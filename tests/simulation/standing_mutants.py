@@ -127,8 +127,8 @@ LEFT_OPEN = [
     Mutant(
         "a call that does not come back is not waited for",
         BOUNDED,
-        "answers.get(timeout=hang)",
-        "answers.get()",
+        "wait([answer], hang)",
+        "wait([answer])",
         outages.a_call_that_does_not_come_back_is_an_unknown_outcome,
     ),
     Mutant(
