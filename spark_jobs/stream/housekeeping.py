@@ -49,16 +49,17 @@ class Housekeeping:
     def keep(self, landed: LandedTable, publishing: Publishing, positions: Mapping[tuple[str, int], int]) -> None:
         """All that is due."""
         self._next = self._now() + _EVERY_S
-        known = landed.known()
-        if known is None:
-            return
         through = self._removable(publishing.published_through)
+        vacuums = self._now() >= self._vacuum_at
+        # Asked only where something is to be done: silent tables cost nothing.
+        if not (through > self._removed or vacuums) or (known := landed.known()) is None:
+            return
         if through > self._removed:
             if not known.history:
                 landed.remove_changes(through)
             landed.remove_positions(Offsets(positions))
             self._removed = through
-        if self._now() >= self._vacuum_at:
+        if vacuums:
             self._vacuum_at = self._now() + _VACUUM_EVERY_S
             for table in landed.folders():
                 landed.sink.vacuum(table, max(YOUNG_MS, int(self._grace_s * 1000)))

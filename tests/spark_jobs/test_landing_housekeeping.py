@@ -19,10 +19,12 @@ class Beside:
         self.history = history
         self.published_through: int | None = None
         self.known_: Any = self
+        self.asked = 0
         settings = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
         self.house = Housekeeping(load_settings({**settings, **properties}), lambda: self.seconds)
 
     def known(self) -> Any:
+        self.asked += 1
         return self.known_
 
     @property
@@ -57,6 +59,7 @@ def test_merged_changes_go_when_no_reader_can_still_ask_for_them() -> None:
     beside.seconds = 1300
     assert beside.keep() == [("changes", 3), ("positions", {("p", 0): 9})]
     assert beside.keep() == [], "once"
+    assert beside.asked == 1, "to ask a table is a query, of each of hundreds that are silent"
     beside.seconds = 1900
     beside.published_through = 4
     assert beside.keep()[0] == ("changes", 4), "the rest is still to be published"
