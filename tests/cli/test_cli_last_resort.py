@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -191,10 +192,16 @@ with on_signals(ENDING, partial(_obey, stop, LastResort(60, 1, supervisor.kill))
 """
 
 
-def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+@contextlib.contextmanager
+def begun(folder: Path, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-c", _RUN.format(seconds=seconds)]
     with open(folder / "log", "wb") as log:
-        command = [sys.executable, "-c", _RUN.format(seconds=seconds)]
-        return subprocess.Popen(command, stderr=log, preexec_fn=as_in_the_foreground)
+        run = subprocess.Popen(command, stderr=log, preexec_fn=as_in_the_foreground)
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.wait()
 
 
 def children(pid: int) -> list[int]:
@@ -209,8 +216,7 @@ def gone(pid: int) -> bool:
 
 def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    run = begun(tmp_path, 600)
-    try:
+    with begun(tmp_path, 600) as run:
         until(lambda: log.read_text().count("begun") == 2, what="two workers")
         workers = children(run.pid)
         run.send_signal(signal.SIGTERM)
@@ -221,24 +227,17 @@ def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         assert run.wait(60 * patience()) == 128 + signal.SIGINT
         for each in workers:
             until(lambda: gone(each), what="its end")  # noqa: B023
-    finally:
-        run.kill()
-        run.wait()
 
 
 def test_a_terminal_that_is_gone_ends_it_in_order(tmp_path: Path) -> None:
     """Its shell says so, and the kernel once more; who waits for the workers then is not impatient."""
     log = tmp_path / "log"
-    run = begun(tmp_path, 1)
-    try:
+    with begun(tmp_path, 1) as run:
         until(lambda: log.read_text().count("begun") == 2, what="two workers")
         run.send_signal(signal.SIGHUP)
         until(lambda: log.read_text().count("asked") == 2, what="the first signal to be obeyed")
         run.send_signal(signal.SIGHUP)
         assert run.wait(60 * patience()) == 0
-    finally:
-        run.kill()
-        run.wait()
 
 
 def test_a_closed_terminal_takes_nothing_with_it_that_is_not_in_order(tmp_path: Path) -> None:
@@ -275,27 +274,19 @@ def test_a_closed_terminal_takes_nothing_with_it_that_is_not_in_order(tmp_path: 
 def test_it_ends_whenever_it_is_asked_to(tmp_path: Path, moment: int) -> None:
     """Before, while and after its workers begin, also where they were asked with it."""
     log = tmp_path / "log"
-    run = begun(tmp_path, 0)
-    try:
+    with begun(tmp_path, 0) as run:
         until(lambda: log.read_text().count("begun") >= moment - 1 and "ready" in log.read_text(), what="that moment")
         also = children(run.pid) if moment == 3 else []
         for pid in [*also, run.pid]:
             os.kill(pid, signal.SIGTERM)
         assert run.wait(60 * patience()) == 0, log.read_text()
-    finally:
-        run.kill()
-        run.wait()
 
 
 def test_it_ends_also_after_a_signal_that_outlasted_what_it_waited_for(tmp_path: Path) -> None:
     """Python's simplest queue waits for ever then, and a busy machine makes any signal last as long."""
     log = tmp_path / "log"
-    run = begun(tmp_path, 0)
-    try:
+    with begun(tmp_path, 0) as run:
         until(lambda: log.read_text().count("begun") == 2, what="two workers")
         run.send_signal(signal.SIGUSR1)
         run.send_signal(signal.SIGTERM)
         assert run.wait(60 * patience()) == 0, log.read_text()
-    finally:
-        run.kill()
-        run.wait()
