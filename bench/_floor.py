@@ -15,8 +15,9 @@ from confluent_kafka import Message
 
 from connector.changes import WriteTimes
 from connector.config import Configuration
-from connector.delivery.producer import TransactionalProducer
+from connector.delivery.batches import Batches
 from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.native import BlockClient, Kernel, RecordBlock
 from connector.worker.settings import kafka_clients
 
@@ -56,8 +57,8 @@ def floor(configuration: Configuration, messages: Sequence[Message], topic: str,
     """Records per CPU-second, of ``count`` or somewhat more."""
     block = StoredBlock(topic, messages)
     blocks, clients = BlockClient(Kernel()), kafka_clients(configuration)
-    ensure_topics(clients.admin(), [TopicSpec(topic, PARTITIONS, 1)])
-    producer = TransactionalProducer(clients, f"{topic}-floor", _TIMEOUT_MS, blocks=blocks)
+    batches = Batches(ensure_topics(clients.admin(), [TopicSpec(topic, PARTITIONS, 1)]))
+    producer = TransactionalProducer(clients, f"{topic}-floor", _TIMEOUT_MS, blocks=blocks, batches=batches)
     try:
         producer.start(time.monotonic() + _PATIENCE)
         began, done = time.process_time(), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from connector.delivery.batches import LARGEST_BATCH
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks, no_bulk_client
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_ERRORS, advice, describe, translated
@@ -12,7 +13,7 @@ from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.lookout import Lookout
 from connector.delivery.membership import Membership
 from connector.delivery.named_tables import NamedTables, named_tables
-from connector.delivery.producer import ReportingProducer, TransactionalProducer, fence
+from connector.delivery.producer import ReportingProducer
 from connector.delivery.records import (
     KafkaRecord,
     OutgoingRecord,
@@ -38,8 +39,10 @@ from connector.delivery.topics import (
     topic_partitions,
 )
 from connector.delivery.transaction import Delivery, DeliverySettings
+from connector.delivery.transactional_producer import TransactionalProducer, fence
 
 __all__ = [
+    "LARGEST_BATCH",
     "NOT_OF_THE_TOPIC",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",

@@ -29,7 +29,6 @@ from confluent_kafka.admin import AdminClient
 from connector.delivery.clients import READ_COMMITTED, KafkaClients
 from connector.delivery.committed_words import Words, committed_words, time_of_word
 from connector.delivery.failures import translated
-from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import (
     REPEATED_HEADER,
     WRITTEN_HEADER,
@@ -49,6 +48,7 @@ from connector.delivery.standing import (
     written_behind,
 )
 from connector.delivery.topics import leaderless, topic_partitions
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import DeliveryError, ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Producers: the transactional one that makes delivery exactly once, and the plain idempotent one for `disabled`.
+"""Producers: what the transactional one shares with the idempotent one, which delivers where `disabled` is configured.
 
 In: records with their topic (and partition, for the offsets topic). Out: delivery, or one exception of
 ``connector.errors`` per call. One shared delivery callback looks at every report; the first failure is remembered with
@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from connector.delivery.bounded import bounded
+from connector.delivery.batches import Batches, Bulk
 from connector.delivery.clients import KafkaClients
 from connector.delivery.failures import BACKPRESSURE, describe, translated
-from connector.delivery.records import BlockClient, BlockProducer, KafkaRecord, OutgoingRecord
+from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord
 from connector.delivery.stranded import Silence
 from connector.delivery.topics import led_by_nobody
 from connector.errors import (
-    DeliveryError,
-    FatalDeliveryError,
     ProducerFenced,
     RetriableDeliveryError,
     TransactionAborted,
@@ -41,14 +40,17 @@ CALL_SECONDS = 2.0
 # So long news of a lost broker may wait while records are on their way: less than a broker's session with its cluster.
 WATCH_SECONDS = 0.25
 
-# A call that is still under way so long after its own timeout hangs.
-HANG_SECONDS = CALL_SECONDS + 8.0
-
 # Between two attempts of a call that failed retriably.
 RETRY_PAUSE_SECONDS = 0.05
 
 # Partitions whose leader is gone have another one sooner, if they get one.
 LEADERLESS_SECONDS = 3.0
+
+# Records that are on their way have news of some of them within this time.
+STILL_SECONDS = 0.1
+
+# Of each partition: one is sent, another one filled. More of them are memory that no cache of the processor holds.
+BATCHES_AHEAD = 2
 
 # Reports are let in once per this many records: often enough to keep librdkafka's queue short, rarely enough to
 # be free.
@@ -72,12 +74,21 @@ class ReportingProducer:
     """What both producers share: produce with back-pressure, one callback, flush with every report checked."""
 
     def __init__(
-        self, clients: KafkaClients, blocks: BlockClient | None = None, *, freely: bool = False, **own: Any
+        self,
+        clients: KafkaClients,
+        blocks: BlockClient | None = None,
+        *,
+        batches: Batches | None = None,
+        freely: bool = False,
+        **own: Any,
     ) -> None:
-        """``blocks``: who takes many records at once, past the binding. ``freely``: the configuration may say that
-        fewer acknowledgements do."""
+        """``blocks``: who takes many records at once, past the binding. ``batches``: of an owner who flushes what shall
+        be seen. ``freely``: the configuration may say that fewer acknowledgements do."""
         self._blocks: BlockProducer | None = None
-        if blocks is None or "plugin.library.paths" in clients.producer_properties:
+        self._configured, self._batches = clients.producer_properties, batches
+        if batches is not None:
+            own |= batches.properties(self._configured, own.get("transaction_timeout_ms"))
+        if blocks is None or "plugin.library.paths" in self._configured:
             self._producer = self._made(clients, self._kept(clients, freely) | own)
         else:
             with blocks.making() as beside:
@@ -90,6 +101,7 @@ class ReportingProducer:
         self._topics: set[str] = set()
         self._written: set[str] = set()
         self._given = 0
+        self._bulk = Bulk()
 
     @staticmethod
     def _kept(clients: KafkaClients, freely: bool) -> dict[str, Any]:
@@ -159,6 +171,7 @@ class ReportingProducer:
         Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
         """
         patience = time.monotonic() + LEADERLESS_SECONDS
+        self._keep_pace(1, deadline, watch)
         while self._served(self._producer.flush, min(WATCH_SECONDS, max(0.0, deadline - time.monotonic()))):
             watch()
             if time.monotonic() >= patience:
@@ -173,6 +186,17 @@ class ReportingProducer:
         self.check()
         self._written |= self._topics
         self._topics.clear()
+        self._bulk = Bulk()
+
+    def _keep_pace(self, batches: int, deadline: float = math.inf, watch: Callable[[], object] = lambda: None) -> None:
+        """Waits while more is pending than so many batches of each partition, and is on its way: see `batches`."""
+        if self._batches is None:
+            return
+        most = batches * self._batches.most_waiting(self._bulk, self._configured)
+        while self.pending() > most and not self._failed and time.monotonic() < deadline:
+            watch()
+            if not self._served(self._producer.poll, STILL_SECONDS):
+                return
 
     @property
     def written(self) -> frozenset[str]:
@@ -236,9 +260,11 @@ class ReportingProducer:
             record.topic, record.value, record.key, partition, headers=list(record.headers) if record.headers else None
         )
 
-    def _produce_block(self, blocks: BlockProducer, block: Sequence[KafkaRecord]) -> None:
+    def _produce_block(self, blocks: BlockProducer, block: KafkaBlock) -> None:
         """All records of a block, which go to one topic."""
-        self._topics.add(block[0].topic)
+        self._topics.add(block.topic)
+        self._bulk.add(block.topic, len(block), block.size)
+        self._keep_pace(BATCHES_AHEAD)
         at = 0
         while True:
             taken = blocks.produce(block, at)
@@ -253,15 +279,14 @@ class ReportingProducer:
             if taken.code == KafkaError._STATE:
                 self._say_why_it_failed()
             if taken.code != BACKPRESSURE:
-                refused = translated(error, f"producing to {block[at].topic}")
+                refused = translated(error, f"producing to {block.topic}")
                 # Which record is to blame, and what becomes of it, is found when they are produced one by one.
                 raise (
                     refused
                     if isinstance(refused, ProducerFenced | UnknownOutcome)
                     else TransactionAborted(str(refused))
                 )
-            self._served(self._producer.poll, 0.1)
-            self.check()
+            self._wait_for_room()
 
     def _produce_again(self, record: KafkaRecord, caught: BufferError | KafkaException) -> None:
         """Until the record is taken, or refused for good."""
@@ -273,14 +298,19 @@ class ReportingProducer:
                 if error.code() != BACKPRESSURE:
                     self._remember(FailedRecord(record.topic, record.key, error, record))
                     raise translated(error, f"producing to {record.topic}") from None
-            # Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down.
-            self._served(self._producer.poll, 0.1)
-            self.check()
+            self._wait_for_room()
             try:
                 self._produce_with(record)
                 return
             except (BufferError, KafkaException) as again:
                 caught = again
+
+    def _wait_for_room(self) -> None:
+        """Our own queue is full: Kafka is slower than we read. Waiting here is what slows reading down."""
+        if not self._served(self._producer.poll, STILL_SECONDS):
+            # Many partitions may each have less than a batch.
+            self._served(self._producer.flush, STILL_SECONDS)
+        self.check()
 
     def _say_why_it_failed(self) -> None:
         """The transaction has failed of an earlier record, whose report is on its way: this one is not to blame."""
@@ -313,112 +343,5 @@ class ReportingProducer:
             self.failure = failed
 
 
-class TransactionalProducer(ReportingProducer):
-    """One transaction at a time, each call repeated until its answer is known or its deadline has passed."""
-
-    def __init__(self, clients: KafkaClients, transactional_id: str, transaction_timeout_ms: int, **own: Any) -> None:
-        super().__init__(
-            clients,
-            **own,
-            transactional_id=transactional_id,
-            client_id=transactional_id,
-            transaction_timeout_ms=transaction_timeout_ms,
-        )
-        self.transactional_id = transactional_id
-        self._patience = transaction_timeout_ms / 1000
-
-    def start(self, deadline: float) -> None:
-        """Register the transactional id, which ends whatever an earlier owner of it left open."""
-        self._repeat("initialising transactions", self._producer.init_transactions, deadline)
-        # What was said while it connected (of the first of a name's addresses, say) is no news from here on.
-        self.poll()
-
-    @property
-    def acknowledged(self) -> bool:
-        """Whether a record of this transaction is written. Its coordinator is done with the one before, then."""
-        return self.pending() < self._given
-
-    def begin(self) -> None:
-        self.failure = None
-        if self._blocks is not None:
-            self._blocks.forget_failure()
-        self._topics.clear()
-        self._written.clear()
-        self._given = 0
-        try:
-            self._producer.begin_transaction()
-        except KafkaException as caught:
-            raise translated(caught.args[0], "beginning a transaction") from None
-
-    def send_offsets(self, offsets: Sequence[TopicPartition], group_metadata: Any) -> None:
-        """Tie the transaction to our membership of the group: a member that was replaced cannot commit."""
-        # An empty list would be accepted from a member that was thrown out long ago.
-        assert offsets, "a transaction must name the slots it moves"
-        deadline = time.monotonic() + self._patience
-
-        def call(timeout: float) -> None:
-            self._producer.send_offsets_to_transaction(list(offsets), group_metadata, timeout)
-
-        try:
-            self._repeat("sending offsets to the transaction", call, deadline)
-        except RetriableDeliveryError as error:
-            raise TransactionAborted(str(error)) from None
-        except FatalDeliveryError as error:
-            # Not fatal for the producer: the group refuses us (unknown member, old generation, fenced instance).
-            raise TransactionAborted(str(error)) from None
-
-    def commit(self) -> None:
-        """Commit, and know it. Raises UnknownOutcome when it cannot be known: then nothing in memory is valid.
-
-        A commit that fails retriably is called again and never aborted: the first call may have reached the
-        coordinator, and an abort after it would be answered from the committed state.
-        """
-        deadline = time.monotonic() + self._patience * 2
-        try:
-            self._repeat("committing", self._producer.commit_transaction, deadline)
-        except (RetriableDeliveryError, FatalDeliveryError) as error:
-            raise UnknownOutcome(str(error)) from None
-
-    def abort(self) -> None:
-        """Abort, and know it; otherwise UnknownOutcome (only a confirmed abort keeps positions in memory valid)."""
-        deadline = time.monotonic() + self._patience * 2
-        try:
-            self._repeat("aborting", self._producer.abort_transaction, deadline)
-        except DeliveryError as error:
-            raise UnknownOutcome(str(error)) from None
-        self.failure = None
-
-    def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
-        while True:
-            try:
-                bounded(call, doing, CALL_SECONDS, HANG_SECONDS)
-                return
-            except KafkaException as caught:
-                error = translated(caught.args[0], doing)
-                if not isinstance(error, RetriableDeliveryError) or time.monotonic() >= deadline:
-                    raise error from None
-                log.debug("%s, retrying", error)
-            time.sleep(RETRY_PAUSE_SECONDS)
-
-
 def _gone() -> KafkaError:
     return KafkaError(KafkaError._UNKNOWN_TOPIC, "the topic does not exist")
-
-
-def fence(clients: KafkaClients, transactional_id: str, deadline: float) -> TransactionalProducer | None:
-    """End what the process with this id left open, at once instead of after its transaction timeout.
-
-    The producer takes the id over: the former owner, if it is still alive, is fenced. None if somebody else fences the
-    same dead owner at this moment: what it left open is ended either way.
-    """
-    producer = TransactionalProducer(clients, transactional_id, transaction_timeout_ms=15_000)
-    try:
-        producer.start(deadline)
-    except ProducerFenced:
-        log.debug("%s is being fenced by another worker", transactional_id)
-        producer.close()
-        return None
-    except DeliveryError:
-        producer.close()
-        raise
-    return producer

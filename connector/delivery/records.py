@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from connector.offsets_entry import OffsetsEntry
 
@@ -103,10 +103,24 @@ class Failure(Protocol):
     def code(self) -> int: ...
 
 
+class KafkaBlock(Protocol):
+    """Records of one topic, whose size is known without looking at each of them."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> KafkaRecord: ...
+
+
 class BlockProducer(Protocol):
     """What takes blocks past the binding of one client, and hears what became of each of its records."""
 
-    def takes(self, records: object) -> bool: ...
+    def takes(self, records: object) -> TypeGuard[KafkaBlock]: ...
 
     def produce(self, block: Any, begin: int) -> Taken: ...
 

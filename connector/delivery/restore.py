@@ -30,10 +30,10 @@ from connector.delivery.hanging_transactions import (
     end_hanging_transactions,
     stands_somewhere,
 )
-from connector.delivery.producer import TransactionalProducer, fence
 from connector.delivery.slot_reader import Patience, RestoredSlot, SlotRecords, read_to_end
 from connector.delivery.slots_reader import Sought, slots_reader
 from connector.delivery.standing import Standing
+from connector.delivery.transactional_producer import TransactionalProducer, fence
 from connector.errors import ProducerFenced, RetriableDeliveryError, UnknownOutcome
 
 log = logging.getLogger(__name__)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from confluent_kafka import TopicPartition
 
+from connector.delivery.batches import Batches
 from connector.delivery.clients import KafkaClients
 from connector.delivery.hanging_transactions import Field, Unseen, end_hanging_transactions, ended_everywhere
-from connector.delivery.producer import FailedRecord, ReportingProducer, TransactionalProducer
+from connector.delivery.producer import FailedRecord, ReportingProducer
 from connector.delivery.records import (
     COMMIT_HEADER,
     BlockClient,
@@ -31,6 +32,8 @@ from connector.delivery.records import (
     record_size,
 )
 from connector.delivery.standing import Standing
+from connector.delivery.topics import TopicFacts
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.delivery.wall_clock import WallClock
 from connector.errors import (
     ClockSetBack,
@@ -71,7 +74,6 @@ class DeliverySettings:
     boundary_interval_ms: int = 500
     max_bytes: int = 32 * 1024 * 1024
     exactly_once: bool = True
-    batch_size: int | None = None
 
 
 class Delivery:
@@ -89,8 +91,9 @@ class Delivery:
         blocks: BlockClient | None = None,
         stood: Standing | None = None,
         positions: Callable[[], None] = lambda: None,
+        facts: Mapping[str, TopicFacts] = {},
     ) -> None:
-        """``positions`` raises if the offsets topic is not the one that it was."""
+        """``positions`` raises if the offsets topic is not the one that it was. ``facts``: of topics, so far known."""
         self._clients = clients
         self._positions = positions
         self._blocks = blocks
@@ -109,7 +112,7 @@ class Delivery:
         self.bytes = 0
         self.records = 0
         self.byte_limit = settings.max_bytes
-        self._batch_size = settings.batch_size
+        self._batches = Batches(facts)
         self._outages = self._losses = 0
         #: Whether what the last transaction wrote certainly has its end in each partition.
         self._settled = True
@@ -131,7 +134,7 @@ class Delivery:
             self.settings.transaction_timeout_ms,
             lasting=True,
             blocks=self._blocks,
-            **self._own(),
+            batches=self._batches,
         )
         try:
             deadline = self._clock() + patience
@@ -146,11 +149,7 @@ class Delivery:
             raise
         self._producer = producer
         if not self.settings.exactly_once:
-            self._plain = ReportingProducer(self._clients, freely=True, **self._own())
-
-    def limit_batches(self, size: int) -> None:
-        """The next producer's batches are no larger."""
-        self._batch_size = size if self._batch_size is None else min(size, self._batch_size)
+            self._plain = ReportingProducer(self._clients, freely=True, batches=self._batches)
 
     @property
     def ready(self) -> bool:
@@ -280,7 +279,7 @@ class Delivery:
         try:
             if self._plain is not None:
                 self._plain.close()
-                self._plain = ReportingProducer(self._clients, freely=True, **self._own())
+                self._plain = ReportingProducer(self._clients, freely=True, batches=self._batches)
             self._producer.abort()
             self.aborts += 1
             self._settled, self._last_slots = False, frozenset(self._touched)
@@ -353,10 +352,6 @@ class Delivery:
             )
             for at, entry in enumerate(entries)
         ]
-
-    def _own(self) -> dict[str, Any]:
-        # A batch of records must fit the smallest topic's limit, or all of its records are refused together.
-        return {"batch_size": self._batch_size} if self._batch_size else {}
 
     def _opened(self) -> TransactionalProducer:
         assert self._producer is not None, "start() comes first"

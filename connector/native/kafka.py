@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from connector.native.blocks import RecordBlock
 from connector.native.library import Kernel
@@ -68,7 +68,7 @@ class BlockProducer:
         self._state = state
         self._room = ctypes.create_string_buffer(0)
 
-    def takes(self, records: object) -> bool:
+    def takes(self, records: object) -> TypeGuard[RecordBlock]:
         """Blocks, if they are not empty."""
         return isinstance(records, RecordBlock) and len(records) > 0
 

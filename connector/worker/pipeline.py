@@ -72,7 +72,8 @@ class Pipeline:
         self.plainly = False
         self._in_a_row = 1
         self._connector = configuration.connector
-        self._topics = dict(topics)
+        #: Of all topics that are known, as others see it change.
+        self.facts = dict(topics)
         self._create_topic = create_topic
         self._task = task
         self._dead_letter_topic = (
@@ -96,7 +97,7 @@ class Pipeline:
     @property
     def topics(self) -> tuple[str, ...]:
         """Those that records go to, as far as they are known."""
-        return tuple(self._topics)
+        return tuple(self.facts)
 
     def encode(self, batches: Sequence[Batch], room: int) -> Encoded:
         """All records of the first batches, at least of one, until ``room`` bytes are filled.
@@ -208,7 +209,7 @@ class Pipeline:
                 self._exceeded.add(record.topic)
                 raise PoisonRow(
                     f"a record of {size} bytes is larger than topic {record.topic} takes "
-                    f"(max.message.bytes is {self._topics[record.topic].max_message_bytes})"
+                    f"(max.message.bytes is {self.facts[record.topic].max_message_bytes})"
                 )
             done.records.append(record)
             done.bytes += size
@@ -218,7 +219,7 @@ class Pipeline:
             raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
         if not self.has_topic(topic):
             raise RetriableDeliveryError(f"topic {topic}: {self.suspended_topics[topic]}")
-        facts = self._topics.get(topic)
+        facts = self.facts.get(topic)
         self.written.add(topic)
         self._limits[topic] = sys.maxsize if facts is None else facts.max_message_bytes - RECORD_OVERHEAD
         return self._limits[topic]
@@ -253,12 +254,12 @@ class Pipeline:
     def resume_topic(self, facts: TopicFacts) -> None:
         """It takes records again, perhaps other ones than before."""
         self.suspended_topics.pop(facts.name, None)
-        self._topics[facts.name] = facts
+        self.facts[facts.name] = facts
         self._limits.pop(facts.name, None)
 
     def largest_record(self, topic: str) -> int | None:
         """As far as it is known."""
-        facts = self._topics.get(topic)
+        facts = self.facts.get(topic)
         return None if facts is None else facts.max_message_bytes
 
     def trouble(self, topic: str) -> str | None:
@@ -270,9 +271,9 @@ class Pipeline:
         created now, as Kafka Connect does."""
         if topic in self.suspended_topics:
             return False
-        if topic not in self._topics and self._create_topic is not None:
+        if topic not in self.facts and self._create_topic is not None:
             try:
-                self._topics[topic] = self._create_topic(topic)
+                self.facts[topic] = self._create_topic(topic)
             except ConfigurationError as error:
                 self.suspend_topic(topic, "; ".join(problem.problem for problem in error.problems))
                 return False

@@ -6,12 +6,12 @@ In: the validated configuration. Out: settings, and the specs of every topic tha
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from connector.config import Configuration, StorageTopic
-from connector.delivery import DeliverySettings, KafkaClients, TopicFacts, TopicSpec, no_bulk_client
+from connector.delivery import DeliverySettings, KafkaClients, TopicSpec, no_bulk_client
 from connector.formats import routed_topics
 from connector.native import bulk_client
 
@@ -28,7 +28,6 @@ OFFSETS_CONFIG = {
     "max.compaction.lag.ms": "1200000",
     "message.timestamp.type": "CreateTime",
 }
-LARGEST_BATCH = 1_000_000
 _LAGS = {"min.compaction.lag.ms", "max.compaction.lag.ms"}
 
 
@@ -56,14 +55,7 @@ def kafka_clients(configuration: Configuration) -> KafkaClients:
     return KafkaClients({}, kafka.producer, kafka.consumer, kafka.admin, bulk)
 
 
-def batch_size(topics: Iterable[TopicFacts]) -> int:
-    """A batch of records must fit the smallest topic's limit, or all of its records are refused together."""
-    return max(1, min([LARGEST_BATCH, *(facts.max_message_bytes for facts in topics)]))
-
-
-def delivery_settings(
-    configuration: Configuration, who: WorkerIdentity, batch_size: int | None = None
-) -> DeliverySettings:
+def delivery_settings(configuration: Configuration, who: WorkerIdentity) -> DeliverySettings:
     delivery = configuration.connector.delivery
     return DeliverySettings(
         connector=configuration.connector.name,
@@ -72,7 +64,6 @@ def delivery_settings(
         transaction_timeout_ms=delivery.transaction_timeout_ms,
         boundary_interval_ms=delivery.transaction_interval_ms,
         exactly_once=delivery.exactly_once,
-        batch_size=batch_size,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, TopicFacts, prepare_topics, present_members
+from connector.delivery import LARGEST_BATCH, KafkaClients, TopicFacts, prepare_topics, present_members
 from connector.errors import CdcError, FatalSourceError
 from connector.source import Background, Chores, Connection, DescribedTable, Purpose, Tables, Watch, describe_table
 from connector.table_name import TableName
@@ -22,7 +22,7 @@ from connector.worker.checks import objections
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import last_versions
-from connector.worker.settings import LARGEST_BATCH, topic_specs
+from connector.worker.settings import topic_specs
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
 

@@ -14,10 +14,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from connector.delivery import TopicFacts
+from connector.delivery import LARGEST_BATCH, TopicFacts
 from connector.source import Chores
 from connector.worker.pipeline import Pipeline
-from connector.worker.settings import LARGEST_BATCH
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,6 @@ from connector.worker.measures import Measures
 from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
-from connector.worker.settings import batch_size
 from connector.worker.topic_troubles import Look, TopicTroubles, Unseen
 from connector.worker.unmade import RecordsNotMade, Unmade
 
@@ -232,7 +231,6 @@ class Transactions:
             return
         ready = self._topics.take_ready()
         if ready:
-            self.delivery.limit_batches(batch_size(ready))
             self.start_over(RetriableDeliveryError(f"topic {ready[0].name} takes records again"))
             return
         if self._task.error is not None and not self._membership.owned:

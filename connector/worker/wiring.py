@@ -45,7 +45,7 @@ from connector.worker.notifications import Notifications
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.restoring import Restoring
-from connector.worker.settings import WorkerIdentity, batch_size, data_spec, delivery_settings, spec_of
+from connector.worker.settings import WorkerIdentity, data_spec, delivery_settings, spec_of
 from connector.worker.signals import Signals
 from connector.worker.slots import Noted
 from connector.worker.table_list import Looking, TableList
@@ -135,7 +135,7 @@ def build_worker(
     former = None if who.instance_id is None else FormerTopics(clients, configuration, noted)
     delivery = Delivery(
         clients,
-        delivery_settings(configuration, who, batch_size(topics.values())),
+        delivery_settings(configuration, who),
         membership,
         topics=lambda: pipeline.topics if former is None else {*pipeline.topics, *former()},
         group=group,
@@ -143,6 +143,7 @@ def build_worker(
         blocks=native.client,
         stood=stood,
         positions=positions.confirm,
+        facts=pipeline.facts,
     )
 
     def look(topic: str, owners: frozenset[str]) -> TopicFacts | str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from connector.delivery.clients import end_offsets
-from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import OutgoingRecord, compact_json, encode_offsets_key
 from connector.delivery.restore import RestoredSlot, restore
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import RetriableDeliveryError, UnknownOutcome
 from connector.offsets_entry import OffsetsEntry
 from embedded.kafka import EmbeddedKafka

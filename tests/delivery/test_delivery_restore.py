@@ -8,9 +8,9 @@ import pytest
 
 from connector.delivery.clients import READ_COMMITTED, high_watermarks
 from connector.delivery.follow import Follower
-from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import DeliveryError
 from tests.delivery.conftest import SLOTS, World, mark
 from tests.servers.patience import until

@@ -11,9 +11,10 @@ from confluent_kafka import KafkaError, TopicPartition
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED
 from connector.delivery.failures import TOPIC_ERRORS
 from connector.delivery.membership import Membership
-from connector.delivery.producer import FailedRecord, fence
+from connector.delivery.producer import FailedRecord
 from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
+from connector.delivery.transactional_producer import fence
 from connector.errors import DeliveryError, LostClaim, ProducerFenced, TooLate, TransactionAborted, UnknownOutcome
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until

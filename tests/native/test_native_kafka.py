@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Message, Producer, TopicPartition
 
-from connector.delivery.producer import TransactionalProducer, fence
-from connector.delivery.topics import TopicSpec, ensure_topics
+from connector.delivery.batches import Batches
+from connector.delivery.clients import KafkaClients
+from connector.delivery.topics import TopicFacts, TopicSpec, ensure_topics, look_at_topic
 from connector.delivery.transaction import Delivery, DeliverySettings
+from connector.delivery.transactional_producer import TransactionalProducer, fence
 from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
@@ -283,6 +286,33 @@ def test_a_client_that_was_made_by_others_has_no_blocks(block_client: BlockClien
 
 def _deadline() -> float:
     return time.monotonic() + 60
+
+
+def test_a_client_whose_requests_are_under_way_is_left_alone(
+    world: World, kernel: Kernel, block_client: BlockClient
+) -> None:
+    """Its thread counts how often it woke up: a few times for each request, ten thousands where it is hurried."""
+    told: list[int] = []
+
+    def count(text: str) -> None:
+        told.append(sum(broker["wakeups"] for broker in json.loads(text)["brokers"].values()))
+
+    clients = KafkaClients(world.clients.common, {"statistics.interval.ms": 100, "stats_cb": count}, {}, {})
+    facts = look_at_topic(clients.admin(), TopicSpec(world.data, 2, 1))
+    assert isinstance(facts, TopicFacts)
+    block = block_of(kernel, world.data, *["x" * 1_000] * 500)
+    batches = Batches({world.data: facts})
+    producer = TransactionalProducer(clients, "paced", 60_000, blocks=block_client, batches=batches)
+    producer.start(_deadline())
+    producer.begin()
+    for _ in range(80):
+        producer.produce_all(block)
+    producer.flush(_deadline())
+    producer.commit()
+    so_far = len(told)
+    until(lambda: len(told) > so_far, step=producer.poll)
+    producer.close()
+    assert told[-1] < 2_000
 
 
 def _partitions(world: World, records: int) -> dict[bytes, list[int]]:

@@ -19,6 +19,7 @@ from tests.simulation.kafka_log import Fate, Partition, Stored
 from tests.simulation.scheduler import EPOCH
 
 AGAIN_SECONDS = 0.02
+MOST_SECONDS = 0.05
 LARGEST_MESSAGE = 1_000_000
 MISSING_TOPIC_SECONDS = 30.0
 
@@ -46,7 +47,8 @@ class Producer(Handle):
         self._on_delivery: Callable[[KafkaError | None, Message], None] = properties.get(
             "on_delivery", lambda error, message: None
         )
-        self._linger = float(properties.get("linger.ms", 5)) / 1000
+        # Full batches go without lingering.
+        self._linger = min(float(properties.get("linger.ms", 5)) / 1000, MOST_SECONDS)
         self._queue: list[_Queued] = []
         self._reports: list[tuple[KafkaError, Message]] = []
         self._producer = broker.transactions.new_producer() if self._id is None else -1

@@ -24,6 +24,7 @@ from tests.simulation.stream_mutants import STREAMS
 
 TRANSACTION = "connector/delivery/transaction.py"
 PRODUCER = "connector/delivery/producer.py"
+TRANSACTIONAL = "connector/delivery/transactional_producer.py"
 RESTORE = "connector/delivery/restore.py"
 HANGING = "connector/delivery/hanging_transactions.py"
 FOLLOW = "connector/delivery/follow.py"
@@ -93,7 +94,7 @@ DELIVERY = [
     ),
     Mutant(
         "a commit that nobody answers is an unknown outcome",
-        PRODUCER,
+        TRANSACTIONAL,
         "        except (RetriableDeliveryError, FatalDeliveryError) as error:\n"
         "            raise UnknownOutcome(str(error)) from None\n",
         "        except (RetriableDeliveryError, FatalDeliveryError) as error:\n"
@@ -102,7 +103,7 @@ DELIVERY = [
     ),
     Mutant(
         "an abort counts when it is confirmed",
-        PRODUCER,
+        TRANSACTIONAL,
         "        except DeliveryError as error:\n            raise UnknownOutcome(str(error)) from None\n"
         "        self.failure",
         "        except DeliveryError:\n            pass\n        self.failure",
@@ -117,7 +118,7 @@ DELIVERY = [
     ),
     Mutant(
         "an owner is fenced by taking its id over",
-        PRODUCER,
+        TRANSACTIONAL,
         "        producer.start(deadline)\n    except ProducerFenced:",
         "        producer.poll()\n    except ProducerFenced:",
         fenced,

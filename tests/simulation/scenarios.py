@@ -17,10 +17,10 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from connector.delivery import OutgoingRecord, follow
 from connector.delivery.follow import Follower
-from connector.delivery.producer import TransactionalProducer
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
 from connector.delivery.standing import PATIENCE_SECONDS
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import CdcError, DeliveryError
 from connector.offsets_entry import OffsetsEntry
 from tests.delivery import conftest, test_delivery_hanging_transactions
