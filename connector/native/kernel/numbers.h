@@ -18,18 +18,6 @@ static uint64_t POWERS[LAST_POWER - FIRST_POWER + 1][2];
 
 __extension__ typedef unsigned __int128 wide;
 
-static inline uint64_t read_big(const uint8_t *at, int count) {
-    uint64_t value = 0;
-    while (count--) value = value << 8 | *at++;
-    return value;
-}
-
-static inline int64_t read_signed(const uint8_t *at, int count) {
-    uint64_t value = read_big(at, count);
-    int unused = 64 - 8 * count;
-    return (int64_t)(value << unused) >> unused;
-}
-
 static inline uint64_t round_to_odd(const uint64_t *power, uint64_t factor) {
     uint64_t below = (uint64_t)((wide)power[1] * factor >> 64);
     wide above = (wide)power[0] * factor + below;

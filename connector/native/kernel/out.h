@@ -7,8 +7,7 @@
 #ifndef OUT_H
 #define OUT_H
 
-#include <stdint.h>
-#include <string.h>
+#include "bytes.h"
 
 enum { DONE = 0, IS_NULL = 1, REFUSED = -1, FULL = -2 };
 
@@ -26,7 +25,7 @@ typedef struct {
 
 static inline int put(out *o, const void *bytes, int64_t count) {
     if (o->size - o->used < count) return FULL;
-    if (count) memcpy(o->start + o->used, bytes, (size_t)count);
+    copy(o->start + o->used, bytes, count);
     o->used += count;
     return DONE;
 }
@@ -50,36 +49,16 @@ static inline int put_zigzag(out *o, int64_t value) {
     return put(o, bytes, count);
 }
 
-static const char PAIRS[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354"
-    "55565758596061626364656667686970717273747576777879808182838485868788899091929394959697989900";
-
-/* Decimal digits; returns how many. `text` has room for twenty. */
-static inline int digits_of(uint64_t value, char *text) {
-    char reversed[20];
-    int at = 20;
-    while (value >= 100) {
-        unsigned pair = (unsigned)(value % 100);
-        value /= 100;
-        at -= 2;
-        memcpy(reversed + at, PAIRS + 2 * pair, 2);
-    }
-    if (value >= 10) {
-        at -= 2;
-        memcpy(reversed + at, PAIRS + 2 * value, 2);
-    } else {
-        reversed[--at] = (char)('0' + value);
-    }
-    memcpy(text, reversed + at, (size_t)(20 - at));
-    return 20 - at;
-}
-
 static inline int put_integer(out *o, int avro, int64_t value) {
-    char text[21];
-    int sign = value < 0;
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    int digits;
     if (avro) return put_zigzag(o, value);
-    if (sign) text[0] = '-';
-    return put(o, text, sign + digits_of(sign ? 0 - (uint64_t)value : (uint64_t)value, text + sign));
+    if (value < 0) TRY(put_byte(o, '-'));
+    digits = count_digits(size);
+    if (o->size - o->used < digits) return FULL;
+    o->used += digits;
+    write_digits(size, (char *)o->start + o->used);
+    return DONE;
 }
 
 /* A text that needs no escapes: digits, letters, signs. */

@@ -137,7 +137,7 @@ static int put_optional(out *o, language l, int node, cell c) {
 }
 
 /* The next cell of a collection: its length, then its bytes. */
-static int next_cell(const uint8_t **at, const uint8_t *end, cell *found) {
+static inline int next_cell(const uint8_t **at, const uint8_t *end, cell *found) {
     int64_t size;
     if (end - *at < 4) return REFUSED;
     size = read_signed(*at, 4);
