@@ -56,7 +56,8 @@ typedef struct change {
     int code;
     char kind;
     int timed;
-    cell *spare; /* room for a row */
+    cell *spare;  /* room for a row */
+    known *texts; /* by their steps */
 } change;
 
 static int put_delta_entries(out *o, language l, const int32_t *member, cell value, cell removed) {
@@ -216,23 +217,29 @@ static int put_row_or_key(out *o, language l, const int32_t *step, const change 
     return put_row(o, l, step[1], c->spare);
 }
 
+static int put_time(out *o, language l, const int32_t *step, const change *c) {
+    /* Java divides towards zero, and goes round where nanoseconds leave 64 bits. */
+    int64_t ms = c->us / 1000, time;
+    if (step[0] >= NOW_US && !c->timed) return put_null(o, l.avro);
+    if (step[1]) TRY(put_mark(o, l.avro));
+    switch (step[0]) {
+    case SOURCE_MS: time = ms; break;
+    case SOURCE_US: time = c->us; break;
+    case SOURCE_NS: time = (int64_t)((uint64_t)ms * 1000000); break;
+    case NOW_MS: time = c->now / 1000000; break;
+    case NOW_US: time = c->now / 1000; break;
+    default: time = c->now;
+    }
+    return put_known(o, l.avro, time, c->texts + step[0]);
+}
+
 static int put_step(out *o, language l, const int32_t *step, const struct change *c) {
     const plan *p = c->p;
-    /* Java divides towards zero, and goes round where nanoseconds leave 64 bits. */
-    int64_t ms = c->us / 1000;
     char text[64];
-    if (step[0] >= SOURCE_MS && step[0] <= NOW_NS) {
-        if (step[0] >= NOW_US && !c->timed) return put_null(o, l.avro);
-        if (step[1]) TRY(put_mark(o, l.avro));
-    }
     switch (step[0]) {
     case LITERAL: return put(o, l.text + step[1], step[2]);
-    case SOURCE_MS: return put_integer(o, l.avro, ms);
-    case SOURCE_US: return put_integer(o, l.avro, c->us);
-    case SOURCE_NS: return put_integer(o, l.avro, (int64_t)((uint64_t)ms * 1000000));
-    case NOW_MS: return put_integer(o, l.avro, c->now / 1000000);
-    case NOW_US: return put_integer(o, l.avro, c->now / 1000);
-    case NOW_NS: return put_integer(o, l.avro, c->now);
+    case SOURCE_MS: case SOURCE_US: case SOURCE_NS: case NOW_MS: case NOW_US: case NOW_NS:
+        return put_time(o, l, step, c);
     case STREAM_ID: {
         cell id = c->row[p->stream];
         if (id.size < 1 || id.size > 32) return REFUSED;
@@ -341,6 +348,7 @@ typedef struct {
     int32_t headed;
     int64_t now, limit;
     scratch *room;
+    known *texts;
 } source;
 
 static void row_of(const source *s, int row, int columns, cell *cells) {
@@ -458,7 +466,7 @@ static int put_batch(
 ) {
     cell *cells = s->room->cells, *other = cells + 3 * p->columns;
     keys *k = &s->room->k;
-    change c = {p, {p->words, p->text, p->value_avro}, s->now, 0, cells, NULL, NULL, 0, 0, 1, other};
+    change c = {p, {p->words, p->text, p->value_avro}, s->now, 0, cells, NULL, NULL, 0, 0, 1, other, s->texts};
     int row, images = 0, matched = 0;
     uint32_t last = 0;
     for (row = from; row < to; row++) {
@@ -533,7 +541,8 @@ int32_t encode(
 ) {
     out o = {buffer, 0, size};
     cell *common = ((scratch *)room)->cells + 4 * p->columns;
-    source s = {body, starts, common, headed, now, limit, room};
+    known texts[NOW_NS + 1] = {{0, 0, {0}}};
+    source s = {body, starts, common, headed, now, limit, room, texts};
     record *made = records;
     int64_t counted = 0;
     int32_t batch, verdict = 0;

@@ -39,14 +39,11 @@ static inline int put_byte(out *o, uint8_t byte) {
 /* Avro's int and long: zigzag, then seven bits a byte, lowest first. */
 static inline int put_zigzag(out *o, int64_t value) {
     uint64_t left = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-    uint8_t bytes[10];
-    int count = 0;
-    while (left >= 0x80) {
-        bytes[count++] = (uint8_t)(left | 0x80);
-        left >>= 7;
-    }
-    bytes[count++] = (uint8_t)left;
-    return put(o, bytes, count);
+    int count = (70 - __builtin_clzll(left | 1)) / 7;
+    if (o->size - o->used < count) return FULL;
+    for (; left >= 0x80; left >>= 7) o->start[o->used++] = (uint8_t)(left | 0x80);
+    o->start[o->used++] = (uint8_t)left;
+    return DONE;
 }
 
 static inline int put_integer(out *o, int avro, int64_t value) {
@@ -59,6 +56,24 @@ static inline int put_integer(out *o, int avro, int64_t value) {
     o->used += digits;
     write_digits(size, (char *)o->start + o->used);
     return DONE;
+}
+
+/* A number as it was written last, of those that mostly come again; without a size there was none. */
+typedef struct {
+    int64_t value;
+    int32_t size;
+    uint8_t text[20];
+} known;
+
+static inline int put_known(out *o, int avro, int64_t value, known *last) {
+    if (avro) return put_zigzag(o, value);
+    if (!last->size || last->value != value) {
+        out text = {last->text, 0, sizeof last->text};
+        TRY(put_integer(&text, 0, value));
+        last->value = value;
+        last->size = (int32_t)text.used;
+    }
+    return put(o, last->text, last->size);
 }
 
 /* A text that needs no escapes: digits, letters, signs. */
