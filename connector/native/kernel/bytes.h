@@ -24,8 +24,10 @@
 
 /* As `memcpy`, which for a few bytes costs more than they do. */
 static inline void copy(uint8_t *to, const void *from, int64_t count) {
-    if (count > 32) {
+    if (count > 64) {
         memcpy(to, from, (size_t)count);
+    } else if (count > 32) {
+        COPY_ENDS(32);
     } else if (count >= 16) {
         COPY_ENDS(16);
     } else if (count >= 8) {

@@ -273,7 +273,8 @@ static int put_step(out *o, language l, const int32_t *step, const struct change
 static int put_steps(out *o, language l, int steps, const change *c) {
     const int32_t *step = l.words + steps + 1;
     int each;
-    for (each = 0; each < l.words[steps]; each++, step += STEP_WORDS) TRY(put_step(o, l, step, c));
+    for (each = 0; each < l.words[steps]; each++, step += STEP_WORDS)
+        TRY(step[0] == LITERAL ? put(o, l.text + step[1], step[2]) : put_step(o, l, step, c));
     return DONE;
 }
 

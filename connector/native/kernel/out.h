@@ -120,11 +120,12 @@ static inline int put_escaped(out *o, uint8_t byte) {
     return put(o, text, 2);
 }
 
-static inline int is_plain_text(uint64_t eight) {
+/* How many of eight bytes, the first one lowest, need no second look: ASCII without escapes. */
+static inline int count_plain(uint64_t eight) {
     const uint64_t ones = 0x0101010101010101ULL, tops = 0x8080808080808080ULL;
     uint64_t quote = eight ^ (ones * '"'), slash = eight ^ (ones * '\\');
-    uint64_t found = (eight - ones * 0x20) | (quote - ones) | (slash - ones) | eight;
-    return !(found & tops); /* may call plain text odd, never odd text plain */
+    uint64_t found = ((eight - ones * 0x20) | (quote - ones) | (slash - ones) | eight) & tops;
+    return found ? __builtin_ctzll(found) >> 3 : 8; /* what borrows from those above it is found itself */
 }
 
 /* Text of a column. JSON leaves characters of the basic plane as they are, and writes others as two escapes. */
@@ -141,16 +142,16 @@ static int put_text(out *o, int avro, const uint8_t *text, int64_t count) {
     }
     TRY(put_byte(o, '"'));
     while (at < count) {
-        uint8_t byte = text[at];
+        uint8_t byte;
         int length;
-        if (count - at >= 8) {
-            uint64_t eight;
-            memcpy(&eight, text + at, 8);
-            if (is_plain_text(eight)) {
-                at += 8;
-                continue;
-            }
+        if (count >= 8) {
+            /* Of the last eight, what was seen is taken away: what takes its place at the end is not plain. */
+            int64_t left = count - at;
+            int plain = count_plain(left >= 8 ? read_text(text + at) : read_text(text + count - 8) >> 8 * (8 - left));
+            at += plain;
+            if (plain == 8 || at == count) continue;
         }
+        byte = text[at];
         if (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\') {
             at++;
             continue;
