@@ -224,7 +224,7 @@ static int put_time(out *o, language l, const int32_t *step, const change *c) {
     if (step[1]) TRY(put_mark(o, l.avro));
     switch (step[0]) {
     case SOURCE_MS: time = ms; break;
-    case SOURCE_US: time = c->us; break;
+    case SOURCE_US: return put_integer(o, l.avro, c->us); /* seldom the same again */
     case SOURCE_NS: time = (int64_t)((uint64_t)ms * 1000000); break;
     case NOW_MS: time = c->now / 1000000; break;
     case NOW_US: time = c->now / 1000; break;
