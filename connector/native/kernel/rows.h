@@ -33,7 +33,8 @@ static inline void in_order(const int32_t *places, int *order) {
     for (each = 0; each < 3; each++) {
         int before = 0;
         for (other = 0; other < 3; other++)
-            before += (uint32_t)places[other] < (uint32_t)places[each] || (places[other] == places[each] && other < each);
+            before += (uint32_t)places[other] < (uint32_t)places[each] ||
+                      (places[other] == places[each] && other < each);
         order[before] = each;
     }
 }
