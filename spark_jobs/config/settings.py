@@ -36,6 +36,8 @@ from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
 from spark_jobs.sinks import DEFAULT
 
+_TRIGGER_MS, _TRIGGER_MS_PER_TABLE = 2_000, 33
+
 
 class Settings(Part):
     """A checked landing configuration. ``values`` holds the value of every property by its name."""
@@ -53,7 +55,6 @@ class Settings(Part):
     column_types: Mapping[str, str] = of("column.types")
     merge_every_rows: int = of("merge.every.rows")
     merge_every_ms: int = of("merge.every.ms")
-    trigger_interval_ms: int = of("trigger.interval.ms")
     max_offsets_per_trigger: int = of("max.offsets.per.trigger")
     state_buckets: int = of("state.buckets")
     publish_interval_ms: int = of("publish.interval.ms")
@@ -82,6 +83,12 @@ class Settings(Part):
     def schema_topic(self) -> str:
         given = self.values["schema.topic"]
         return f"{self.topic_prefix}.schemas" if given is None else str(given)
+
+    @property
+    def trigger_interval_ms(self) -> int:
+        """Each table asks for what is new by itself, which takes a few milliseconds of the processor's time."""
+        given = self.values["trigger.interval.ms"]
+        return max(_TRIGGER_MS, _TRIGGER_MS_PER_TABLE * len(self.tables)) if given is None else int(given)
 
     @property
     def warehouse(self) -> str:

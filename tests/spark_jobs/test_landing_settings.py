@@ -47,6 +47,13 @@ def test_defaults_and_texts() -> None:
     assert load_settings({**GOOD, "warehouse": "hdfs://lake/x/"}).warehouse == "hdfs://lake/x"
 
 
+def test_many_tables_are_asked_less_often_unless_the_file_says_how_often() -> None:
+    hundreds = {**GOOD, "tables": [f"ks.t{number}" for number in range(300)]}
+    assert load_settings(GOOD).trigger_interval_ms == 2_000
+    assert load_settings(hundreds).trigger_interval_ms == 9_900
+    assert load_settings({**hundreds, "trigger.interval.ms": 0}).trigger_interval_ms == 0
+
+
 def test_all_problems_are_told_at_once() -> None:
     found = problems(
         {"name": "job", "tables": ["nonsense"], "warehous": "x", "merge.every.rows": 0, "value.converter": "json"}
