@@ -106,9 +106,9 @@ Clients take the names of Java's clients. In the worker's file a name at the top
 `consumer.override.` and `admin.override.`. Later ones win. The table lists their names in librdkafka.
 `compression.<codec>.level` becomes `compression.level` for the codec in use.
 
-`linger.ms` below 5,000 (less where transactions or deliveries have less than 15 s) has no effect on records of transactions: they
-are seen when their transaction is committed, which does not wait for it, and until then go in full batches. It counts
-with `exactly.once.support=disabled`.
+`linger.ms` below 5,000 (less where transactions or deliveries have less than 15 s) has no effect on records of
+transactions: they are seen when their transaction is committed, which does not wait for it, and until then go in full
+batches. It counts with `exactly.once.support=disabled`.
 """
 
 _SECURITY_TEXT = """

@@ -193,9 +193,12 @@ class ReportingProducer:
         if self._batches is None:
             return
         most = batches * self._batches.most_waiting(self._bulk, self._configured)
-        while self.pending() > most and not self._failed and time.monotonic() < deadline:
+        left = self.pending()
+        while left > most and not self._failed and time.monotonic() < deadline:
             watch()
-            if not self._served(self._producer.poll, STILL_SECONDS):
+            self._served(self._producer.poll, STILL_SECONDS)
+            before, left = left, self.pending()
+            if left >= before:
                 return
 
     @property
