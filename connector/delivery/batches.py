@@ -43,10 +43,14 @@ class Batches:
 
     def __init__(self, topics: Mapping[str, TopicFacts]) -> None:
         self._topics = topics
+        #: Of the producers that were made last: many topics are not looked at for each block.
+        self._size = LARGEST_BATCH
 
     def properties(self, configured: Mapping[str, Any], transaction_timeout_ms: int | None) -> dict[str, Any]:
         """What a producer has that is made now, beside what is configured. A transaction is seen when it is committed,
         which waits for no linger: a shorter one than ours would cost, and bring nothing."""
+        # A batch of records must fit the smallest topic's limit, or all of its records are refused together.
+        self._size = max(1, min([LARGEST_BATCH, *(facts.max_message_bytes for facts in self._topics.values())]))
         if transaction_timeout_ms is None:
             return {"batch_size": self._size}
         # librdkafka refuses to let records linger for as long as they have.
@@ -62,11 +66,6 @@ class Batches:
         records = int(configured.get("batch.num.messages", _RECORDS_OF_A_BATCH))
         of_each = min(records, self._size * bulk.records / max(1, bulk.bytes))
         return of_each * sum(self._topics[topic].partitions for topic in bulk.topics)
-
-    @property
-    def _size(self) -> int:
-        """A batch of records must fit the smallest topic's limit, or all of its records are refused together."""
-        return max(1, min([LARGEST_BATCH, *(facts.max_message_bytes for facts in self._topics.values())]))
 
 
 def _configured_lingers(configured: Mapping[str, Any]) -> list[int]:
