@@ -29,9 +29,14 @@ def _ticks(pid: int, *fields: int) -> float | None:
 def children(pid: int) -> list[int]:
     # A process may have started one from any of its threads.
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    for thread in threads:
         try:
-            found += [int(child) for child in listed.read_text().split()]
+            listed = Path(f"/proc/{pid}/task/{thread}/children").read_text()
         except OSError:
             continue
+        found += map(int, listed.split())
     return found

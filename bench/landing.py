@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench._processor import tree_cpu_seconds
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.config import Settings, load_settings
-from spark_jobs.decode import decoded_json
+from spark_jobs.decode import CELL_TTLS, MADE_BY, decoded_json
 from spark_jobs.fold import compacted, folded
 from spark_jobs.jvm import resolve
 from spark_jobs.land import land
@@ -41,6 +41,9 @@ from spark_jobs.tables import LandedTable, PublishedTable, open_publisher, open_
 
 PREFIX, TOPIC = "bench", "bench.ks.t"
 COLUMNS = [("a", "int"), ("b", "bigint"), ("c", "text"), ("d", "text"), ("e", "double"), ("f", "boolean")]
+TABLE_ID, VERSION = "5b1d2e80-2d41-11ee-9d3b-0242ac120002", "1f0c6d3a9e7b5d42"
+HEADERS = [("scylla.table.id", TABLE_ID.encode()), ("scylla.schema.version", VERSION.encode())]
+"""Of each record, as the connector writes them."""
 PLAIN_BATCH, PLAIN_BATCHES = 50_000, 4
 SMALL, SMALL_BATCHES = 1_000, 7
 PATIENCE_S = 3_600
@@ -55,7 +58,7 @@ def definition() -> bytes:
         {"name": name, "type": kind, "kind": "regular", "position": -1, "order": "none"} for name, kind in COLUMNS
     ]
     output = {"format": "legacy", "collections": "delta", "range_deletes": "topic", "skipped_operations": []}
-    named = {"keyspace_name": "ks", "table_name": "t", "table_id": None, "version": "1", "columns": columns}
+    named = {"keyspace_name": "ks", "table_name": "t", "table_id": TABLE_ID, "version": VERSION, "columns": columns}
     return json.dumps({**named, "types": {}, "dropped": [], "output": output}).encode()
 
 
@@ -90,7 +93,10 @@ def fill(servers: str, topic: str, values: Iterator[bytes]) -> None:
     for number, value in enumerate(values):
         while True:
             try:
-                producer.produce(topic, value=value, partition=number % 2 if topic == TOPIC else 0)
+                if topic == TOPIC:
+                    producer.produce(topic, value=value, partition=number % 2, headers=HEADERS)
+                else:
+                    producer.produce(topic, value=value, partition=0)
                 break
             except BufferError:
                 producer.poll(0.05)
@@ -280,7 +286,7 @@ class Bench:
         known = self.landed.known()
         assert known is not None
         layout = known.layout()
-        batch = self.read(*between)
+        batch = self.read(*between).selectExpr("*", MADE_BY, CELL_TTLS)
         decoded = decoded_json(batch, layout, 1, "")
         read, both = self.timed(drop(batch)), self.timed(drop(decoded))
         decoded.write.mode("overwrite").parquet(f"{self.folder}/decoded")
@@ -310,6 +316,7 @@ class Bench:
             "kafka.fetch.max.wait.ms": "20",
             "kafka.max.poll.records": "20000",
             "kafka.max.partition.fetch.bytes": "8388608",
+            "includeHeaders": "true",
         }
         return self.session.read.format("kafka").options(**options).load()
 

@@ -14,17 +14,28 @@ from pyspark.sql import DataFrame
 
 from spark_jobs.model import Layout, literal
 
-_TABLE, _VERSION = "split_part(made_by, ' ', 1)", "split_part(made_by, ' ', 2)"
+_VERSION = "substring_index(made_by, ' ', -1)"
 
 
 def _header(name: str) -> str:
     return f"CAST(get(filter(headers, h -> h.key = {literal(name)}), 0).value AS string)"
 
 
-MADE_BY = f"concat({_header('scylla.table.id')}, ' ', {_header('scylla.schema.version')}) AS made_by"
+def _value(at: int) -> str:
+    return f"CAST(get(headers, {at}).value AS string)"
+
+
+# The connector puts these two first, and most records have no others: looking through all of them is dear.
+_FIRST = "get(headers, 0).key = 'scylla.table.id' AND get(headers, 1).key = 'scylla.schema.version'"
+_ONLY = f"coalesce(size(headers) = 2 AND {_FIRST}, false)"
+
+MADE_BY = (
+    f"CASE WHEN {_FIRST} THEN concat({_value(0)}, ' ', {_value(1)}) "
+    f"ELSE concat({_header('scylla.table.id')}, ' ', {_header('scylla.schema.version')}) END AS made_by"
+)
 """A column of a batch that has Kafka's headers; null where the record has not both."""
 
-CELL_TTLS = f"{_header('scylla.cell.ttls')} AS cell_ttls"
+CELL_TTLS = f"CASE WHEN NOT {_ONLY} THEN {_header('scylla.cell.ttls')} END AS cell_ttls"
 """Of a snapshot's record: what is left of those of its cells that have a TTL, as JSON."""
 
 
@@ -35,7 +46,7 @@ def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Lay
     if "made_by" not in batch.columns:
         return read(batch.selectExpr("*", "CAST(NULL AS string) AS made_by"), layout)
     if (table := layout.definition.table_id) is not None:
-        batch = batch.where(f"made_by IS NULL OR {_TABLE} = {literal(table)}")
+        batch = batch.where(f"made_by IS NULL OR startswith(made_by, {literal(table + ' ')})")
     if not layout.readings:
         return read(batch, layout)
     odd = ", ".join(literal(version) for version in layout.readings)

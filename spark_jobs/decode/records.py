@@ -82,12 +82,7 @@ def _read(
         f"from_json(concat('{{\"e\":', text, ',\"z\":1}}'), {literal(f'e {envelope}, z int, _corrupt string')}, "
         f"{_STRICT_JSON})"
     )
-    path = "$.payload.after" if wrapped else "$.after"
-    keys = f"json_object_keys(get_json_object(text, '{path}'))"
-    known = ", ".join(literal(name) for name in known_fields(layout))
-    unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
-    if (inside := unknown_inside(layout)) is not None:
-        unknown = f"({unknown} OR {inside})"
+    unknown = _unknown(layout, "$.payload.after" if wrapped else "$.after")
     e = "p.e.payload" if wrapped else "p.e"
     broken = reason_sql(
         ("length(raw_value) = 0", DeadReason.EMPTY),
@@ -122,6 +117,18 @@ def _read(
         f"FROM {BATCH} LATERAL VIEW inline_outer({rows}) AS {', '.join(n for n, _ in made)}"
     )
     return _changes(source, parsed, layout, segment, range_topic, struct_bounds)
+
+
+def _unknown(layout: Layout, path: str) -> str:
+    """Whether the record has a field that no known version of its table has. One that names such a version has none,
+    and is not looked through: parsing it once more is dearer than all else that is done with it."""
+    keys = f"json_object_keys(get_json_object(text, '{path}'))"
+    known = ", ".join(literal(name) for name in known_fields(layout))
+    unknown = f"coalesce(exists({keys}, name -> name NOT IN ({known})), false)"
+    told = f"coalesce(made_by IN ({', '.join(map(literal, layout.versions))}), false)" if layout.versions else "false"
+    if (inside := unknown_inside(layout, f"CASE WHEN NOT {told} THEN text END")) is not None:
+        unknown = f"({unknown} OR {inside})"
+    return f"CASE WHEN {told} THEN false ELSE {unknown} END"
 
 
 def _changes(

@@ -18,10 +18,10 @@ Look = Callable[[Any], bool]
 Columns = tuple[tuple[str, str, CqlType], ...]
 
 
-def unknown_inside(layout: Layout) -> str | None:
-    """A condition for records with such a field; None where there can be none."""
+def unknown_inside(layout: Layout, text: str) -> str | None:
+    """A condition for records with such a field, by SQL of their text; None where there can be none."""
     columns = looked_at(layout)
-    return f"{function_name(columns)}(text)" if columns else None
+    return f"{function_name(columns)}({text})" if columns else None
 
 
 def looked_at(layout: Layout) -> Columns:
@@ -36,7 +36,7 @@ def function_name(columns: Columns) -> str:
 
 
 def has_unknown(columns: Columns) -> Callable[[Any], bool]:
-    """Whether a record's text has a field that its column's type lacks; texts that are no records have none."""
+    """Whether a record's text has a field that its column's type lacks; what is no record's text has none."""
     looks = {name: _cell(role, kind) for name, role, kind in columns}
 
     def found(text: Any) -> bool:

@@ -233,6 +233,8 @@ class Layout:
     parts: Mapping[str, tuple[tuple[str, Stored], ...]] = field(default_factory=dict)
     readings: Mapping[str, Layout] = field(default_factory=dict)
     """By version: how to read the records of those versions that this layout would misunderstand."""
+    versions: tuple[str, ...] = ()
+    """The known versions of this very table, as its records name them: its id, a space, the version."""
     merging: Layout | None = None
     """What merges are done with, if not with this: also with columns that the newest definition lacks without having
     dropped them. A worker that was slow may have published an older one, and the newer one comes again."""

@@ -30,7 +30,7 @@ def shape(
     current = definitions[-1]
     catalogue = _Catalogue(definitions)
     base = _Base(dict(declared or {}), buckets, not_before)
-    layout = _shaped(definitions, current, catalogue, base)
+    layout = replace(_shaped(definitions, current, catalogue, base), versions=_versions(definitions))
     if lost := _not_dropped(definitions):
         whole = replace(current, columns=(*current.columns, *lost))
         layout = replace(layout, merging=_shaped(definitions, whole, catalogue, base))
@@ -51,6 +51,12 @@ class _Base:
 
 def _same_table(definitions: Sequence[TableDefinition]) -> list[TableDefinition]:
     return [version for version in definitions if version.table_id == definitions[-1].table_id]
+
+
+def _versions(definitions: Sequence[TableDefinition]) -> tuple[str, ...]:
+    if definitions[-1].table_id is None:
+        return ()
+    return tuple(f"{version.table_id} {version.version}" for version in _same_table(definitions))
 
 
 def _not_dropped(definitions: Sequence[TableDefinition]) -> list[Column]:

@@ -17,6 +17,7 @@ from spark_jobs.model import (
     element_key,
     greatest,
     identities,
+    is_minus_zero,
     key_columns,
     literal,
     order_key,
@@ -201,7 +202,7 @@ def _same(type_: CqlType, value: str) -> str:
     """Spark takes -0.0 for 0.0; as text they are two, and NaN is equal to itself."""
     if isinstance(type_, NativeType):
         if type_.name in _FLOATING:
-            return struct_of([("v", value), ("n", f"CAST({value} AS string) = '-0.0'")])
+            return struct_of([("v", value), ("n", is_minus_zero(value))])
         return value
     return f"CASE WHEN {value} IS NOT NULL THEN to_json({struct_of([('v', value)])}, {_AS_JSON}) END"
 

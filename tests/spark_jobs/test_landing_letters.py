@@ -40,6 +40,23 @@ def _batch(spark: SparkSession, *records: tuple[dict[str, Any], str | None]) -> 
     return frame.selectExpr("*", *more)
 
 
+def test_a_record_that_names_a_known_version_is_not_looked_through_for_unknown_fields(
+    spark: SparkSession, warehouse: str
+) -> None:
+    """It has none of its own: what somebody has put there on its way is nobody's column."""
+    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    known = Known((_version(COLUMNS, "1"),))
+    layout = landed.prepare(known)
+    register_functions(spark, layout)
+    row = {"v": cell("a"), "odd": cell("b")}
+    records = [({"pk": at, **row}, version) for at, version in enumerate(("1", "2", None))]
+    landed.append(decoded_json(_batch(spark, *records), layout, 1, "t.range-deletes"))
+    log = landed.sink.relation(landed.changelog)
+    letters = spark.sql(f"SELECT offset, reason FROM {log} WHERE reason IS NOT NULL ORDER BY offset").collect()
+    assert list(map(tuple, letters)) == [(1, "UNKNOWN_FIELD"), (2, "UNKNOWN_FIELD")]
+    assert {row["pk"] for row in _shown(landed, known, 0)} == {0}
+
+
 def test_a_record_is_one_letter_and_its_cells_end_when_it_lands_later(spark: SparkSession, warehouse: str) -> None:
     landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
     older, newer = _version(COLUMNS, "1"), _version(f"{COLUMNS}; x regular text", "2")
