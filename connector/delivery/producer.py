@@ -184,9 +184,15 @@ class ReportingProducer:
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
+        self._settle()
         self._written |= self._topics
         self._topics.clear()
         self._bulk = Bulk()
+
+    def _settle(self) -> None:
+        """Blocks are lent to the client while anything is under way."""
+        if self._blocks is not None and not self.pending():
+            self._blocks.settled()
 
     def _keep_pace(self, batches: int, deadline: float = math.inf, watch: Callable[[], object] = lambda: None) -> None:
         """Waits while more is pending than so many batches of each partition, and is on its way: see `batches`."""
@@ -247,12 +253,16 @@ class ReportingProducer:
         that nobody waits for. A producer that was fenced says so once more, to nobody; confluent-kafka makes it a
         SystemError of its own binding.
         """
-        producer = self._producer
+        producer, blocks = self._producer, self._blocks
         self._blocks = None
 
         def end() -> None:
             with contextlib.suppress(KafkaException, SystemError):
                 producer.purge()
+                # Brings the reports of all that was purged: nothing is read any more then.
+                if not producer.flush(CALL_SECONDS) and blocks is not None:
+                    blocks.settled()
+            with contextlib.suppress(KafkaException, SystemError):
                 producer.close(CALL_SECONDS)
 
         threading.Thread(target=end, daemon=True, name="closing").start()

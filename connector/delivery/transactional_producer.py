@@ -65,6 +65,7 @@ class TransactionalProducer(ReportingProducer):
         self._topics.clear()
         self._written.clear()
         self._given, self._bulk = 0, Bulk()
+        self._settle()
         try:
             self._producer.begin_transaction()
         except KafkaException as caught:

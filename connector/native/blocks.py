@@ -38,7 +38,8 @@ class RecordBlock(Sequence[Record]):
     """Records of one topic, in order.
 
     ``ends``: how many there are after each batch; ``times``: when the batches were written; ``rows``: how many of them
-    have so many rows. The bytes are the kernel's: they hold until the next block is made. Nothing here takes time
+    have so many rows. The bytes are the kernel's: they hold until the next block is made, or
+    ``output``, which they are in, is given back by whoever it was lent to. Nothing here takes time
     for each record: there are hundreds of thousands in a second.
     """
 
@@ -52,6 +53,7 @@ class RecordBlock(Sequence[Record]):
         self.times = WriteTimes(told.earliest, told.latest, told.total, each)
         self.size = told.size
         self._batches = batches[: told.made]
+        self.output = output
         self.places: Any = output.records
         self.bytes: Any = output.bytes
 
@@ -113,7 +115,7 @@ class BlockEncoder:
         self._encoder = encoder
         self._clock = clock
         self._plans: dict[LogLayout, LoadedPlan | None] = {}
-        self._output = Output(AT_ONCE)
+        self._outputs = [Output(AT_ONCE)]
 
     def plan(self, layout: LogLayout) -> KernelPlan | None:
         """How the kernel makes the records of a table; None where only the plain way can. A Schema Registry may be
@@ -130,6 +132,7 @@ class BlockEncoder:
         loaded = self._loaded(batches.layout)
         if loaded is None or not batches:
             return None
+        output = self._unused()
         begin, end = batches.begin, min(batches.end, batches.begin + AT_ONCE)
         while True:
             told = self._kernel.encode(
@@ -141,11 +144,18 @@ class BlockEncoder:
                 limit,
                 room,
                 AT_ONCE,
-                self._output,
+                output,
             )
-            if told.made or told.verdict != FULL or not self._output.grow(_LARGEST):
+            if told.made or told.verdict != FULL or not output.grow(_LARGEST):
                 break
-        return RecordBlock(loaded.plan, batches, self._output, told) if told.made else None
+        return RecordBlock(loaded.plan, batches, output, told) if told.made else None
+
+    def _unused(self) -> Output:
+        for output in self._outputs:
+            if not output.lent:
+                return output
+        self._outputs.append(Output(AT_ONCE, self._outputs[-1].size))
+        return self._outputs[-1]
 
     def _loaded(self, layout: LogLayout) -> LoadedPlan | None:
         if layout in self._plans:

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from connector.native.blocks import RecordBlock
-from connector.native.library import Kernel
+from connector.native.library import Kernel, Output
 from connector.native.librdkafka import MAKING, hand_over
+
+#: Bytes of records: what is read from ScyllaDB in a fifth of a second. More than that is copied, as librdkafka does.
+_MOST_LENT = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +70,50 @@ class BlockProducer:
         self._client = client
         self._state = state
         self._room = ctypes.create_string_buffer(0)
+        self._lent: dict[Output, int] = {}
 
     def takes(self, records: object) -> TypeGuard[RecordBlock]:
         """Blocks, if they are not empty."""
         return isinstance(records, RecordBlock) and len(records) > 0
 
     def produce(self, block: RecordBlock, begin: int) -> Taken:
-        """The block's records from ``begin`` on, which are copied; never waits."""
+        """The block's records from ``begin`` on; never waits. Their values are not copied while there is room for
+        others: then the block's ``output`` is lent until `settled`."""
+        lends = self._lends(block)
+        if lends and block.output not in self._lent:
+            self._lent[block.output] = block.size
+            block.output.lend()
         if block.names is not None:
-            return self._produce_with_headers(block, begin, block.names)
+            return self._produce_with_headers(block, begin, block.names, lends)
         needed = (len(block) - begin) * self._client.message_size
         if len(self._room) < needed:
             self._room = ctypes.create_string_buffer(needed)
         error, broken = c_int32(), c_int32()
         count = self._client.produce(
             self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), self._room,
-            byref(error), byref(broken),
+            not lends, byref(error), byref(broken),
         )  # fmt: skip
         return Taken(count, error.value, bool(broken.value))
 
-    def _produce_with_headers(self, block: RecordBlock, begin: int, names: bytes) -> Taken:
+    def _lends(self, block: RecordBlock) -> bool:
+        """What somebody else was lent he may give back while we still need it."""
+        if block.output.lent:
+            return block.output in self._lent
+        return sum(self._lent.values()) + block.size <= _MOST_LENT
+
+    def settled(self) -> None:
+        """None of the client's records is under way: what was lent is not read any more."""
+        for output in self._lent:
+            output.give_back()
+        self._lent.clear()
+
+    def _produce_with_headers(self, block: RecordBlock, begin: int, names: bytes, lends: bool) -> Taken:
         several = [_Header(name.encode(), value, -1 if value is None else len(value)) for name, value in block.headers]
         headers = (_Header * len(several))(*several)
         error = c_int32()
         count = self._client.produce_with_headers(
             self._state, block.topic.encode(), block.bytes, block.places, begin, len(block), names, headers,
-            len(headers), byref(error),
+            len(headers), not lends, byref(error),
         )  # fmt: skip
         return Taken(count, error.value, False)
 
@@ -127,13 +148,13 @@ class BlockClient:
         self.produce: Callable[..., int] = declared(
             "produce", c_int32,
             POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, c_char_p,
-            POINTER(c_int32), POINTER(c_int32),
+            c_int32, POINTER(c_int32), POINTER(c_int32),
         )  # fmt: skip
 
         self.produce_with_headers: Callable[..., int] = declared(
             "produce_with_headers", c_int32,
             POINTER(_Producer), c_char_p, POINTER(c_uint8), POINTER(c_int32), c_int32, c_int32, c_char_p,
-            POINTER(_Header), c_int32, POINTER(c_int32),
+            POINTER(_Header), c_int32, c_int32, POINTER(c_int32),
         )  # fmt: skip
 
     @contextlib.contextmanager

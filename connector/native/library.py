@@ -148,6 +148,14 @@ class Told(NamedTuple):
     total: int
 
 
+def _reference(name: str) -> Callable[[object], None]:
+    function: Callable[[object], None] = ctypes.PYFUNCTYPE(None, ctypes.py_object)((name, ctypes.pythonapi))
+    return function
+
+
+_keep, _let_go = _reference("Py_IncRef"), _reference("Py_DecRef")
+
+
 class Output:
     """Where the kernel writes, again and again: it is as large as the largest block so far needed."""
 
@@ -155,6 +163,8 @@ class Output:
         self.batches = batches
         self.size = size
         self.capacity = 4 * batches
+        #: Whether somebody may still read its bytes who does not know Python's references.
+        self.lent = False
         self._make()
 
     def grow(self, most: int) -> bool:
@@ -164,6 +174,15 @@ class Output:
         self.size, self.capacity = min(most, self.size * 2), self.capacity * 2
         self._make()
         return True
+
+    def lend(self) -> None:
+        """Its bytes stay where they are until they are given back, whoever forgets them: also when Python ends."""
+        self.lent = True
+        _keep(self.bytes)
+
+    def give_back(self) -> None:
+        _let_go(self.bytes)
+        self.lent = False
 
     def _make(self) -> None:
         self.bytes = (c_uint8 * self.size)()

@@ -105,10 +105,11 @@ void forget_failure(producer *p) {
 }
 
 /* All records of a block to one topic, in order, by the partitioner. Returns how many were taken, from the first; what
- * stopped it is in `error`. A block of which some were taken behind one that was not is `broken`. */
+ * stopped it is in `error`. A block of which some were taken behind one that was not is `broken`. Values that are not
+ * `copied` are read until the last of these records is reported. */
 int32_t produce(
     producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
-    void *room, int32_t *error, int32_t *broken
+    void *room, int32_t copied, int32_t *error, int32_t *broken
 ) {
     message *messages = room;
     int32_t count = to - from, each, taken = 0;
@@ -132,7 +133,7 @@ int32_t produce(
             messages[each].size = (size_t)record[3];
         }
     }
-    librdkafka.produce_batch(handle, ANY_PARTITION, COPY, messages, count);
+    librdkafka.produce_batch(handle, ANY_PARTITION, copied ? COPY : 0, messages, count);
     while (taken < count && !messages[taken].err) taken++;
     if (taken < count) *error = messages[taken].err;
     for (each = taken; each < count; each++) *broken |= !messages[each].err;
@@ -160,7 +161,7 @@ static void add_header(argument *to, const char *name, const void *value, int64_
  * front of it. `names`: the text that a record's own headers have their names in. */
 int32_t produce_with_headers(
     producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
-    const char *names, const header *headers, int32_t header_count, int32_t *error
+    const char *names, const header *headers, int32_t header_count, int32_t copied, int32_t *error
 ) {
     argument arguments[5 + MOST_HEADERS];
     int32_t taken;
@@ -181,7 +182,7 @@ int32_t produce_with_headers(
         arguments[1].kind = OF_PARTITION;
         arguments[1].is.number = ANY_PARTITION;
         arguments[2].kind = OF_FLAGS;
-        arguments[2].is.number = COPY;
+        arguments[2].is.number = copied ? COPY : 0;
         arguments[3].kind = OF_KEY;
         arguments[3].is.bytes.at = record[1] < 0 ? NULL : (void *)(uintptr_t)(bytes + record[0]);
         arguments[3].is.bytes.size = record[1] < 0 ? 0 : (size_t)record[1];
