@@ -260,7 +260,7 @@ class ReportingProducer:
             with contextlib.suppress(KafkaException, SystemError):
                 producer.purge()
                 # Brings the reports of all that was purged: nothing is read any more then.
-                if not producer.flush(CALL_SECONDS) and blocks is not None:
+                if blocks is not None and not producer.flush(CALL_SECONDS):
                     blocks.settled()
             with contextlib.suppress(KafkaException, SystemError):
                 producer.close(CALL_SECONDS)

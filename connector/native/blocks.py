@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 AT_ONCE: Final = 2000
 #: A batch whose records need more is made the plain way.
 _LARGEST: Final = 256 << 20
+_USUAL: Final = 4 << 20
 #: Plans of a table's older layouts are of no use any more, except while a changed table's pages still mix.
 _MOST_PLANS: Final = 4096
 _TOMBSTONE: Final = -1
@@ -38,9 +39,9 @@ class RecordBlock(Sequence[Record]):
     """Records of one topic, in order.
 
     ``ends``: how many there are after each batch; ``times``: when the batches were written; ``rows``: how many of them
-    have so many rows. The bytes are the kernel's: they hold until the next block is made, or
-    ``output``, which they are in, is given back by whoever it was lent to. Nothing here takes time
-    for each record: there are hundreds of thousands in a second.
+    have so many rows. The bytes are the kernel's: they hold until the next block is made, or ``output``, which they
+    are in, is given back by whoever it was lent to. Nothing here takes time for each record: there are hundreds of
+    thousands in a second.
     """
 
     def __init__(self, plan: KernelPlan, batches: UncutBatches, output: Output, told: Told) -> None:
@@ -154,7 +155,8 @@ class BlockEncoder:
         for output in self._outputs:
             if not output.lent:
                 return output
-        self._outputs.append(Output(AT_ONCE, self._outputs[-1].size))
+        # As large as most blocks need; not as the largest record did once, in each of them.
+        self._outputs.append(Output(AT_ONCE, min(self._outputs[-1].size, _USUAL)))
         return self._outputs[-1]
 
     def _loaded(self, layout: LogLayout) -> LoadedPlan | None:

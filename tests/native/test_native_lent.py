@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from connector.delivery.transactional_producer import TransactionalProducer
+from connector.delivery.transactional_producer import TransactionalProducer, fence
+from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from tests.delivery.conftest import World, close, make_world
@@ -154,6 +155,22 @@ def test_what_is_lent_outlives_all_who_know_it(world: World, kernel: Kernel, blo
     after = sys.getrefcount(block.bytes)
     assert after == before
     assert world.read(world.data) == []
+
+
+def test_what_a_fenced_client_was_lent_comes_back(world: World, kernel: Kernel, block_client: BlockClient) -> None:
+    """Who is fenced again and again needs no more memory for it."""
+    producer = started(world, block_client)
+    block = Blocks(kernel, world.data).next("a")
+    producer.produce_all(block)
+    other = fence(world.clients, "w", time.monotonic() + 60)
+    assert other is not None
+    other.close()
+    with pytest.raises((ProducerFenced, UnknownOutcome, TransactionAborted)):
+        producer.flush(time.monotonic() + 60)
+        producer.commit()
+    assert block.output.lent
+    producer.close()
+    until(lambda: not block.output.lent)
 
 
 def _values(world: World) -> list[bytes]:
