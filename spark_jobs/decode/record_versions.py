@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from spark_jobs.model import Layout, literal
 
 _VERSION = "substring_index(made_by, ' ', -1)"
+_TABLE_HEADER, _VERSION_HEADER = "scylla.table.id", "scylla.schema.version"
 
 
 def _header(name: str) -> str:
@@ -26,12 +27,12 @@ def _value(at: int) -> str:
 
 
 # The connector puts these two first, and most records have no others: looking through all of them is dear.
-_FIRST = "get(headers, 0).key = 'scylla.table.id' AND get(headers, 1).key = 'scylla.schema.version'"
+_FIRST = f"get(headers, 0).key = {literal(_TABLE_HEADER)} AND get(headers, 1).key = {literal(_VERSION_HEADER)}"
 _ONLY = f"coalesce(size(headers) = 2 AND {_FIRST}, false)"
 
 MADE_BY = (
     f"CASE WHEN {_FIRST} THEN concat({_value(0)}, ' ', {_value(1)}) "
-    f"ELSE concat({_header('scylla.table.id')}, ' ', {_header('scylla.schema.version')}) END AS made_by"
+    f"ELSE concat({_header(_TABLE_HEADER)}, ' ', {_header(_VERSION_HEADER)}) END AS made_by"
 )
 """A column of a batch that has Kafka's headers; null where the record has not both."""
 

@@ -28,6 +28,7 @@ from spark_jobs.model import (
     ended_change,
     ended_rows,
     identities,
+    is_minus_zero,
     literal,
     partition_keys,
     present,
@@ -312,20 +313,15 @@ def _same_key(layout: Layout, one: str, other: str) -> str:
 def same(type_: CqlType, one: str, other: str) -> str:
     """Whether two shown values are the same to whoever reads them; null is the same as null."""
     if isinstance(type_, NativeType) and type_.name in ("float", "double"):
-        # Texts are made of zeros alone: they are dear.
-        return f"({one} <=> {other} AND (coalesce({one} <> 0, true) OR {_text(one)} = {_text(other)}))"
+        return f"({one} <=> {other} AND {is_minus_zero(one)} <=> {is_minus_zero(other)})"
     return f"{_comparable(type_, one)} <=> {_comparable(type_, other)}"
-
-
-def _text(number: str) -> str:
-    return f"CAST({number} AS string)"
 
 
 def _comparable(type_: CqlType, shown: str) -> str:
     """Spark compares no maps, and takes -0.0 for 0.0."""
     if not isinstance(type_, NativeType):
         return f"to_json(named_struct('v', {without_maps(type_, shown)}))"
-    return _text(shown) if type_.name in ("float", "double") else shown
+    return f"CAST({shown} AS string)" if type_.name in ("float", "double") else shown
 
 
 def _type_of(layout: Layout, name: str) -> CqlType:
