@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 from connector.native import BlockClient, Kernel, NoKernel
 from connector.native.build import build, compiler
+from tests.delivery.conftest import World, close, make_world
 
 collect_ignore_glob = [] if compiler() is not None else ["test_*.py"]
 
@@ -24,3 +28,10 @@ def kernel() -> Kernel:
 @pytest.fixture(scope="session")
 def block_client(kernel: Kernel) -> BlockClient:
     return BlockClient(kernel)
+
+
+@pytest.fixture
+def world(kafka: Any, unique: Callable[[str], str]) -> Iterator[World]:
+    built = make_world(kafka.bootstrap_servers, unique)
+    yield built
+    close(built)

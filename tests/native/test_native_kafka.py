@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from connector.delivery.transactional_producer import TransactionalProducer, fen
 from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
-from tests.delivery.conftest import World, close, make_world, mark
+from tests.delivery.conftest import World, mark
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
@@ -38,13 +38,6 @@ COPIES = {
     "delete.handling.mode": "none",
     "drop.tombstones": "false",
 }
-
-
-@pytest.fixture
-def world(kafka: Any, unique: Callable[[str], str]) -> Iterator[World]:
-    built = make_world(kafka.bootstrap_servers, unique)
-    yield built
-    close(built)
 
 
 def block_of(kernel: Kernel, topic: str, *values: str, **properties: str) -> RecordBlock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from connector.delivery.transactional_producer import TransactionalProducer, fen
 from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
-from tests.delivery.conftest import World, close, make_world
+from tests.delivery.conftest import World
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
 from tests.native.both_ways import PLENTY, uncut
@@ -24,13 +23,6 @@ from tests.servers.patience import until
 pytestmark = pytest.mark.kafka
 
 LOG = Log(table({"pk": "int", "v": "text"}))
-
-
-@pytest.fixture
-def world(kafka: Any, unique: Callable[[str], str]) -> Iterator[World]:
-    built = make_world(kafka.bootstrap_servers, unique)
-    yield built
-    close(built)
 
 
 class Blocks:

@@ -113,6 +113,16 @@ def test_shown_maps_are_compared_by_what_they_hold(spark: SparkSession, cql: str
     assert answers is not None and tuple(answers) == (True, False, False, True)
 
 
+@pytest.mark.parametrize("cql", ["float", "double"])
+def test_shown_numbers_are_the_same_where_their_texts_are(spark: SparkSession, cql: str) -> None:
+    values = [None, "0.0", "-0.0", "NaN", "1.5", "-1.5"]
+    pairs = [(one, other) for one in values for other in values]
+    frame = spark.createDataFrame(pairs, "a string, b string")
+    numbers = frame.selectExpr(*(f"CAST({name} AS {cql}) AS {name}" for name in "ab")).localCheckpoint()
+    answers = numbers.selectExpr(f"{same(parse_type(cql), 'a', 'b')} AS same").collect()
+    assert [row["same"] for row in answers] == [one == other for one, other in pairs]
+
+
 def merged(time: int, pk: int, ck: int | None, **cells: Any) -> bytes:
     return change("u", time, {"pk": pk, "ck": ck, **{name: cell(value) for name, value in cells.items()}})
 
