@@ -85,8 +85,9 @@ class BlockProducer:
             block.output.lend()
         if block.names is not None:
             return self._produce_with_headers(block, begin, block.names, lends)
-        needed = (len(block) - begin) * self._client.message_size
+        needed = self._client.room_of(len(block))
         if len(self._room) < needed:
+            # Never between the calls of one block, which finds there what it has sorted.
             self._room = ctypes.create_string_buffer(needed)
         error, broken = c_int32(), c_int32()
         count = self._client.produce(
@@ -143,7 +144,7 @@ class BlockClient:
         self.plugin = hand_over(kernel)
         declared = kernel.function
         self._take_newest = declared("take_newest", POINTER(_Producer))
-        self.message_size: int = declared("message_size", c_int64)()
+        self.room_of: Callable[[int], int] = declared("room_of", c_int64, c_int64)
         self.forget_failure: Callable[[Any], None] = declared("forget_failure", None, POINTER(_Producer))
         self.produce: Callable[..., int] = declared(
             "produce", c_int32,

@@ -44,6 +44,10 @@ FUNCTIONS: Final = (
     "rd_kafka_message_timestamp",
     "rd_kafka_message_headers",
     "rd_kafka_header_get_all",
+    "rd_kafka_default_topic_conf_dup",
+    "rd_kafka_topic_conf_set_partitioner_cb",
+    "rd_kafka_topic_conf_set_opaque",
+    "rd_kafka_msg_partitioner_murmur2_random",
 )
 #: The interface's major version that the kernel was written for.
 _MAJOR: Final = 2

@@ -19,6 +19,15 @@ enum { COPY = 2, ANY_PARTITION = -1, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = 
 /* Of a record: where key, value and headers are, and how long. */
 enum { RECORD_WORDS = 6, TOMBSTONE = -1 };
 enum { LONGEST_TOPIC = 256, LONGEST_KEY = 1024 };
+/* Of a topic with more, each partition would get too few records of a block. */
+enum { MOST_PARTITIONS = 128 };
+
+/* Of one topic, what librdkafka knows when it has a record of a block partitioned. Kept as long as its client. */
+typedef struct known_topic {
+    struct known_topic *next;
+    int32_t partitions; /* 0: it has not been asked */
+    char name[LONGEST_TOPIC];
+} known_topic;
 
 /* Of one client. It is kept for good: reports may come until the client's last thread has ended, and nobody says when
  * that is. There are few clients. */
@@ -32,6 +41,7 @@ typedef struct {
     int32_t key_size; /* -1: no key */
     char topic[LONGEST_TOPIC];
     uint8_t key[LONGEST_KEY];
+    known_topic *topics;
 } producer;
 
 static producer *newest;
@@ -104,41 +114,108 @@ void forget_failure(producer *p) {
     p->claimed = 0;
 }
 
-/* All records of a block to one topic, in order, by the partitioner. Returns how many were taken, from the first; what
- * stopped it is in `error`. A block of which some were taken behind one that was not is `broken`. Values that are not
- * `copied` are read until the last of these records is reported. */
+/* The partitioner of topics of blocks: Java's, which every client of ours has, and it remembers how many there are. */
+static int32_t by_key(
+    const void *topic, const void *key, size_t size, int32_t partitions, void *known, void *of_message
+) {
+    ((known_topic *)known)->partitions = partitions;
+    return librdkafka.partition_of(topic, key, size, partitions, NULL, of_message);
+}
+
+static known_topic *known(producer *p, const char *name) {
+    known_topic *at = p->topics;
+    while (at && strcmp(at->name, name)) at = at->next;
+    if (at || strlen(name) >= LONGEST_TOPIC || !(at = calloc(1, sizeof *at))) return at;
+    strcpy(at->name, name);
+    at->next = p->topics;
+    return p->topics = at;
+}
+
+/* librdkafka's handle of a topic. Whoever first asks for it decides on its partitioner. */
+static void *handle_of(producer *p, const char *name, known_topic *topic) {
+    void *conf = NULL;
+    if (topic && !topic->partitions && (conf = librdkafka.default_topic_conf_dup(p->client))) {
+        librdkafka.topic_conf_set_partitioner_cb(conf, by_key);
+        librdkafka.topic_conf_set_opaque(conf, topic);
+    }
+    return librdkafka.topic_new(p->client, name, conf);
+}
+
+static void fill(message *to, const uint8_t *bytes, const int32_t *record, int32_t partition) {
+    memset(to, 0, sizeof *to);
+    to->partition = partition;
+    if (record[1] >= 0) {
+        to->key = (void *)(uintptr_t)(bytes + record[0]);
+        to->key_size = (size_t)record[1];
+    }
+    if (record[3] >= 0) {
+        to->payload = (void *)(uintptr_t)(bytes + record[2]);
+        to->size = (size_t)record[3];
+    }
+}
+
+/* Records by partition, in order within each: what is given to librdkafka for one partition at once does not take the
+ * locks of topic, partition and transaction for every record. */
+static void sort(
+    void *handle, const uint8_t *bytes, const int32_t *records, int32_t count, int32_t partitions, message *to,
+    int32_t *of_record
+) {
+    int32_t ends[MOST_PARTITIONS + 1] = {0}, each;
+    for (each = 0; each < count && partitions; each++) {
+        const int32_t *record = records + RECORD_WORDS * each;
+        if (record[1] < 0) partitions = 0; /* librdkafka chooses one */
+        else if (partitions > 1) of_record[each] = librdkafka.partition_of(
+            handle, bytes + record[0], (size_t)record[1], partitions, NULL, NULL);
+        else of_record[each] = 0;
+        if (partitions) ends[of_record[each] + 1]++;
+    }
+    if (!partitions) {
+        for (each = 0; each < count; each++) fill(to + each, bytes, records + RECORD_WORDS * each, ANY_PARTITION);
+        return;
+    }
+    for (each = 1; each < partitions; each++) ends[each] += ends[each - 1];
+    for (each = 0; each < count; each++)
+        fill(to + ends[of_record[each]]++, bytes, records + RECORD_WORDS * each, of_record[each]);
+}
+
+/* All records of a block to one topic, `from` those that were not taken before. Returns how many were taken; what stopped it
+ * is in `error`. A block of which some were taken behind one that was not is `broken`. Values that are not `copied` are
+ * read until the last of these records is reported. `room`, as large as `room_of` says, is left as it is from call to call
+ * of one block. */
 int32_t produce(
-    producer *p, const char *topic, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t to,
+    producer *p, const char *name, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t count,
     void *room, int32_t copied, int32_t *error, int32_t *broken
 ) {
     message *messages = room;
-    int32_t count = to - from, each, taken = 0;
-    void *handle = librdkafka.topic_new(p->client, topic, NULL);
+    int32_t at = from, end, each;
+    known_topic *topic = known(p, name);
+    void *handle = handle_of(p, name, topic);
     *error = *broken = 0;
     if (!handle) {
         *error = librdkafka.last_error();
         return 0;
     }
-    memset(messages, 0, (size_t)count * sizeof *messages);
-    for (each = 0; each < count; each++) {
-        const int32_t *record = records + RECORD_WORDS * (from + each);
-        messages[each].topic = handle;
-        messages[each].partition = ANY_PARTITION;
-        if (record[1] >= 0) {
-            messages[each].key = (void *)(uintptr_t)(bytes + record[0]);
-            messages[each].key_size = (size_t)record[1];
+    if (!from) {
+        /* The first record asks the partitioner, by which librdkafka tells how many partitions there are now. */
+        if (topic) topic->partitions = 0;
+        fill(messages, bytes, records, ANY_PARTITION);
+    }
+    for (; at < count; at = end) {
+        for (end = at + 1; at && end < count && messages[end].partition == messages[at].partition;) end++;
+        librdkafka.produce_batch(handle, messages[at].partition, copied ? COPY : 0, messages + at, end - at);
+        while (at < end && !messages[at].err) at++;
+        if (at < end) {
+            *error = messages[at].err;
+            for (each = at; each < end; each++) *broken |= !messages[each].err;
+            break;
         }
-        if (record[3] >= 0) {
-            messages[each].payload = (void *)(uintptr_t)(bytes + record[2]);
-            messages[each].size = (size_t)record[3];
+        if (end == 1) {
+            int32_t partitions = topic && topic->partitions <= MOST_PARTITIONS ? topic->partitions : 0;
+            sort(handle, bytes, records + RECORD_WORDS, count - 1, partitions, messages + 1, (int32_t *)(messages + count));
         }
     }
-    librdkafka.produce_batch(handle, ANY_PARTITION, copied ? COPY : 0, messages, count);
-    while (taken < count && !messages[taken].err) taken++;
-    if (taken < count) *error = messages[taken].err;
-    for (each = taken; each < count; each++) *broken |= !messages[each].err;
     librdkafka.topic_destroy(handle);
-    return taken;
+    return at - from;
 }
 
 /* What every record with a value has. */
@@ -165,7 +242,7 @@ int32_t produce_with_headers(
 ) {
     argument arguments[5 + MOST_HEADERS];
     int32_t taken;
-    void *handle = librdkafka.topic_new(p->client, topic, NULL);
+    void *handle = handle_of(p, topic, known(p, topic));
     *error = 0;
     if (!handle) {
         *error = librdkafka.last_error();
@@ -209,4 +286,5 @@ int32_t produce_with_headers(
     return taken;
 }
 
-int64_t message_size(void) { return (int64_t)sizeof(message); }
+/* What `produce` needs for a block of so many records. */
+int64_t room_of(int64_t count) { return count * (int64_t)(sizeof(message) + sizeof(int32_t)); }

@@ -48,6 +48,8 @@ typedef struct {
 
 typedef int on_new(void *client, const void *conf, void *opaque, char *error, size_t size);
 typedef int on_acknowledgement(void *client, message *acknowledged, void *opaque);
+typedef int32_t partitioner(
+    const void *topic, const void *key, size_t size, int32_t partitions, void *of_topic, void *of_message);
 
 /* In the order of `FUNCTIONS` in librdkafka.py. */
 extern struct librdkafka {
@@ -77,4 +79,8 @@ extern struct librdkafka {
     int64_t (*message_timestamp)(const message *message, int *kind);
     int (*message_headers)(const message *message, void **headers);
     int (*header_get_all)(const void *headers, size_t number, const char **name, const void **value, size_t *size);
+    void *(*default_topic_conf_dup)(void *client);
+    void (*topic_conf_set_partitioner_cb)(void *conf, partitioner *call);
+    void (*topic_conf_set_opaque)(void *conf, void *opaque);
+    partitioner *partition_of;
 } librdkafka;
