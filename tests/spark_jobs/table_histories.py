@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow
 from cassandra import DriverException, InvalidRequest
-from cassandra.protocol import ConfigurationException
+from cassandra.protocol import ConfigurationException, LazyProtocolHandler
 
 from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
@@ -60,6 +60,8 @@ class Histories:
     """Tables that are written to and altered."""
 
     def __init__(self, altered: Altered, tables: list[RandomTable], rnd: random.Random) -> None:
+        # The usual one gives the connection up when it cannot decode an answer.
+        altered.cql.client_protocol_handler = LazyProtocolHandler
         self.altered = altered
         self.tables = tables
         self.rnd = rnd
