@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from connector.delivery.batches import Batches
 from connector.delivery.clients import KafkaClients
@@ -24,6 +24,7 @@ from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
 from tests.native.both_ways import PLENTY, uncut
+from tests.native.on_a_broker import block_of_rows, committed
 from tests.native.variants import EXTRACT, HEADERS, METADATA, unwrapped
 from tests.servers.patience import until
 
@@ -41,14 +42,8 @@ COPIES = {
 
 
 def block_of(kernel: Kernel, topic: str, *values: str, **properties: str) -> RecordBlock:
-    encoder = Encoder(output_options(**properties))
-    rows = [
-        LOG.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at, v=value) for at, value in enumerate(values)
-    ]
-    block = BlockEncoder(kernel, encoder).encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
-    assert block is not None and len(block) == len(values)
-    block.topic = topic
-    return block
+    encoder = BlockEncoder(kernel, Encoder(output_options(**properties)))
+    return block_of_rows(kernel, encoder, LOG, topic, [{"pk": at, "v": value} for at, value in enumerate(values)])
 
 
 def started(world: World, client: BlockClient, name: str = "w", **settings: Any) -> Delivery:
@@ -129,7 +124,10 @@ def test_headers_of_a_block_arrive_but_for_tombstones(
     assert producer._blocks is not None
     assert producer._blocks.delivered == len(expected_names)  # type: ignore[attr-defined]
     producer.close()
-    found = [(message.key(), message.value(), message.headers() or []) for message in _messages(world, len(block))]
+    found = [
+        (message.key(), message.value(), message.headers() or [])
+        for message in committed(world, world.data, len(block))
+    ]
     expected = [(record.key, record.value, list(record.headers)) for record in block]
     assert sorted(found, key=str) == sorted(expected, key=str)
     assert sorted(" ".join(name for name, _ in headers) for _, _, headers in found) == expected_names
@@ -148,7 +146,7 @@ def test_texts_of_keys_arrive_in_headers_as_they_are(world: World, kernel: Kerne
     delivery = started(world, block_client)
     delivery.add(0, block)
     delivery.commit([mark(0, "w")])
-    found = sorted(((message.headers() or []) for message in _messages(world, 2)), key=str)
+    found = sorted(((message.headers() or []) for message in committed(world, world.data, 2)), key=str)
     assert found == sorted((list(record.headers) for record in block), key=str)
     assert {dict(headers)["pk.pk"] for headers in found} == {b"", 'a "quoted" größe😀'.encode()}
 
@@ -311,29 +309,6 @@ def test_a_client_whose_requests_are_under_way_is_left_alone(
 def _partitions(world: World, records: int) -> dict[bytes, list[int]]:
     """Of each key the partitions of its records."""
     found: dict[bytes, list[int]] = {}
-    for message in _messages(world, records):
+    for message in committed(world, world.data, records):
         found.setdefault(message.key(), []).append(message.partition())
     return found
-
-
-def _messages(world: World, records: int) -> list[Message]:
-    """Everything committed in the data topic, which is to become so many records: a commit is answered when it is
-    decided, and its markers come to one partition after the other."""
-    found: list[Message] = []
-    consumer = world.clients.consumer("messages", "read_committed", fetch_wait_max_ms=20)
-    try:
-        consumer.assign([TopicPartition(world.data, number, 0) for number in range(2)])
-        ended: set[int] = set()
-
-        def poll() -> None:
-            message = consumer.poll(0.1)
-            if message is not None and message.error() is not None:
-                ended.add(message.partition())
-            elif message is not None:
-                ended.discard(message.partition())
-                found.append(message)
-
-        until(lambda: len(ended) == 2 and len(found) >= records, step=poll)
-        return found
-    finally:
-        consumer.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import uuid
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from tests.delivery.conftest import World
 from tests.formats.options import output_options
-from tests.formats.rows import TIME, Log, table
-from tests.native.both_ways import PLENTY, uncut
+from tests.formats.rows import Log, table
+from tests.native.on_a_broker import block_of_rows
 from tests.native.variants import METADATA
 from tests.servers.patience import until
 
@@ -34,10 +33,8 @@ class Blocks:
         self.values: list[bytes] = []
 
     def next(self, value: str, records: int = 20) -> RecordBlock:
-        rows = [LOG.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at, v=value) for at in range(records)]
-        block = self.encoder.encode(uncut(self._kernel, LOG.layout, rows), PLENTY, PLENTY)
-        assert block is not None
-        block.topic = self._topic
+        rows = [{"pk": at, "v": value} for at in range(records)]
+        block = block_of_rows(self._kernel, self.encoder, LOG, self._topic, rows)
         self.values += [record.value for record in block if record.value is not None]
         return block
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +20,8 @@ from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from connector.native.library import RECORD_WORDS
 from tests.delivery.conftest import World
 from tests.formats.options import output_options
-from tests.formats.rows import TIME, Log, table
-from tests.native.both_ways import PLENTY, uncut
+from tests.formats.rows import Log, table
+from tests.native.on_a_broker import block_of_rows, committed
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
@@ -34,12 +33,8 @@ Place = tuple[bytes | None, bytes | None]
 
 def block_of(kernel: Kernel, topic: str, records: int) -> RecordBlock:
     """Records that can be told apart, several of each key."""
-    rows = [LOG.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), pk=at % KEYS, v=at) for at in range(records)]
     encoder = BlockEncoder(kernel, Encoder(output_options()))
-    block = encoder.encode(uncut(kernel, LOG.layout, rows), PLENTY, PLENTY)
-    assert block is not None and len(block) == records
-    block.topic = topic
-    return block
+    return block_of_rows(kernel, encoder, LOG, topic, [{"pk": at % KEYS, "v": at} for at in range(records)])
 
 
 @contextmanager
@@ -61,20 +56,9 @@ def topic_of(world: World, name: str, partitions: int) -> str:
 def by_partition(world: World, topic: str, records: int) -> dict[int, list[Place]]:
     """So many records, in the order of their offsets."""
     found: dict[int, list[Place]] = {}
-    consumer = world.clients.consumer("reader", "read_committed", fetch_wait_max_ms=20)
-    try:
-        partitions = consumer.list_topics(topic, 60).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-
-        def poll() -> None:
-            message = consumer.poll(0.1)
-            if message is not None and message.error() is None:
-                found.setdefault(message.partition(), []).append((message.key(), message.value()))
-
-        until(lambda: sum(map(len, found.values())) >= records, step=poll)
-        return found
-    finally:
-        consumer.close()
+    for message in committed(world, topic, records):
+        found.setdefault(message.partition(), []).append((message.key(), message.value()))
+    return found
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 128, 129])

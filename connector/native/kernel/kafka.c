@@ -116,9 +116,9 @@ void forget_failure(producer *p) {
 
 /* The partitioner of topics of blocks: Java's, which every client of ours has, and it remembers how many there are. */
 static int32_t by_key(
-    const void *topic, const void *key, size_t size, int32_t partitions, void *known, void *of_message
+    const void *topic, const void *key, size_t size, int32_t partitions, void *of_topic, void *of_message
 ) {
-    ((known_topic *)known)->partitions = partitions;
+    ((known_topic *)of_topic)->partitions = partitions;
     return librdkafka.partition_of(topic, key, size, partitions, NULL, of_message);
 }
 
@@ -178,10 +178,10 @@ static void sort(
         fill(to + ends[of_record[each]]++, bytes, records + RECORD_WORDS * each, of_record[each]);
 }
 
-/* All records of a block to one topic, `from` those that were not taken before. Returns how many were taken; what stopped it
- * is in `error`. A block of which some were taken behind one that was not is `broken`. Values that are not `copied` are
- * read until the last of these records is reported. `room`, as large as `room_of` says, is left as it is from call to call
- * of one block. */
+/* All records of a block to one topic, `from` those that were not taken before. Returns how many were taken; what
+ * stopped it is in `error`. A block of which some were taken behind one that was not is `broken`. Values that are not
+ * `copied` are read until the last of these records is reported. `room`, as large as `room_of` says, is left as it is
+ * from call to call of one block. */
 int32_t produce(
     producer *p, const char *name, const uint8_t *bytes, const int32_t *records, int32_t from, int32_t count,
     void *room, int32_t copied, int32_t *error, int32_t *broken
@@ -211,7 +211,8 @@ int32_t produce(
         }
         if (end == 1) {
             int32_t partitions = topic && topic->partitions <= MOST_PARTITIONS ? topic->partitions : 0;
-            sort(handle, bytes, records + RECORD_WORDS, count - 1, partitions, messages + 1, (int32_t *)(messages + count));
+            int32_t *of_record = (int32_t *)(messages + count);
+            sort(handle, bytes, records + RECORD_WORDS, count - 1, partitions, messages + 1, of_record);
         }
     }
     librdkafka.topic_destroy(handle);
@@ -242,7 +243,7 @@ int32_t produce_with_headers(
 ) {
     argument arguments[5 + MOST_HEADERS];
     int32_t taken;
-    void *handle = handle_of(p, topic, known(p, topic));
+    void *handle = librdkafka.topic_new(p->client, topic, NULL);
     *error = 0;
     if (!handle) {
         *error = librdkafka.last_error();

@@ -1,0 +1,50 @@
+"""Blocks for a broker, and what became of them there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import Message, TopicPartition
+
+from connector.native import BlockEncoder, Kernel, RecordBlock
+from tests.delivery.conftest import World
+from tests.formats.rows import TIME, Log
+from tests.native.both_ways import PLENTY, uncut
+from tests.servers.patience import until
+
+
+def block_of_rows(
+    kernel: Kernel, encoder: BlockEncoder, log: Log, topic: str, rows: Iterable[Mapping[str, Any]]
+) -> RecordBlock:
+    """Of rows that were inserted one after the other, a record each."""
+    logged = [log.row(2, 0, True, uuid.UUID(int=TIME.int + (at << 64)), **row) for at, row in enumerate(rows)]
+    block = encoder.encode(uncut(kernel, log.layout, logged), PLENTY, PLENTY)
+    assert block is not None and len(block) == len(logged)
+    block.topic = topic
+    return block
+
+
+def committed(world: World, topic: str, records: int) -> list[Message]:
+    """Everything committed in a topic, which is to become so many records: a commit is answered when it is decided, and
+    its markers come to one partition after the other."""
+    found: list[Message] = []
+    consumer = world.clients.consumer("messages", "read_committed", fetch_wait_max_ms=20)
+    try:
+        partitions = consumer.list_topics(topic, 60).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        ended: set[int] = set()
+
+        def poll() -> None:
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is not None:
+                ended.add(message.partition())
+            elif message is not None:
+                ended.discard(message.partition())
+                found.append(message)
+
+        until(lambda: len(ended) == len(partitions) and len(found) >= records, step=poll)
+        return found
+    finally:
+        consumer.close()
