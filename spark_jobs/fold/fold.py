@@ -43,7 +43,10 @@ def folded(layout: Layout, patches: Sequence[str], distribute_by: Sequence[str] 
     united = " UNION ALL ".join(f"({patch})" for patch in patches)
     if distribute_by:
         united = f"SELECT * FROM ({united}) AS spread DISTRIBUTE BY {', '.join(map(quoted, distribute_by))}"
-    by = ["bucket", "kind", *map(quoted, identities(layout))]
+    # Spark sorts by these in their order, which is cheap where the first tells most rows apart. Those of a partition
+    # are together then, as what is said of all of them wants it (``partition_columns``).
+    partition, clustering = ([quoted(key.identity) for key in keys] for keys in (layout.partition, layout.clustering))
+    by = [*partition, "bucket", "kind", *clustering]
     columns = [*by, *_gathered(layout)]
     grouped = f"SELECT {', '.join(columns)} FROM ({united}) AS united GROUP BY {', '.join(by)}"
     return _normal(layout, grouped)

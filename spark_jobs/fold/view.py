@@ -68,7 +68,7 @@ def any_value(layout: Layout, static: bool, prefix: str = "") -> str:
 
 def partition_columns(layout: Layout) -> list[str]:
     """What rows of one partition have in common: brought together by these, fold and view need one shuffle."""
-    return ["bucket", *identities(layout, partition_only=True)]
+    return [*identities(layout, partition_only=True), "bucket"]
 
 
 def range_cover(layout: Layout) -> str:

@@ -37,6 +37,7 @@ from spark_jobs.model import (
     without_maps,
 )
 from spark_jobs.sinks import Publisher
+from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
 from spark_jobs.tables.notes import Known, Offsets
 from spark_jobs.tables.small_plans import planned_once
@@ -203,28 +204,30 @@ class PublishedTable:
         """Whether any row is another one now."""
         session = self.landed.session
         first = layout.partition[0]
-        with planned_once(session):
-            affected = self._affected(layout, before, now).localCheckpoint()
-            some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
-        if not some:
-            return False
-        few = some if len(some) <= _MOST_NEAR else []
-        buckets = sorted({row[0] for row in few})
-        near = _near([row[1] for row in few] if _is_indexed(first) else [])
-        name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
-        (F.broadcast(affected) if few else affected).createOrReplaceTempView(name)
         with ExitStack() as stack:
+            with planned_once(session):
+                affected = stack.enter_context(checkpointed(self._affected(layout, before, now)))
+                some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
+            if not some:
+                return False
+            few = some if len(some) <= _MOST_NEAR else []
+            buckets = sorted({row[0] for row in few})
+            near = _near([row[1] for row in few] if _is_indexed(first) else [])
+            name = f"scylla_cdc_affected_{uuid.uuid4().hex}"
+            (F.broadcast(affected) if few else affected).createOrReplaceTempView(name)
             stack.callback(session.catalog.dropTempView, name)
             if few:
                 stack.enter_context(planned_once(session))
-            patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)))
+            # Most of many changes after the mark are the very ones that are to be published.
+            whole = None if few else (before.segment, now.segment)
+            patches = self.landed.folded_text(layout, name, buckets, near(quoted(first.value)), whole)
             fresh = visible_rows(layout, patches, f"{now.at_s}L")
             keys, columns = [key.name for key in layout.keys], wanted.names
             taken = {name.lower() for name in columns}
             gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in taken)
             marked = quoted(gone)
             was = " AND ".join(
-                same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
+                _same_of(key, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
             )
             there = f"SELECT * FROM {self.publisher.relation(self.name)} WHERE {near(quoted(first.name))}"
             old = f"SELECT o.* FROM ({there}) AS o LEFT SEMI JOIN {name} AS a ON {was}"
@@ -240,12 +243,13 @@ class PublishedTable:
                 for each in columns
                 if each not in keys
             )
-            changes = session.sql(
+            differing = session.sql(
                 f"SELECT {', '.join(shown)}, n.{marked} IS NULL AS {marked} "
                 f"FROM (SELECT *, false AS {marked} FROM ({fresh}) AS fresh) AS n "
                 f"FULL OUTER JOIN (SELECT *, false AS {marked} FROM ({old}) AS old) AS o ON {on} "
                 f"WHERE n.{marked} IS NULL OR o.{marked} IS NULL OR {differ or 'false'}"
-            ).localCheckpoint()
+            )
+            changes = stack.enter_context(checkpointed(differing))
             count = changes.limit(_MOST_NEAR + 1).count()
             if not count:
                 return False
@@ -306,8 +310,12 @@ def _is_indexed(key: Key) -> bool:
 
 
 def _same_key(layout: Layout, one: str, other: str) -> str:
-    named = [(key.type, quoted(key.name)) for key in layout.keys]
-    return " AND ".join(same(type_, f"{one}.{name}", f"{other}.{name}") for type_, name in named)
+    return " AND ".join(_same_of(key, *(f"{side}.{quoted(key.name)}" for side in (one, other))) for key in layout.keys)
+
+
+def _same_of(key: Key, one: str, other: str) -> str:
+    """A partition's key is never null, and Spark looks up by what cannot be for half as much."""
+    return f"{one} = {other}" if _is_indexed(key) and not key.clustering else same(key.type, one, other)
 
 
 def same(type_: CqlType, one: str, other: str) -> str:

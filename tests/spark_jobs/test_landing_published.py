@@ -19,6 +19,7 @@ from spark_jobs.land import land
 from spark_jobs.model import present, stored_type
 from spark_jobs.sinks import LostRaceError
 from spark_jobs.stream.progress import Progress
+from spark_jobs.tables import published_table
 from spark_jobs.tables.landed_table import LandedTable, Restored
 from spark_jobs.tables.notes import Known
 from spark_jobs.tables.published_table import PublishedTable, Stand, same
@@ -173,6 +174,25 @@ def test_everybody_reads_what_landed_and_only_what_changed_is_written(spark: Spa
     produce(way.servers, [(way.data, merged(3000, 1, 1, v="newer"))])
     way.land(spark, **{"publish.interval.ms": 0})
     assert _is_behind(spark, way)
+
+
+def test_many_changes_are_published_as_few_are(spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published_table, "_MOST_NEAR", 0)
+    readers = Readers(way)
+    rows = [change("c", 1000, {"pk": pk, "ck": ck, "v": cell(f"v{pk}")}) for pk in range(4) for ck in range(2)]
+    produce(way.servers, [(way.data, value) for value in rows])
+    way.land(spark)
+    first = readers.table.version()
+    # What it changes is not merged yet, and was published before.
+    produce(way.servers, [(way.data, merged(2000, 1, None, s="all")), (way.data, merged(2000, 2, 1, v="new"))])
+    way.land(spark)
+    assert readers.rows() == way.rows(spark) and len(readers.rows()) == 8
+    feed = readers.table.load_cdf(starting_version=first + 1).read_all()
+    assert feed["_change_type"].to_pylist().count("update_postimage") == 3, "two rows have a static, one a new value"
+    # This is merged before it is published.
+    produce(way.servers, [(way.data, change("d", 3000, {"pk": 2, "ck": 1})), (way.data, merged(3000, 9, 9, v="v"))])
+    way.land(spark, **{"merge.every.rows": 1})
+    assert readers.rows() == way.rows(spark) and len(readers.rows()) == 8
 
 
 def test_other_columns_and_another_table_are_published_too(spark: SparkSession, way: Way) -> None:
