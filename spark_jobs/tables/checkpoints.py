@@ -7,9 +7,10 @@ until garbage was collected both here and in Java, and crowded out what comes af
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 
@@ -19,5 +20,7 @@ def checkpointed(frame: DataFrame) -> Iterator[DataFrame]:
     try:
         yield made
     finally:
-        plan: Any = made._jdf.queryExecution().analyzed()
-        plan.rdd().unpersist(False)
+        # Where a build of Spark keeps it in another way, garbage collection remains.
+        with suppress(Py4JError):
+            plan: Any = made._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)

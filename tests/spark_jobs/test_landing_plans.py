@@ -16,6 +16,7 @@ from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.layout import Layout
 from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
 from spark_jobs.tables.small_plans import configured
@@ -101,6 +102,14 @@ def test_merges_spread_the_buckets_over_the_tasks(spark: SparkSession, warehouse
         tasks[written[1]] += row["rows"]
     assert files == dict.fromkeys(range(known.buckets), 1)
     assert len(tasks) == 2 and sum(tasks.values()) == 400 and max(tasks.values()) < 260
+
+
+def test_rows_that_are_made_once_are_kept_until_nobody_looks_at_them(spark: SparkSession) -> None:
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = set(kept())
+    with checkpointed(spark.range(3).selectExpr("id + 1 AS n")) as rows:
+        assert [row["n"] for row in rows.orderBy("n").collect()] == [1, 2, 3] and set(kept()) - before
+    assert set(kept()) <= before
 
 
 def _batch(spark: SparkSession, values: list[bytes]) -> DataFrame:
