@@ -252,14 +252,13 @@ class Bench:
             self.fill(SMALL)
             until(self.is_published, 0.5)
             self.fill(self.count)
-            ends = self.topics.offsets([TOPIC])
             began, due = self.now(), table.rows + self.count
-            until(lambda: table.rows >= due and table.merges > 0 and self.is_published(ends), 0.5)
+            until(lambda: table.rows >= due and table.merges > 0 and self.is_published(), 0.5)
             return (self.now() - began).cpu
 
-    def is_published(self, ends: Offsets | None = None) -> bool:
+    def is_published(self) -> bool:
         """Read from the table's own log: asking Spark again and again would be counted as landing."""
-        ends = self.topics.offsets([TOPIC]) if ends is None else ends
+        ends = self.topics.offsets([TOPIC])
         for commit in sorted(Path(self.folder).glob("warehouse/ks/t/_delta_log/*.json"), reverse=True):
             for action in map(json.loads, commit.read_text().splitlines()):
                 told = action.get("commitInfo", {}).get("userMetadata")
@@ -377,9 +376,14 @@ def main() -> dict[str, Any]:
     args = parser.parse_args()
     if args.changes < PLAIN_BATCH * (PLAIN_BATCHES + 1):
         parser.error(f"--changes must be at least {PLAIN_BATCH * (PLAIN_BATCHES + 1)}")
+    return measured(args, Bench.measure)
+
+
+def measured(args: argparse.Namespace, measure: Callable[[Bench], None]) -> dict[str, Any]:
+    """The figures of a broker, a Spark and a warehouse of its own; none where they were printed as JSON."""
     with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
         bench = Bench(kafka.bootstrap_servers, folder, args.rows, args.changes, args.publish)
-        bench.measure()
+        measure(bench)
         bench.topics.close()
         bench.session.stop()
     if args.json:

@@ -8,16 +8,13 @@ have much to do. Needs a /proc.
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from typing import Any
 
-from bench.landing import TOPIC, Bench
-from embedded.kafka import EmbeddedKafka
+from bench.landing import Bench, measured
 from spark_jobs.config.properties import BY_NAME
 
 
-def flow(bench: Bench, rounds: int) -> dict[str, Any]:
+def flow(bench: Bench, rounds: int) -> None:
     bench.fill(bench.rows, insert=True)
     settings = {"publish.interval.ms": bench.publish_ms, "merge.every.rows": BY_NAME["merge.every.rows"].default}
     with bench.job(**settings) as (table, until):
@@ -25,16 +22,15 @@ def flow(bench: Bench, rounds: int) -> dict[str, Any]:
         for number in range(1, rounds + 1):
             due = table.rows + bench.count
             bench.fill(bench.count)
-            ends, began = bench.topics.offsets([TOPIC]), bench.now()
+            began = bench.now()
             until(lambda due=due: table.rows >= due, 0.2)  # type: ignore[misc]
             landed = bench.now() - began
-            until(lambda ends=ends: bench.is_published(ends), 0.5)  # type: ignore[misc]
+            until(bench.is_published, 0.5)
             took = bench.now() - began
             bench.figures[f"round {number}, changes per CPU-second"] = round(bench.count / took.cpu)
             bench.figures[f"round {number}, until all had landed, s"] = round(landed.wall, 1)
             bench.figures[f"round {number}, until all was published, s"] = round(took.wall, 1)
         bench.figures["merges"] = table.merges
-    return bench.figures
 
 
 def main() -> dict[str, Any]:
@@ -45,15 +41,7 @@ def main() -> dict[str, Any]:
     parser.add_argument("--publish", type=int, default=60_000, help="publish.interval.ms")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     args = parser.parse_args()
-    with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
-        bench = Bench(kafka.bootstrap_servers, folder, args.rows, args.changes, args.publish)
-        figures = flow(bench, args.rounds)
-        bench.topics.close()
-        bench.session.stop()
-    if args.json:
-        print(json.dumps(figures))
-        return {}
-    return figures
+    return measured(args, lambda bench: flow(bench, args.rounds))
 
 
 if __name__ == "__main__":
