@@ -5,9 +5,9 @@ In: patches. Out: SQL expressions and frames.
 
 from __future__ import annotations
 
-from spark_jobs.fold.fold import NEVER, NOW, compacted, folded, has_not_ended, parts
+from spark_jobs.fold.fold import NEVER, NOW, compacted, folded, has_not_ended, partition_columns, parts
 from spark_jobs.fold.history import check_names, versions
-from spark_jobs.fold.view import living_rows, partition_columns, range_cover, visible_rows
+from spark_jobs.fold.view import living_rows, range_cover, visible_rows
 
 __all__ = [
     "NEVER",

@@ -30,6 +30,12 @@ _CERTAIN_S = 3600
 """After so long no clock of any reader is behind an end, and what ended can be forgotten."""
 
 
+def partition_columns(layout: Layout) -> list[str]:
+    """What rows of one partition have in common: brought together by these, fold and view need one shuffle, and one
+    sort. Spark sorts in this order, which is cheap where the first column tells most rows apart, as no bucket does."""
+    return [*identities(layout, partition_only=True), "bucket"]
+
+
 def has_not_ended(layout: Layout, what: str, now: str | None) -> str:
     """Of a marker, cell or element: whether its TTL leaves it alive; as the last part of a condition."""
     return f" AND coalesce({what}.e > {now}, true)" if layout.expiring and now is not None else ""
@@ -43,10 +49,7 @@ def folded(layout: Layout, patches: Sequence[str], distribute_by: Sequence[str] 
     united = " UNION ALL ".join(f"({patch})" for patch in patches)
     if distribute_by:
         united = f"SELECT * FROM ({united}) AS spread DISTRIBUTE BY {', '.join(map(quoted, distribute_by))}"
-    # Spark sorts by these in their order, which is cheap where the first tells most rows apart. Those of a partition
-    # are together then, as what is said of all of them wants it (``partition_columns``).
-    partition, clustering = ([quoted(key.identity) for key in keys] for keys in (layout.partition, layout.clustering))
-    by = [*partition, "bucket", "kind", *clustering]
+    by = list(map(quoted, [*partition_columns(layout), "kind", *(key.identity for key in layout.clustering)]))
     columns = [*by, *_gathered(layout)]
     grouped = f"SELECT {', '.join(columns)} FROM ({united}) AS united GROUP BY {', '.join(by)}"
     return _normal(layout, grouped)

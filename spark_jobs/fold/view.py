@@ -7,7 +7,7 @@ delete and its ranges cover its clustering rows, a partition's statics show in e
 from __future__ import annotations
 
 from connector.values import MapType, SetType
-from spark_jobs.fold.fold import NEVER, NOW, has_not_ended
+from spark_jobs.fold.fold import NEVER, NOW, has_not_ended, partition_columns
 from spark_jobs.model import (
     PARTITION,
     ROW,
@@ -18,7 +18,6 @@ from spark_jobs.model import (
     Layout,
     element_key,
     greatest,
-    identities,
     present,
     present_entries,
     quoted,
@@ -64,11 +63,6 @@ def living_rows(layout: Layout, patch: str, now: str | None = NOW, so_far: str |
 def any_value(layout: Layout, static: bool, prefix: str = "") -> str:
     """Whether any cell of a kind lives."""
     return " OR ".join(f"{prefix}{quoted(name)} IS NOT NULL" for name in value_names(layout, static)) or "false"
-
-
-def partition_columns(layout: Layout) -> list[str]:
-    """What rows of one partition have in common: brought together by these, fold and view need one shuffle."""
-    return [*identities(layout, partition_only=True), "bucket"]
 
 
 def range_cover(layout: Layout) -> str:
