@@ -29,6 +29,7 @@ from spark_jobs.model import (
     changelog_columns,
     changes_patch,
     headers_of,
+    identities,
     literal,
     physical,
     quoted,
@@ -289,20 +290,21 @@ class LandedTable:
 
         ``among`` is a relation with the partition keys' identities: only these partitions are looked at. They are in
         these ``buckets`` if some are named, and their keys meet ``near``, by which files are skipped. Of the segments
-        after the first of ``whole``, up to the second, every change is of such a partition: none is looked for.
+        after the first of ``whole``, up to the second, every change is of such a partition: none is looked for. Later
+        ones are left out then.
         """
         chosen = f"bucket IN ({', '.join(map(str, buckets))})" if buckets else "true"
         kept = self.state.rows(layout, buckets, near)
-        tail = [f"{self.tail_text()} AND {chosen} AND ({near})"]
+        tail = f"{self.tail_text()} AND {chosen} AND ({near})"
+        changes = [tail]
         if among is not None:
             kept = _of_those(layout, kept, among)
-            if whole is None:
-                tail = [_of_those(layout, tail[0], among)]
-            else:
-                within = f"segment > {whole[0]} AND segment <= {whole[1]}"
-                others = [_of_those(layout, f"{tail[0]} AND NOT ({within})", among)]
-                tail = [f"{tail[0]} AND {within}", *(others if self.mark() < whole[0] else [])]
-        patches = [state_patch(layout, kept), *(changes_patch(layout, changes) for changes in tail)]
+            changes = [_of_those(layout, tail, among)]
+            if whole is not None:
+                changes = [f"{tail} AND segment > {whole[0]} AND segment <= {whole[1]}"]
+                if self.mark() < whole[0]:
+                    changes.append(_of_those(layout, f"{tail} AND segment <= {whole[0]}", among))
+        patches = [state_patch(layout, kept), *(changes_patch(layout, some) for some in changes)]
         return folded(layout, patches, partition_columns(layout))
 
     def tail_text(self) -> str:
@@ -346,10 +348,7 @@ class LandedTable:
 
 def _of_those(layout: Layout, rows: str, among: str) -> str:
     """The rows whose partitions are among those of a relation."""
-    # Only of rows that are elsewhere by now it is null, and looking up by what may be null costs twice as much.
-    same = " AND ".join(
-        f"a.{quoted(key.identity)} {'<=>' if key.follows else '='} r.{quoted(key.identity)}" for key in layout.partition
-    )
+    same = " AND ".join(f"a.{name} <=> r.{name}" for name in map(quoted, identities(layout, partition_only=True)))
     return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN {among} AS a ON {same}"
 
 

@@ -227,7 +227,7 @@ class PublishedTable:
             gone = next(text for text in (f"gone{'_' * at}" for at in range(len(columns) + 1)) if text not in taken)
             marked = quoted(gone)
             was = " AND ".join(
-                _same_of(key, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
+                same(key.type, f"a.shown_{at}", f"o.{quoted(key.name)}") for at, key in enumerate(layout.partition)
             )
             there = f"SELECT * FROM {self.publisher.relation(self.name)} WHERE {near(quoted(first.name))}"
             old = f"SELECT o.* FROM ({there}) AS o LEFT SEMI JOIN {name} AS a ON {was}"
@@ -310,12 +310,8 @@ def _is_indexed(key: Key) -> bool:
 
 
 def _same_key(layout: Layout, one: str, other: str) -> str:
-    return " AND ".join(_same_of(key, *(f"{side}.{quoted(key.name)}" for side in (one, other))) for key in layout.keys)
-
-
-def _same_of(key: Key, one: str, other: str) -> str:
-    """A partition's key is never null, and Spark looks up by what cannot be for half as much."""
-    return f"{one} = {other}" if _is_indexed(key) and not key.clustering else same(key.type, one, other)
+    named = [(key.type, quoted(key.name)) for key in layout.keys]
+    return " AND ".join(same(type_, f"{one}.{name}", f"{other}.{name}") for type_, name in named)
 
 
 def same(type_: CqlType, one: str, other: str) -> str:
