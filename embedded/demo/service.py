@@ -75,8 +75,15 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "state.buckets": 1,
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        # A job of half a minute is over before the compiler's second stage pays off.
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1",
+        # A job of half a minute is over before the compiler's second stage pays off; without it Java keeps too little
+        # room for what the first one makes.
+        "spark.driver.extraJavaOptions": (
+            "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+        ),
+        # Nor do plans of some thousand rows repay that they are compiled, or thought over after each of their stages.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
     }
     documents = {"connector": {"name": "demo", "config": connector}, "worker": worker, "landing": landing}
     for name, document in documents.items():

@@ -76,7 +76,7 @@ class DeltaSink:
             added = f"ALTER TABLE {relation} ADD COLUMNS ({', '.join(missing)})"
             retried(lambda: self.session.sql(added), _is_conflict)
         wanted = {**_PROPERTIES, **({_INDEXED: named} if named else {})}
-        retried(lambda: give_properties(self.session, relation, wanted), _is_conflict)
+        retried(lambda: give_properties(self.session, self.path(table), wanted), _is_conflict)
 
     def append(self, table: str, frame: DataFrame) -> None:
         retried(lambda: frame.write.format("delta").mode("append").save(self.path(table)), _is_conflict)
@@ -133,6 +133,8 @@ FORMAT = TableFormat(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Beside each commit a list of all files, which this Delta never reads.
+        "spark.databricks.delta.allFilesInCrc.enabled": "false",
     },
     needs_class="org.apache.spark.sql.delta.DeltaLog",
     coordinate="io.delta:delta-spark_4.0_2.13:4.4.0",

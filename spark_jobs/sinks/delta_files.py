@@ -1,18 +1,19 @@
 """What a Delta table's log says of it: the files that it consists of, its properties. No file is opened.
 
-In: a session and a table's folder, or its name in SQL. Out: whether it is a table; a frame with a row for each file, of
-the columns of the log's ``add`` entries; numbers of commits; properties, also given to it.
+In: a session and a table's folder. Out: whether it is a table; a frame with a row for each file, of the columns of the
+log's ``add`` entries; numbers of commits; properties, also given to it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.model import literal
+from spark_jobs.model import literal, quoted
 
 _COMMITTED = re.compile(r"[0-9]{20}\.(json|checkpoint)")
 
@@ -48,15 +49,16 @@ def _newest(session: SparkSession, path: str) -> Any:
     return log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
 
 
-def properties_of(session: SparkSession, relation: str) -> dict[str, str]:
-    return {row["key"]: row["value"] for row in session.sql(f"SHOW TBLPROPERTIES {relation}").collect()}
+def properties_of(session: SparkSession, path: str) -> dict[str, str]:
+    """From the log, not by a statement: who starts asks for those of each table."""
+    return dict(json.loads(_newest(session, path).metadata().json())["metaData"]["configuration"])
 
 
-def give_properties(session: SparkSession, relation: str, wanted: Mapping[str, str]) -> None:
+def give_properties(session: SparkSession, path: str, wanted: Mapping[str, str]) -> None:
     """Those that it has not; a table that has all gets no commit."""
-    there = properties_of(session, relation)
+    there = properties_of(session, path)
     if missing := {name: value for name, value in wanted.items() if there.get(name) != value}:
-        session.sql(f"ALTER TABLE {relation} SET TBLPROPERTIES ({property_list(missing)})")
+        session.sql(f"ALTER TABLE {quoted('delta', path)} SET TBLPROPERTIES ({property_list(missing)})")
 
 
 def property_list(properties: Mapping[str, str]) -> str:

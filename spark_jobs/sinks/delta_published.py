@@ -88,12 +88,12 @@ class DeltaPublisher:
         }
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
-            there = properties_of(self.session, self.relation(table))
+            there = properties_of(self.session, f"{self.warehouse}/{table}")
             if {**there, **properties}.get(_MAPPING, "none") != "none":
                 # Delta refuses to take columns away, or to make them others, where names are mapped and there is a
                 # feed. `tidy` comes after every replacement, also of a process that ends here, and begins it anew.
                 properties[_FEED] = "false"
-            give_properties(self.session, self.relation(table), properties)
+            give_properties(self.session, f"{self.warehouse}/{table}", properties)
         for name, value in defaults.items():
             self.session.conf.set(name, value)
         try:
@@ -107,9 +107,8 @@ class DeltaPublisher:
         self._check_noted(table, note)
 
     def widen(self, table: str, columns: StructType) -> None:
-        give_properties(
-            self.session, self.relation(table), _properties(_names(columns) + (self.schema(table) or columns).names)
-        )
+        names = _names(columns) + (self.schema(table) or columns).names
+        give_properties(self.session, f"{self.warehouse}/{table}", _properties(names))
         added = self.session.createDataFrame([], columns).write.format("delta").mode("append")
         added.option("mergeSchema", "true").save(f"{self.warehouse}/{table}")
 
@@ -163,7 +162,7 @@ class DeltaPublisher:
 
     def tidy(self, table: str) -> None:
         files = self._files(table)
-        there = properties_of(self.session, self.relation(table))
+        there = properties_of(self.session, f"{self.warehouse}/{table}")
         wanted: dict[str, str] = {}
         if there.get(_MAPPING, "none") != "none":
             # What a replacement took away. Of other tables only their users take it.
@@ -173,13 +172,13 @@ class DeltaPublisher:
         if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"
         if wanted:
-            give_properties(self.session, self.relation(table), wanted)
+            give_properties(self.session, f"{self.warehouse}/{table}", wanted)
         if files.small > _SMALL_FILES:
             self._optimize(table, files, "")
 
     def compact(self, table: str) -> None:
         files = self._files(table)
-        indexed = int(properties_of(self.session, self.relation(table)).get(_INDEXED, "0"))
+        indexed = int(properties_of(self.session, f"{self.warehouse}/{table}").get(_INDEXED, "0"))
         if indexed and files.deleted > _DELETED_SORTED * files.rows:
             first = quoted(self.session.table(self.relation(table)).columns[0])
             self._optimize(table, files, f" ZORDER BY ({first})")

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_jobs.fold import NOW, folded, partition_columns, visible_rows
 from spark_jobs.model import (
@@ -39,13 +40,14 @@ from spark_jobs.model import (
 from spark_jobs.sinks import Sink
 from spark_jobs.tables.history_table import History
 from spark_jobs.tables.levels import MARK_PART
-from spark_jobs.tables.notes import Known, Offsets, known_in, positions_in
+from spark_jobs.tables.notes import Known, Offsets, known_in
 from spark_jobs.tables.state_table import State
 
 SESSION_CATALOG = "spark_catalog"
 LIVE = "__live"
 """Behind the name of the live view where the name itself is the published table's."""
 _SEGMENTS_PASSED = 1000
+_NEWEST = "max(struct(offset, note))"
 
 
 @dataclass(frozen=True)
@@ -90,37 +92,52 @@ class LandedTable:
 
     def known(self) -> Known | None:
         """The newest noted definitions; None for a table that was never prepared."""
-        return self.restore().known
+        if not self.exists():
+            return None
+        noted = self.session.table(self._log).where(f"segment = {DEFINITIONS}").selectExpr(f"{_NEWEST} AS newest")
+        row = noted.first()
+        assert row is not None
+        if row["newest"] is None:
+            return None
+        return replace(known_in(row["newest"]["note"], row["newest"]["offset"]), expiring=self.expires())
 
     def restore(self) -> Restored:
-        """Everything a job must know to go on, in one query."""
+        """Everything a job must know to go on, in a query of the state and then one of the changelog.
+
+        What another job merges between the two is counted as unmerged: folding it again changes nothing.
+        """
         if not self.exists():
             return Restored(None, {}, 0, 1, 0, None)
-        mark, marked = self.state.mark, self.state.positions
-        what = f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END"
-        placed, ttl = f"segment = {POSITIONS}", self._column(self._log, TTL)
-        rows = self.session.sql(
-            f"SELECT {what} AS what, CASE WHEN {placed} THEN topic END AS topic, "
-            f"CASE WHEN {placed} THEN partition END AS partition, max(offset) AS offset, "
-            f"max(struct(offset, note)).note AS note, max(segment) AS segment, count(*) AS rows, count({ttl}) AS ttls, "
-            f"unix_millis(min(landed_at)) AS since, any_value({mark}) AS mark, any_value({marked}) AS marked "
-            f"FROM {self._log} WHERE segment = {DEFINITIONS} OR segment > {mark} OR segment = {POSITIONS} "
-            f"AND ({marked} IS NULL OR note IS NULL OR try_cast(note AS int) > {mark}) GROUP BY 1, 2, 3"
-        ).collect()
-        noted = [row for row in rows if row["what"] == DEFINITIONS]
+        merged, log = self.state.merged(), self.session.table(self._log)
+        unmerged = "true" if merged.positions is None else f"(note IS NULL OR try_cast(note AS int) > {merged.mark})"
+        placed, ttl = f"segment = {POSITIONS}", TTL if TTL in log.columns else "CAST(NULL AS bigint)"
+        grouped = (
+            f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END AS what",
+            f"CASE WHEN {placed} THEN topic END AS topic",
+            f"CASE WHEN {placed} THEN partition END AS partition",
+        )
+        counted = (
+            f"{_NEWEST} AS newest",
+            "max(segment) AS segment",
+            "count(*) AS rows",
+            f"count({ttl}) AS ttls",
+            "unix_millis(min(landed_at)) AS since",
+        )
+        counts = log.where(f"segment = {DEFINITIONS} OR segment > {merged.mark} OR {placed} AND {unmerged}")
+        rows = counts.groupBy(*map(F.expr, grouped)).agg(*map(F.expr, counted)).collect()
+        noted = [row["newest"] for row in rows if row["what"] == DEFINITIONS]
         tail = [row for row in rows if row["what"] == 0]
-        merged = max((row["mark"] for row in rows), default=0)
-        positions = positions_in(next((row["marked"] for row in rows if row["marked"]), "[]"))
+        positions = dict(merged.positions or {})
         for row in rows:
             if row["what"] == POSITIONS:
                 place = (row["topic"], row["partition"])
-                positions[place] = max(row["offset"], positions.get(place, 0))
+                positions[place] = max(row["newest"]["offset"], positions.get(place, 0))
         known = known_in(noted[0]["note"], noted[0]["offset"]) if noted else None
         return Restored(
-            known=known and replace(known, expiring=self.expires()),
+            known=known and replace(known, expiring=merged.expiring),
             positions=positions,
-            mark=merged,
-            segment=max([merged, *(row["segment"] for row in tail)]) + 1,
+            mark=merged.mark,
+            segment=max([merged.mark, *(row["segment"] for row in tail)]) + 1,
             unmerged=sum(row["rows"] for row in tail),
             since_ms=min((row["since"] for row in tail), default=None),
             ending=any(row["ttls"] for row in tail),
@@ -146,11 +163,7 @@ class LandedTable:
 
     def expires(self) -> bool:
         """Whether parts of it may end by themselves."""
-        return self._column(self.state.relation, MARKER_TTL) == MARKER_TTL
-
-    def _column(self, relation: str, name: str) -> str:
-        """A column that what an earlier version has made does not have."""
-        return name if name in self.session.table(relation).columns else "CAST(NULL AS bigint)"
+        return MARKER_TTL in self.session.table(self.state.relation).columns
 
     def prepare(self, known: Known) -> Layout:
         """Makes the tables fit the definitions and notes these, so that every later reader sees both."""
@@ -231,9 +244,7 @@ class LandedTable:
 
     def mark(self) -> int:
         """The greatest segment that is merged into the state."""
-        row = self.session.sql(f"SELECT {self.state.mark} AS mark").first()
-        assert row is not None
-        return int(row["mark"])
+        return self.state.merged().mark
 
     def merge(self, layout: Layout, through: int, mark: int | None = None, positions: Offsets | None = None) -> None:
         """Folds the segments up to ``through`` into the state; the mark moves in the same commit.

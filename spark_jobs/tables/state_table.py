@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.fold import compacted, folded
 from spark_jobs.model import (
     MARKED_POSITIONS,
+    MARKER_TTL,
     Layout,
     bucket_of,
     identities,
@@ -29,7 +30,17 @@ from spark_jobs.model import (
 )
 from spark_jobs.sinks import Sink, replace_made
 from spark_jobs.tables.levels import MARK_PART, choose, runs_of
-from spark_jobs.tables.notes import Offsets
+from spark_jobs.tables.notes import Offsets, positions_in
+
+
+@dataclass(frozen=True)
+class Merged:
+    """How far a state goes: its mark, and how far the topics are merged then, which an earlier version did not note."""
+
+    mark: int
+    positions: Offsets | None
+    expiring: bool
+    """Whether parts of its rows may end by themselves."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +60,13 @@ class State:
         """SQL of the greatest segment that is merged."""
         return f"(SELECT coalesce(max(mark), 0) FROM {self.relation} WHERE bucket = {MARK_PART})"
 
-    @property
-    def positions(self) -> str:
-        """SQL of how far the topics are merged; a state that an earlier version has made may not say so."""
-        if MARKED_POSITIONS not in self.session.table(self.relation).columns:
-            return "CAST(NULL AS string)"
-        return f"(SELECT max({MARKED_POSITIONS}) FROM {self.relation} WHERE bucket = {MARK_PART})"
+    def merged(self) -> Merged:
+        """What is merged, read once: where SQL has it, each mention of the mark is a query of its own."""
+        rows = self.session.table(self.relation)
+        noted = MARKED_POSITIONS if MARKED_POSITIONS in rows.columns else "CAST(NULL AS string)"
+        mark = rows.where(f"bucket = {MARK_PART}").selectExpr("coalesce(max(mark), 0)", f"max({noted})").first()
+        assert mark is not None
+        return Merged(mark[0], None if mark[1] is None else positions_in(mark[1]), MARKER_TTL in rows.columns)
 
     def prepare(self, layout: Layout) -> None:
         self.sink.prepare(self.table, state_columns(layout), "bucket", [key.value for key in layout.keys])

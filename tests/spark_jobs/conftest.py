@@ -24,11 +24,12 @@ from tests.spark_jobs.source_tables import Ends, connected
 def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {
         "spark.master": "local[2]",
-        "spark.driver.memory": "1500m",
+        "spark.driver.memory": "2g",
         # Plans are many and small here: compiling them well costs more than they do. Without the compiler that does,
         # Java keeps 48 MiB for what is compiled: less than a session of many tests needs, the rest runs interpreted.
         "spark.driver.extraJavaOptions": (
-            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
+            # Plans are garbage at once: of much room for what is new little has to be copied.
+            "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
         ),
         # Nobody reads the text of a plan; a log of a few commits is one part.
         "spark.sql.ui.explainMode": "simple",
