@@ -19,6 +19,13 @@ from connector.errors import CdcError
 from connector.secrets import scrub
 
 _LOOK_SECONDS = 0.1
+# For some thousand rows it does not pay that plans are compiled, or thought over after each of their stages. Not in
+# `landing.json`: who takes that for a start has more of them.
+_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def main(folder: Path) -> int:
@@ -39,7 +46,7 @@ def main(folder: Path) -> int:
     os.environ.update(find_java().spark_environment())
     settings = with_jars(load_settings(folder / "landing.json"))
     # Into this process's log file, for whoever looks why Spark ended.
-    session = start_session({**settings.session_config(), "log.level": "ERROR"})
+    session = start_session({**settings.session_config(), **_FEW_ROWS, "log.level": "ERROR"})
     session.range(1).collect()
     pause = threading.Event()
     while not (folder / "land.now").exists():

@@ -80,10 +80,6 @@ def write_files(folder: Path, scylla: str, kafka: str) -> None:
         "spark.driver.extraJavaOptions": (
             "-XX:+UseSerialGC -XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
         ),
-        # Nor do plans of some thousand rows repay that they are compiled, or thought over after each of their stages.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
     }
     documents = {"connector": {"name": "demo", "config": connector}, "worker": worker, "landing": landing}
     for name, document in documents.items():

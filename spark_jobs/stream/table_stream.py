@@ -102,6 +102,7 @@ class TableStream:
         self._offsets_folder = ""
         self._said: set[str] = set()
         self._has_rows = False
+        self._has_letters = True
         self._lacking: str | None = None
         self._housekeeping = Housekeeping(settings)
         self._batches = 0
@@ -128,6 +129,7 @@ class TableStream:
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
         self._has_rows, self._batches = restored.has_rows, 0
+        self._has_letters = restored.letters
         self._housekeeping.merged(self._mark)
         positions = restored.positions
         self._positions = dict(positions)
@@ -322,7 +324,7 @@ class TableStream:
             counted = told(self.session, seen)
             # Who was paused meanwhile has appended to what is merged: whoever has the lease now needs the parcel.
             self.lease.check()
-            self._known, self._has_rows = known, True
+            self._known, self._has_rows, self._has_letters = known, True, True
             if known.incomplete is None:
                 self._lacking = self.progress.of(self.name).incomplete = None
             self._publishing.landed({})
@@ -380,6 +382,7 @@ class TableStream:
         if counted[TTL]:
             self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
+        self._has_letters = self._has_letters or bool(dead)
         landed_rows = counted["landed"]
         self._count(landed_rows)
         self.progress.batch(self.name, landed_rows, dead, counted["newest"])
@@ -400,7 +403,7 @@ class TableStream:
 
     def _land_letters(self, landed: LandedTable) -> None:
         """Decodes again the dead letters that only waited for a definition, in a segment of its own."""
-        waiting = landed.letters(RETRIED)
+        waiting = landed.letters(RETRIED) if self._has_letters else None
         if waiting is None:
             return
         self._segment += 1

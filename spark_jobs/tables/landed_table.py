@@ -62,6 +62,8 @@ class Restored:
     since_ms: int | None
     ending: bool = False
     """Whether unmerged rows have a TTL."""
+    letters: bool = True
+    """Whether there may be dead letters."""
 
     @property
     def has_rows(self) -> bool:
@@ -112,7 +114,7 @@ class LandedTable:
         unmerged = "true" if merged.positions is None else f"(note IS NULL OR try_cast(note AS int) > {merged.mark})"
         placed, ttl = f"segment = {POSITIONS}", TTL if TTL in log.columns else "CAST(NULL AS bigint)"
         grouped = (
-            f"CASE WHEN segment IN ({POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END AS what",
+            f"CASE WHEN segment IN ({DEAD}, {POSITIONS}, {DEFINITIONS}) THEN segment ELSE 0 END AS what",
             f"CASE WHEN {placed} THEN topic END AS topic",
             f"CASE WHEN {placed} THEN partition END AS partition",
         )
@@ -123,8 +125,9 @@ class LandedTable:
             f"count({ttl}) AS ttls",
             "unix_millis(min(landed_at)) AS since",
         )
-        counts = log.where(f"segment = {DEFINITIONS} OR segment > {merged.mark} OR {placed} AND {unmerged}")
-        rows = counts.groupBy(*map(F.expr, grouped)).agg(*map(F.expr, counted)).collect()
+        dead = f"segment = {DEAD} AND reason IS NOT NULL"
+        chosen = log.where(f"segment = {DEFINITIONS} OR segment > {merged.mark} OR {dead} OR {placed} AND {unmerged}")
+        rows = chosen.groupBy(*map(F.expr, grouped)).agg(*map(F.expr, counted)).collect()
         noted = [row["newest"] for row in rows if row["what"] == DEFINITIONS]
         tail = [row for row in rows if row["what"] == 0]
         positions = dict(merged.positions or {})
@@ -141,6 +144,7 @@ class LandedTable:
             unmerged=sum(row["rows"] for row in tail),
             since_ms=min((row["since"] for row in tail), default=None),
             ending=any(row["ttls"] for row in tail),
+            letters=any(row["what"] == DEAD for row in rows),
         )
 
     def widen(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import LandingError
 from spark_jobs.jobs.rebuilding import rebuild
@@ -23,6 +23,7 @@ from spark_jobs.land import land
 from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.stream import table_stream
 from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import Lease, LocalFolder
 from spark_jobs.tables.small_plans import uncompiled
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
@@ -150,6 +151,25 @@ def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way
     produce(way.servers, [(way.data, change("u", 2500, {"pk": 1, "ck": 1, "v": cell(7)}))])
     way.land(spark)
     assert way.rows(spark) == [(1, 1, None, None, 5, 7)]
+
+
+def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way.land(spark)
+    unknown, plain = (change("c", 1000, {"pk": 1, "ck": ck, **more}) for ck, more in ((1, {"n": cell(7)}), (2, {})))
+    produce(way.servers, [(way.data, unknown), (way.data, plain)])
+    append = LandedTable.append
+
+    def telling(landed: LandedTable, frame: DataFrame) -> None:
+        append(landed, frame)
+        if "offset" in frame.columns and "bucket" in frame.columns:
+            way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+
+    monkeypatch.setattr(LandedTable, "append", telling)
+    assert way.land(spark, **{"max.offsets.per.trigger": 1}).of("ks.t").dead == {"UNKNOWN_FIELD": 1}
+    assert way.rows(spark) == [(1, 1, None, None, 7, None), (1, 2, None, None, None, None)]
+    assert spark.table("ks.t__dead_letters").count() == 0
 
 
 def test_json_with_schemas_lands_the_same(spark: SparkSession, way: Way) -> None:
