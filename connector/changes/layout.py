@@ -100,7 +100,7 @@ def deleted_elements_type(type_: CqlType) -> SetType | None:
             assert_never(type_)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def layout_of(description: TableDescription, columns: tuple[tuple[str, str], ...]) -> LogLayout:
     """The layout of pages whose columns have these names and type spellings.
 
