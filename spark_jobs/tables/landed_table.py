@@ -106,7 +106,8 @@ class LandedTable:
     def restore(self) -> Restored:
         """Everything a job must know to go on, in a query of the state and then one of the changelog.
 
-        What another job merges between the two is counted as unmerged: folding it again changes nothing.
+        What a paused job merges between the two is counted as unmerged: folding it again changes nothing. It removes no
+        change of that: before it does, it asks whether it still has the lease.
         """
         if not self.exists():
             return Restored(None, {}, 0, 1, 0, None)
