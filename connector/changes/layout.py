@@ -100,6 +100,7 @@ def deleted_elements_type(type_: CqlType) -> SetType | None:
             assert_never(type_)
 
 
+# As many as `native.blocks` keeps plans of: these are of layouts.
 @lru_cache(maxsize=4096)
 def layout_of(description: TableDescription, columns: tuple[tuple[str, str], ...]) -> LogLayout:
     """The layout of pages whose columns have these names and type spellings.

@@ -19,13 +19,6 @@ from connector.errors import CdcError
 from connector.secrets import scrub
 
 _LOOK_SECONDS = 0.1
-# For some thousand rows it does not pay that plans are compiled, or thought over after each of their stages. Not in
-# `landing.json`: who takes that for a start has more of them.
-_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
 
 
 def main(folder: Path) -> int:
@@ -37,7 +30,7 @@ def main(folder: Path) -> int:
     from spark_jobs.land import land
     from spark_jobs.session import needing_spark, start_session
     from spark_jobs.stream import Progress
-    from spark_jobs.tables import register_landed
+    from spark_jobs.tables import FEW_ROWS, register_landed
     from spark_jobs.verify import total, verify
 
     # Spark hands timestamps over as local time.
@@ -45,8 +38,9 @@ def main(folder: Path) -> int:
     time.tzset()
     os.environ.update(find_java().spark_environment())
     settings = with_jars(load_settings(folder / "landing.json"))
-    # Into this process's log file, for whoever looks why Spark ended.
-    session = start_session({**settings.session_config(), **_FEW_ROWS, "log.level": "ERROR"})
+    # Into this process's log file, for whoever looks why Spark ended. `landing.json` does not say that rows are few:
+    # who takes that for a start has more of them.
+    session = start_session({**settings.session_config(), **FEW_ROWS, "log.level": "ERROR"})
     session.range(1).collect()
     pause = threading.Event()
     while not (folder / "land.now").exists():

@@ -57,11 +57,14 @@ class DeltaPublisher:
         # What is merged is made once, by who asks for it: of tables that are being written.
         self.session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
 
+    def path(self, table: str) -> str:
+        return f"{self.warehouse}/{table}"
+
     def relation(self, table: str) -> str:
-        return quoted("delta", f"{self.warehouse}/{table}")
+        return quoted("delta", self.path(table))
 
     def schema(self, table: str) -> StructType | None:
-        if not is_table(self.session, f"{self.warehouse}/{table}"):
+        if not is_table(self.session, self.path(table)):
             return None
         return self.session.table(self.relation(table)).schema
 
@@ -76,7 +79,7 @@ class DeltaPublisher:
     def turn(self, table: str) -> int:
         if self.schema(table) is None:
             return 0
-        return last_transaction(self.session, f"{self.warehouse}/{table}", NOTE) or 0
+        return last_transaction(self.session, self.path(table), NOTE) or 0
 
     def replace(
         self, table: str, frame: DataFrame, note: Mapping[str, Any], indexed: int, rows_per_file: int, turn: int
@@ -88,19 +91,19 @@ class DeltaPublisher:
         }
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
-            there = properties_of(self.session, f"{self.warehouse}/{table}")
+            there = properties_of(self.session, self.path(table))
             if {**there, **properties}.get(_MAPPING, "none") != "none":
                 # Delta refuses to take columns away, or to make them others, where names are mapped and there is a
                 # feed. `tidy` comes after every replacement, also of a process that ends here, and begins it anew.
                 properties[_FEED] = "false"
-            give_properties(self.session, f"{self.warehouse}/{table}", properties)
+            give_properties(self.session, self.path(table), properties)
         for name, value in defaults.items():
             self.session.conf.set(name, value)
         try:
             sorted_ = frame.sortWithinPartitions(*map(quoted, frame.columns[:indexed])) if indexed else frame
             writer = sorted_.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer = writer.option("userMetadata", note_text(note)).option("maxRecordsPerFile", str(rows_per_file))
-            writer.option("txnAppId", NOTE).option("txnVersion", str(turn)).save(f"{self.warehouse}/{table}")
+            writer.option("txnAppId", NOTE).option("txnVersion", str(turn)).save(self.path(table))
         finally:
             for name in defaults:
                 self.session.conf.unset(name)
@@ -108,9 +111,9 @@ class DeltaPublisher:
 
     def widen(self, table: str, columns: StructType) -> None:
         names = _names(columns) + (self.schema(table) or columns).names
-        give_properties(self.session, f"{self.warehouse}/{table}", _properties(names))
+        give_properties(self.session, self.path(table), _properties(names))
         added = self.session.createDataFrame([], columns).write.format("delta").mode("append")
-        added.option("mergeSchema", "true").save(f"{self.warehouse}/{table}")
+        added.option("mergeSchema", "true").save(self.path(table))
 
     def merge(
         self,
@@ -146,7 +149,7 @@ class DeltaPublisher:
         assert there is not None
         writer = self.session.createDataFrame([], there).write.format("delta").mode("append")
         writer = writer.option("userMetadata", note_text(note)).option("txnAppId", NOTE)
-        writer.option("txnVersion", str(turn)).save(f"{self.warehouse}/{table}")
+        writer.option("txnVersion", str(turn)).save(self.path(table))
         self._check_noted(table, note)
 
     def _check_noted(self, table: str, note: Mapping[str, Any]) -> None:
@@ -157,12 +160,12 @@ class DeltaPublisher:
     def enroll(self, table: str, name: str) -> None:
         schema = name.rpartition(".")[0]
         self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        place = literal(f"{self.warehouse}/{table}")
+        place = literal(self.path(table))
         self.session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {place}")
 
     def tidy(self, table: str) -> None:
         files = self._files(table)
-        there = properties_of(self.session, f"{self.warehouse}/{table}")
+        there = properties_of(self.session, self.path(table))
         wanted: dict[str, str] = {}
         if there.get(_MAPPING, "none") != "none":
             # What a replacement took away. Of other tables only their users take it.
@@ -172,13 +175,13 @@ class DeltaPublisher:
         if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"
         if wanted:
-            give_properties(self.session, f"{self.warehouse}/{table}", wanted)
+            give_properties(self.session, self.path(table), wanted)
         if files.small > _SMALL_FILES:
             self._optimize(table, files, "")
 
     def compact(self, table: str) -> None:
         files = self._files(table)
-        indexed = int(properties_of(self.session, f"{self.warehouse}/{table}").get(_INDEXED, "0"))
+        indexed = int(properties_of(self.session, self.path(table)).get(_INDEXED, "0"))
         if indexed and files.deleted > _DELETED_SORTED * files.rows:
             first = quoted(self.session.table(self.relation(table)).columns[0])
             self._optimize(table, files, f" ZORDER BY ({first})")
@@ -197,7 +200,7 @@ class DeltaPublisher:
         )
 
     def _files(self, table: str) -> _Files:
-        found = data_files(self.session, f"{self.warehouse}/{table}").selectExpr(
+        found = data_files(self.session, self.path(table)).selectExpr(
             "size", "deletionVector.cardinality AS deleted", "int(get_json_object(stats, '$.numRecords')) AS rows"
         )
         each = found.collect()

@@ -102,7 +102,7 @@ class TableStream:
         self._offsets_folder = ""
         self._said: set[str] = set()
         self._has_rows = False
-        self._has_letters = True
+        self._has_letters = False
         self._lacking: str | None = None
         self._housekeeping = Housekeeping(settings)
         self._batches = 0
@@ -382,7 +382,7 @@ class TableStream:
         if counted[TTL]:
             self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
-        self._has_letters = self._has_letters or bool(dead)
+        self._has_letters |= bool(dead)
         landed_rows = counted["landed"]
         self._count(landed_rows)
         self.progress.batch(self.name, landed_rows, dead, counted["newest"])

@@ -31,10 +31,11 @@ from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.parcels import Parcel, Parcels
 from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
-from spark_jobs.tables.small_plans import uncompiled
+from spark_jobs.tables.small_plans import FEW_ROWS, uncompiled
 
 __all__ = [
     "BACKFILL",
+    "FEW_ROWS",
     "FORM",
     "LAND",
     "MARK_PART",

@@ -62,8 +62,8 @@ class Restored:
     since_ms: int | None
     ending: bool = False
     """Whether unmerged rows have a TTL."""
-    letters: bool = True
-    """Whether there may be dead letters."""
+    letters: bool = False
+    """Whether there are dead letters."""
 
     @property
     def has_rows(self) -> bool:

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 _UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
+FEW_ROWS = {**_UNCOMPILED, **_PLANNED_ONCE}
+"""Of a session that never sees more than some thousand."""
 
 
 @contextmanager
@@ -40,5 +43,5 @@ def uncompiled(session: SparkSession, few: bool = True) -> Iterator[None]:
 @contextmanager
 def planned_once(session: SparkSession) -> Iterator[None]:
     """Plans are not thought over after each of their stages, which is a good part of what few changes cost."""
-    with configured(session, {"spark.sql.adaptive.enabled": "false"}):
+    with configured(session, _PLANNED_ONCE):
         yield

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.jvm.jars import resolve
 from spark_jobs.session import start_session
+from spark_jobs.tables import FEW_ROWS
 from spark_jobs.verify import job
 from tests.servers.double import Double
 from tests.soak.each_seed import each_seed
@@ -31,17 +32,12 @@ _SESSION = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
 
 
 def session_config(warehouse: str) -> dict[str, str]:
     """Of a session for many small plans."""
     jars = ",".join(map(str, [*resolve("spark"), *resolve("iceberg")]))
-    return {**_SESSION, **_INTERPRETED, "spark.jars": jars, "warehouse": warehouse}
+    return {**_SESSION, **FEW_ROWS, "spark.jars": jars, "warehouse": warehouse}
 
 
 def lived(spark: SparkSession, seed: int, sink: str, rounds: int, folder: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from embedded.kafka import EmbeddedKafka
 from spark_jobs.jvm.jars import resolve
 from spark_jobs.session import start_session
+from spark_jobs.tables import small_plans
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.landing_way import Way
 from tests.spark_jobs.source_tables import Ends, connected
@@ -61,24 +61,15 @@ def way(kafka: EmbeddedKafka, unique: Callable[[str], str], tmp_path: Path, spar
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Plans of wide tables run as they are: for a handful of rows, compiling them takes longer than everything else."""
-    with _set(spark, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
+    with small_plans.uncompiled(spark):
         yield
 
 
 @pytest.fixture
 def planned_once(spark: SparkSession) -> Iterator[None]:
     """Plans are not thought over after each of their stages, which is most of what is done with a handful of rows."""
-    with _set(spark, {"spark.sql.adaptive.enabled": "false"}):
+    with small_plans.planned_once(spark):
         yield
-
-
-@contextlib.contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name in settings:
-        spark.conf.unset(name)
 
 
 @pytest.fixture(scope="module")

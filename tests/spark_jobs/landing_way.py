@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.config.settings import Settings, load_settings
 from spark_jobs.land import land
@@ -51,3 +51,8 @@ class Way:
     def rows(self, spark: SparkSession) -> list[tuple[Any, ...]]:
         register_landed(spark, self.config)
         return sorted((tuple(row) for row in spark.table("ks.t").collect()), key=repr)
+
+
+def is_batch(frame: DataFrame) -> bool:
+    """Whether what is appended to a changelog are records of topics."""
+    return {"bucket", "offset"} <= set(frame.columns)

@@ -29,7 +29,7 @@ from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import open_folder
 from spark_jobs.tables.state_table import State
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
-from tests.spark_jobs.landing_way import TABLE, Way
+from tests.spark_jobs.landing_way import TABLE, Way, is_batch
 
 pytestmark = [
     pytest.mark.spark,
@@ -125,14 +125,14 @@ def test_what_a_paused_job_appends_late_does_no_harm(spark: SparkSession, way: W
     batches: list[int] = []
 
     def successor(landed: LandedTable, frame: DataFrame) -> None:
-        if _is_batch(frame):
+        if is_batch(frame):
             batches.append(len(batches))
             if batches[-1] == 2:
                 raise DiedError("its third batch")
         append(landed, frame)
 
     def paused(landed: LandedTable, frame: DataFrame) -> None:
-        if _is_batch(frame):
+        if is_batch(frame):
             leases.write(f"{way.prefix}.1", json.dumps({"expires_ms": 0}))
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(LandedTable, "append", successor)
@@ -149,10 +149,6 @@ def test_what_a_paused_job_appends_late_does_no_harm(spark: SparkSession, way: W
     assert len(batches) == 3, "the successor has merged a part"
     way.land(spark, **MERGING)
     assert way.rows(spark) == [(1, at, None, None, None) for at in range(6)]
-
-
-def _is_batch(frame: DataFrame) -> bool:
-    return {"bucket", "offset"} <= set(frame.columns)
 
 
 def test_upkeep_and_rebuilding_may_end_at_any_step(spark: SparkSession, way: Way) -> None:

@@ -27,7 +27,7 @@ from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import Lease, LocalFolder
 from spark_jobs.tables.small_plans import uncompiled
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
-from tests.spark_jobs.landing_way import TABLE, Way
+from tests.spark_jobs.landing_way import TABLE, Way, is_batch
 
 pytestmark = [
     pytest.mark.spark,
@@ -163,7 +163,7 @@ def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
 
     def telling(landed: LandedTable, frame: DataFrame) -> None:
         append(landed, frame)
-        if "offset" in frame.columns and "bucket" in frame.columns:
+        if is_batch(frame):
             way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
 
     monkeypatch.setattr(LandedTable, "append", telling)
