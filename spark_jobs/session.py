@@ -81,6 +81,8 @@ DEFAULTS = {
 }
 
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Workers of a JVM of our own find this package from their start on.
+_PYTHON = {"spark.python.daemon.module": "spark_jobs.python_daemon"}
 
 
 def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -171,6 +173,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     own = SparkContext._gateway is None
     if own:
         settings = with_archive(with_class_path(settings))
+        if settings["spark.master"].startswith("local"):
+            settings = {**_PYTHON, **settings}
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -1,0 +1,51 @@
+"""What Spark forks its Python workers from, on one machine.
+
+In: Spark, which runs this module in place of PySpark's own. Out: workers of which each task costs what it does. Left to
+itself, a worker reads for every task what there is in the archives that Spark puts on its path, of which one is a jar
+of ten thousand classes; and each imports what every reading of the source needs. Both take longer than a small table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+_NEEDED = ("pyarrow", "pyspark.sql.pandas.serializers", "spark_jobs.functions", "spark_jobs.source")
+
+
+def without_archives() -> None:
+    """Takes Spark's own archives off the path, where PySpark is installed beside them."""
+    before = list(sys.path)
+    sys.path[:] = [path for path in before if not _is_sparks(path)]
+    if find_spec("pyspark") is None or find_spec("py4j") is None:
+        sys.path[:] = before
+        return
+    for path in set(before) - set(sys.path):
+        sys.path_importer_cache.pop(path, None)
+
+
+def _is_sparks(path: str) -> bool:
+    home = os.environ.get("SPARK_HOME")
+    return home is not None and os.path.isfile(path) and Path(path).resolve().is_relative_to(Path(home).resolve())
+
+
+def main() -> None:
+    without_archives()
+    for name in _NEEDED:
+        # Whoever needs it says what is wrong with it.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    from pyspark import daemon
+
+    # A worker looks for garbage after each task: not among what was imported.
+    gc.freeze()
+    daemon.manager()
+
+
+if __name__ == "__main__":
+    main()
