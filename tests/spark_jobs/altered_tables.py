@@ -34,7 +34,7 @@ from spark_jobs.tables.registration import open_publisher
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.snapshot_records import snapshotted
-from tests.spark_jobs.source_tables import RECORD, SourceTables, tells_ttl
+from tests.spark_jobs.source_tables import ANY_FORMAT, RECORD, SourceTables, tells_ttl
 
 LATE, TWICE = 0.2, 0.2
 _METADATA = {"cdc.include.metadata": "true"}
@@ -52,10 +52,9 @@ class Altered(SourceTables):
         warehouse: str,
         names: Iterable[str],
         rnd: random.Random | None = None,
-        sink: str = "delta",
+        sink: str = ANY_FORMAT,
     ) -> None:
-        super().__init__(spark, scylla, warehouse, [f"{keyspace}.{name}" for name in names])
-        self.settings = self.configured(warehouse, sink=sink)
+        super().__init__(spark, scylla, warehouse, [f"{keyspace}.{name}" for name in names], sink)
         self.rnd = rnd
         self.cql = cql
         self.keyspace = keyspace

@@ -114,7 +114,7 @@ def test_history_before_the_log_then_changes(
     cql.execute("UPDATE t SET v = 'no marker' WHERE p = 101 AND c = 1")
     cql.execute("ALTER TABLE t WITH cdc = {'enabled': true}")
     name = f"{keyspace}.t"
-    source = SourceTables(spark, scylla, warehouse, [name])
+    source = SourceTables(spark, scylla, warehouse, [name], "delta")
     landed_first = [
         "UPDATE t SET v = 'new', m = m + {'c': 3}, e = e - {2.5}, a.no = 9 WHERE p = 0 AND c = 0",
         "DELETE FROM t WHERE p = 0 AND c = 1",

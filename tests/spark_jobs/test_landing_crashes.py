@@ -23,6 +23,7 @@ from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
 from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.sinks.iceberg import IcebergSink
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.telling import told
 from spark_jobs.tables.landed_table import LandedTable
@@ -30,6 +31,7 @@ from spark_jobs.tables.lease import open_folder
 from spark_jobs.tables.state_table import State
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way, is_batch
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [
     pytest.mark.spark,
@@ -100,6 +102,7 @@ def test_landing_goes_on_after_every_step_of_a_batch(spark: SparkSession, way: W
 
 
 def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = "iceberg"
     crashing = Crashing(way, spark)
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "n": cell(7)})), (way.data, b"bad")])
     assert crashing.land().of("ks.t").dead == {"UNKNOWN_FIELD": 1, "CORRUPT": 1}
@@ -112,7 +115,7 @@ def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSessi
 
     way.schema(schema_record("ks", "t", TABLE, table_id=str(uuid.uuid1()), version="new"))
     produce(way.servers, [(way.data, change("c", 9, {"pk": 2, "ck": 9, "v": cell("new")}))])
-    for owner, name in ((DeltaSink, "delete"), (LandedTable, "clear"), (LandedTable, "prepare")):
+    for owner, name in ((IcebergSink, "delete"), (LandedTable, "clear"), (LandedTable, "prepare")):
         crashing.dies(owner, name, after=True)
     crashing.land()
     assert crashing.rows() == [(2, 9, None, None, "new")]
@@ -120,6 +123,7 @@ def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSessi
 
 def test_what_a_paused_job_appends_late_does_no_harm(spark: SparkSession, way: Way) -> None:
     """Its batch holds more than its successor has landed when that ends, and goes where that has merged already."""
+    way.config["sink"] = ANY_FORMAT
     produce(way.servers, [(way.data, change("c", 1000 + at, {"pk": 1, "ck": at})) for at in range(6)])
     leases, append = open_folder(spark, f"{way.config['warehouse']}/_leases"), LandedTable.append
     batches: list[int] = []

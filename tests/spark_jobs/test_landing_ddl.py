@@ -111,11 +111,17 @@ HISTORIES: dict[str, list[list[str]]] = {
 STEPS = max(map(len, HISTORIES.values()))
 
 
-@pytest.mark.parametrize("lands_after", [(), (2, 5)], ids=["late", "now and then"])
+@pytest.mark.parametrize(("lands_after", "sink"), [((), "delta"), ((2, 5), "iceberg")], ids=["late", "now and then"])
 def test_altered_tables_equal_their_source(
-    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, lands_after: tuple[int, ...]
+    spark: SparkSession,
+    scylla: Scylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    lands_after: tuple[int, ...],
+    sink: str,
 ) -> None:
-    altered = Altered(spark, scylla, cql, keyspace, warehouse, HISTORIES)
+    altered = Altered(spark, scylla, cql, keyspace, warehouse, HISTORIES, sink=sink)
     for at in range(STEPS):
         altered.step(
             text.format(t=name) for name, steps in HISTORIES.items() for texts in steps[at : at + 1] for text in texts

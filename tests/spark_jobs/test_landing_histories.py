@@ -25,7 +25,7 @@ from tests.spark_jobs.history_records import CLUSTERING, RANGES, Histories, defi
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize(("seed", "sink", "count"), [(20261121, "delta", 150), (20261122, "iceberg", 60)])
+@pytest.mark.parametrize(("seed", "sink", "count"), [(20261121, "iceberg", 150), (20261122, "delta", 60)])
 def test_landed_view_equals_the_model_however_the_histories_arrive(
     spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch, seed: int, sink: str, count: int
 ) -> None:

@@ -29,6 +29,7 @@ from tests.spark_jobs.history_model import TableModel
 from tests.spark_jobs.history_records import CLUSTERING, COLUMNS, RANGES, TOPIC, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted"), pytest.mark.timeout(900)]
 
@@ -72,7 +73,7 @@ def test_the_version_valid_at_each_time_is_what_the_model_shows_then(
     rnd = random.Random(5)
     feed = histories.records + rnd.sample(histories.records, len(histories.records) // 5)
     rnd.shuffle(feed)
-    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     layout = landed.prepare(Known((parse_definition(definition()),), history=True))
     late = len(feed) * 2 // 3
     _append(spark, landed, layout, 1, feed[:late])
@@ -124,7 +125,7 @@ def test_a_landed_history_goes_back_as_far_as_it_is_kept(spark: SparkSession, wa
 
 
 def test_a_history_that_begins_late_begins_with_the_rows_there_are(spark: SparkSession, warehouse: str) -> None:
-    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     definitions = (parse_definition(schema_record("ks", "t", "id partition_key int; v regular text").decode()),)
     layout = landed.prepare(Known(definitions, history=True))
     _append(spark, landed, layout, 1, [(TOPIC, change("c", 1000, {"id": 1, "v": cell("a")}))])

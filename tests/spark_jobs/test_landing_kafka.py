@@ -28,6 +28,7 @@ from spark_jobs.tables.lease import Lease, LocalFolder
 from spark_jobs.tables.small_plans import uncompiled
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way, is_batch
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [
     pytest.mark.spark,
@@ -105,6 +106,7 @@ def test_upkeep_removes_merged_changes_and_changes_no_row(spark: SparkSession, w
 
 
 def test_rebuilt_tables_read_their_topics_again(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = ANY_FORMAT
     produce(way.servers, [(way.data, change("c", at * 1000, {"pk": at, "ck": 1})) for at in (1, 2, 3)])
     way.land(spark, **{"merge.every.rows": 1})
     assert len(way.rows(spark)) == 3
@@ -116,6 +118,7 @@ def test_rebuilt_tables_read_their_topics_again(spark: SparkSession, way: Way) -
 def test_batches_of_few_records_are_not_compiled(
     spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    way.config["sink"] = ANY_FORMAT
     seen: list[tuple[bool, str]] = []
     for name in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"):
         spark.conf.unset(name)
@@ -139,6 +142,7 @@ def test_batches_of_few_records_are_not_compiled(
 
 
 def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = ANY_FORMAT
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("old")}))])
     way.land(spark, **{"merge.every.rows": 1})
     added = TABLE.replace("; v regular text", "") + "; n regular int"
@@ -173,6 +177,7 @@ def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
 
 
 def test_json_with_schemas_lands_the_same(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = ANY_FORMAT
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}, with_schema=True))])
     way.land(spark, **{"value.converter.schemas.enable": True})
     assert way.rows(spark) == [(1, 1, None, None, "a")]
@@ -215,6 +220,7 @@ def test_a_killed_job_loses_and_repeats_nothing(spark: SparkSession, way: Way, t
 
 
 def test_a_failing_table_is_named_and_ends_no_other(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = ANY_FORMAT
     way.schema(schema_record("ks", "lost", "id partition_key int; v regular text"))
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1}))])
     progress = Progress()

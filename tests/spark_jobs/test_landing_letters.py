@@ -16,6 +16,7 @@ from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
 from tests.spark_jobs.landing_feed import cell, change, schema_record
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once")]
 
@@ -44,7 +45,7 @@ def test_a_record_that_names_a_known_version_is_not_looked_through_for_unknown_f
     spark: SparkSession, warehouse: str
 ) -> None:
     """It has none of its own: what somebody has put there on its way is nobody's column."""
-    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     known = Known((_version(COLUMNS, "1"),))
     layout = landed.prepare(known)
     register_functions(spark, layout)
@@ -58,7 +59,7 @@ def test_a_record_that_names_a_known_version_is_not_looked_through_for_unknown_f
 
 
 def test_a_record_is_one_letter_and_its_cells_end_when_it_lands_later(spark: SparkSession, warehouse: str) -> None:
-    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     older, newer = _version(COLUMNS, "1"), _version(f"{COLUMNS}; x regular text", "2")
     known = Known((older,))
     layout = landed.prepare(known)

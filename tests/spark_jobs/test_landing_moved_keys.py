@@ -16,6 +16,7 @@ from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
 from tests.spark_jobs.landing_feed import cell, change, schema_record
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once"), pytest.mark.timeout(900)]
 
@@ -36,7 +37,7 @@ def _rows(spark: SparkSession, landed: LandedTable, layout: Layout) -> list[tupl
 
 
 def test_rows_and_ranges_are_found_by_keys_of_another_type(spark: SparkSession, warehouse: str) -> None:
-    landed = LandedTable(spark, FORMATS["delta"].open(spark, warehouse), "ks", "t")
+    landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     versions = [
         parse_definition(schema_record("ks", "t", COLUMNS.format(kind, kind), version=kind).decode())
         for kind in ("smallint", "int", "varint")

@@ -27,7 +27,7 @@ from spark_jobs.tables.registration import open_sink
 from tests.servers.patience import seldom, until
 from tests.servers.scylla import Scylla
 from tests.spark_jobs.landing_feed import create_topics, produce
-from tests.spark_jobs.source_tables import WITH_SOURCE, SourceTables, equal
+from tests.spark_jobs.source_tables import ANY_FORMAT, WITH_SOURCE, SourceTables, equal
 
 pytestmark = [pytest.mark.timeout(1800), *WITH_SOURCE, pytest.mark.kafka]
 PARTITIONS = 40
@@ -37,10 +37,10 @@ class Beside(SourceTables):
     """A table with rows from before its log, its topics, and the job that lands them."""
 
     def __init__(
-        self, spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, servers: str
+        self, spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, servers: str, sink: str
     ) -> None:
         self.name = f"{keyspace}.t"
-        super().__init__(spark, scylla, warehouse, [self.name])
+        super().__init__(spark, scylla, warehouse, [self.name], sink)
         self.cql = cql
         self.table = TableName(keyspace, "t")
         self.servers, self.schemas = servers, f"{keyspace}.schemas"
@@ -125,13 +125,23 @@ class Beside(SourceTables):
 
 @pytest.fixture
 def beside(
-    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, kafka: EmbeddedKafka
+    spark: SparkSession,
+    scylla: Scylla,
+    cql: Session,
+    keyspace: str,
+    warehouse: str,
+    kafka: EmbeddedKafka,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Beside]:
+    """In the format that a test asks for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_stream, "_LOOKED_FOR_S", 0.5)
-        yield Beside(spark, scylla, cql, keyspace, warehouse, kafka.bootstrap_servers)
+        yield Beside(
+            spark, scylla, cql, keyspace, warehouse, kafka.bootstrap_servers, getattr(request, "param", ANY_FORMAT)
+        )
 
 
+@pytest.mark.parametrize("beside", ["delta"], indirect=True)
 def test_a_job_that_lands_takes_up_what_a_backfill_reads(beside: Beside) -> None:
     beside.feed("UPDATE t SET e = e - {1}, v = 7 WHERE p = 1 AND c = 1", "DELETE FROM t WHERE p = 2 AND c = 1")
     with beside.landing():

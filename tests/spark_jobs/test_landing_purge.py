@@ -23,6 +23,7 @@ from tests.spark_jobs.history_comparison import landed_rows
 from tests.spark_jobs.history_records import RANGES, Histories, definition
 from tests.spark_jobs.landing_feed import cell, change, produce
 from tests.spark_jobs.landing_way import Way
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.usefixtures("interpreted")]
 
@@ -32,7 +33,7 @@ class Fed:
 
     def __init__(self, spark: SparkSession, warehouse: str, described: str) -> None:
         self.spark = spark
-        self.table = LandedTable(spark, open_sink(spark, {"warehouse": warehouse}), "ks", "t")
+        self.table = LandedTable(spark, open_sink(spark, {"warehouse": warehouse, "sink": ANY_FORMAT}), "ks", "t")
         self.layout: Layout = self.table.prepare(Known((parse_definition(described),), buckets=2))
         register_functions(spark, self.layout)
         self.segment = 0

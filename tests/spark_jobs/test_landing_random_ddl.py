@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.timeout(3000), *WITH_SOURCE]
 ROUNDS, TABLES = 3, 2
 
 
-@pytest.mark.parametrize(("seed", "sink"), [(9, "delta")])
+@pytest.mark.parametrize(("seed", "sink"), [(9, "iceberg")])
 def test_random_histories_of_definitions_land_as_the_source(
     spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, seed: int, sink: str
 ) -> None:

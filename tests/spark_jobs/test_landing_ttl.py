@@ -94,7 +94,7 @@ def test_what_has_ended_is_gone_and_the_rest_stays(
     _clocks_may_be_apart(tables, first, monkeypatch)
     _publishes_what_has_ended(tables, first, monkeypatch)
 
-    other = tables.configured(f"{warehouse}/other")
+    other = tables.configured(f"{warehouse}/other", sink="delta")
     backfill(tables.spark, other, tables.access)
     equal(tables.verify(settings=other))
     tables.settings = other

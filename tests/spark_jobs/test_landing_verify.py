@@ -10,6 +10,7 @@ import pytest
 from cassandra.cluster import Session
 from pyspark.sql import SparkSession
 
+from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.tables.lease import Lease, open_folder
 from spark_jobs.verify.job import Limits
 from spark_jobs.verify.report import Difference, Verdict, as_json, as_text
@@ -36,8 +37,9 @@ def told(verdict: Verdict) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.parametrize("sink", sorted(FORMATS))
 def test_every_type_at_its_edges_is_equal(
-    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
+    spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str, sink: str
 ) -> None:
     """Each native type as a value; those that Spark compares otherwise also in keys and inside of collections."""
     columns = ", ".join(f"v_{name} {name}" for name in LITERALS)
@@ -64,7 +66,7 @@ def test_every_type_at_its_edges_is_equal(
         key = ", ".join(value[name] for name in ("decimal", "double", "timeuuid", "varint"))
         cql.execute(f"INSERT INTO keys (p, d, t, v) VALUES ({key})")
         cql.execute(f"INSERT INTO keys (p, s) VALUES ({value['decimal']}, {value['double']})")
-    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.values", f"{keyspace}.keys"])
+    source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.values", f"{keyspace}.keys"], sink)
     source.land()
     equal(source.verify())
 

@@ -18,7 +18,7 @@ from tests.worker.lost_rows import story
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla, pytest.mark.timeout(900)]
 
-CHAOS_SECONDS = float(os.environ.get("SOAK_SECONDS", "45"))
+CHAOS_SECONDS = float(os.environ.get("SOAK_SECONDS", "25"))
 SEEDS = [int(seed) for seed in os.environ.get("SOAK_SEEDS", "1,2").split(",")]
 
 
