@@ -1,7 +1,8 @@
 """Many tables in one landing job: what a start costs, what silence costs, and how late a row lands after it.
 
-python -m bench landing_tables [--tables N] [--trigger MS] [--publish MS] [--idle S] [--json]. `scylla-cdc land` runs
-as a user starts it, beside a broker of this machine. Processor time is that of the job with Spark in it. Needs a /proc.
+python -m bench landing_tables [--tables N] [--sink delta|iceberg] [--trigger MS] [--publish MS] [--idle S] [--json].
+`scylla-cdc land` runs as a user starts it, beside a broker of this machine. Processor time is that of the job with
+Spark in it. Needs a /proc.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def measure(servers: str, folder: Path, args: argparse.Namespace) -> Figures:
                 "value.converter.schemas.enable": False,
                 "publish.interval.ms": args.publish,
                 "trigger.interval.ms": args.trigger,
+                "sink": args.sink,
                 "warehouse": str(warehouse),
                 "spark.master": "local[2]",
                 "spark.driver.memory": args.memory,
@@ -130,7 +132,7 @@ def measure(servers: str, folder: Path, args: argparse.Namespace) -> Figures:
         figures["until the rows of all tables have landed, s"] = round(time.monotonic() - began, 1)
         figures["CPU-seconds, per table"] = f"{job.cpu:.1f}, {job.cpu / args.tables:.2f}"
         if args.publish:
-            job.until(lambda: len(list(warehouse.glob("ks/*/_delta_log/*0.json"))) >= args.tables)
+            job.until(lambda: _published(warehouse) >= args.tables)
             figures["until all are published, s"] = round(time.monotonic() - began, 1)
             figures["CPU-seconds until then, per table"] = f"{job.cpu:.1f}, {job.cpu / args.tables:.2f}"
         time.sleep(args.idle / 4)
@@ -156,13 +158,20 @@ def measure(servers: str, folder: Path, args: argparse.Namespace) -> Figures:
     return figures
 
 
+def _published(warehouse: Path) -> int:
+    """The tables that have a first version with rows."""
+    written = [*warehouse.glob("ks/*/_delta_log/*0.json"), *warehouse.glob("ks/*/metadata/snap-*.avro")]
+    return len({file.parent.parent for file in written if "__" not in file.parent.parent.name})
+
+
 def _commits(warehouse: Path) -> int:
-    return sum(1 for _ in warehouse.rglob("_delta_log/*.json"))
+    return sum(1 for place in ("_delta_log/*.json", "metadata/*.metadata.json") for _ in warehouse.rglob(place))
 
 
 def main() -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="python -m bench landing_tables", description=__doc__)
     parser.add_argument("--tables", type=int, default=300)
+    parser.add_argument("--sink", choices=("delta", "iceberg"), default="delta", help="the tables' format (delta)")
     parser.add_argument("--trigger", type=int, default=10_000, help="trigger.interval.ms")
     parser.add_argument("--publish", type=int, default=60_000, help="publish.interval.ms; 0 publishes nothing")
     parser.add_argument("--memory", default="4g", help="spark.driver.memory")

@@ -7,6 +7,7 @@ as an exception of ``connector.errors`` where it is not as it was asked for.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 # A call that is still under way so long after its own timeout hangs.
 HANG_SECONDS = CALL_SECONDS + 8.0
+# So long after it answered a commit a coordinator may still write what is left of that transaction.
+_COMPLETING_SECONDS = 1.0
 
 
 class TransactionalProducer(ReportingProducer):
@@ -46,6 +49,7 @@ class TransactionalProducer(ReportingProducer):
         )
         self.transactional_id = transactional_id
         self._patience = transaction_timeout_ms / 1000
+        self._committed_at = -math.inf
 
     def start(self, deadline: float) -> None:
         """Register the transactional id, which ends whatever an earlier owner of it left open."""
@@ -99,15 +103,23 @@ class TransactionalProducer(ReportingProducer):
             self._repeat("committing", self._producer.commit_transaction, deadline)
         except (RetriableDeliveryError, FatalDeliveryError) as error:
             raise UnknownOutcome(str(error)) from None
+        self._committed_at = time.monotonic()
 
     def abort(self) -> None:
         """Abort, and know it; otherwise UnknownOutcome (only a confirmed abort keeps positions in memory valid)."""
         deadline = time.monotonic() + self._patience * 2
         try:
+            self._be_heard_of()
             self._repeat("aborting", self._producer.abort_transaction, deadline)
         except DeliveryError as error:
             raise UnknownOutcome(str(error)) from None
         self.failure = None
+
+    def _be_heard_of(self) -> None:
+        """A coordinator that still completes the transaction before lets the partitions of this one wait, but not its
+        abort: that is of a transaction that it has not heard of, and refused for good."""
+        if self._given and not self.acknowledged and time.monotonic() < self._committed_at + _COMPLETING_SECONDS:
+            self._served(self._producer.flush, _COMPLETING_SECONDS)
 
     def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
         while True:

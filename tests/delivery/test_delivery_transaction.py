@@ -14,7 +14,7 @@ from connector.delivery.membership import Membership
 from connector.delivery.producer import FailedRecord
 from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
-from connector.delivery.transactional_producer import fence
+from connector.delivery.transactional_producer import TransactionalProducer, fence
 from connector.errors import DeliveryError, LostClaim, ProducerFenced, TooLate, TransactionAborted, UnknownOutcome
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
@@ -59,6 +59,25 @@ def test_an_aborted_transaction_leaves_no_trace(world: World) -> None:
     delivery.add(0, records(world, "b"))
     delivery.commit([mark(0, "w")])
     delivered(world, ["b"])
+
+
+def test_a_transaction_is_aborted_however_soon_after_a_commit(world: World, unique: Callable[[str], str]) -> None:
+    """Its coordinator still writes what is left of the one before."""
+    producer = TransactionalProducer(world.clients, unique("w"), 60_000, linger_ms=30_000)
+    try:
+        producer.start(time.monotonic() + 60)
+        for at in range(60):
+            producer.begin()
+            producer.produce_to(world.data, 0, b"kept", b"v")
+            producer.flush(time.monotonic() + 60)
+            producer.commit()
+            producer.begin()
+            producer.produce_to(world.data, 0, b"gone", b"v")
+            producer.client.poll(at % 15 / 1000)
+            producer.abort()
+    finally:
+        producer.close()
+    delivered(world, ["kept"] * 60)
 
 
 def test_what_the_brokers_have_too_late_is_not_committed(world: World) -> None:

@@ -22,7 +22,6 @@ from spark_jobs import land as land_module
 from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
-from spark_jobs.sinks.delta import DeltaSink
 from spark_jobs.sinks.iceberg import IcebergSink
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.telling import told
@@ -156,6 +155,7 @@ def test_what_a_paused_job_appends_late_does_no_harm(spark: SparkSession, way: W
 
 
 def test_upkeep_and_rebuilding_may_end_at_any_step(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = "iceberg"
     records = [change("c", 1000 + at, {"pk": 1, "ck": at}) for at in range(4)]
     produce(way.servers, [(way.data, value) for value in [*records, change("d", 2000, {"pk": 1, "ck": 0})]])
     way.land(spark, **MERGING)
@@ -163,11 +163,11 @@ def test_upkeep_and_rebuilding_may_end_at_any_step(spark: SparkSession, way: Way
     settings = way.settings(**{"reader.grace.ms": 0})
     for name, after in (("delete", True), ("compact", True)):
         with pytest.MonkeyPatch.context() as patch, pytest.raises(DiedError):
-            dies(patch, DeltaSink, name, after)
+            dies(patch, IcebergSink, name, after)
             maintain(spark, settings)
         assert way.rows(spark) == expected, name
     for owner, name, after in (
-        (DeltaSink, "delete", True),
+        (IcebergSink, "delete", True),
         (LandedTable, "forget", True),
         (LandedTable, "prepare", True),
     ):

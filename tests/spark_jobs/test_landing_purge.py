@@ -80,6 +80,7 @@ def test_random_histories_look_the_same_after_a_purge_at_any_time(
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_deletes_are_forgotten_when_nothing_older_can_come(spark: SparkSession, way: Way) -> None:
+    way.config["sink"] = ANY_FORMAT
     deleted = {"source": {"ts_us": 1500}, "kind": "range", "partition": {"pk": 1}}
     bounds = {"start": {"values": [2], "inclusive": True}, "end": {"values": [], "inclusive": True}}
     produce(
