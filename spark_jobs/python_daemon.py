@@ -19,24 +19,26 @@ _NEEDED = ("pyarrow", "pyspark.sql.pandas.serializers", "spark_jobs.functions", 
 
 
 def without_archives() -> None:
-    """Takes Spark's own archives off the path, where PySpark is installed beside them."""
-    before = list(sys.path)
-    sys.path[:] = [path for path in before if not _is_sparks(path)]
-    if find_spec("pyspark") is None or find_spec("py4j") is None:
+    """Takes Spark's own archives off the path, where it is the Spark of the PySpark that is installed."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        return
+    before, folder = list(sys.path), Path(home).resolve()
+    archives = {path for path in before if os.path.isfile(path) and Path(path).resolve().is_relative_to(folder)}
+    sys.path[:] = [path for path in before if path not in archives]
+    installed = find_spec("pyspark")
+    places = installed.submodule_search_locations if installed is not None else None
+    if find_spec("py4j") is None or folder not in {Path(place).resolve() for place in places or ()}:
         sys.path[:] = before
         return
-    for path in set(before) - set(sys.path):
+    for path in archives:
         sys.path_importer_cache.pop(path, None)
-
-
-def _is_sparks(path: str) -> bool:
-    home = os.environ.get("SPARK_HOME")
-    return home is not None and os.path.isfile(path) and Path(path).resolve().is_relative_to(Path(home).resolve())
 
 
 def main() -> None:
     without_archives()
-    for name in _NEEDED:
+    # Elsewhere a process is better not forked once it has loaded libraries with threads.
+    for name in _NEEDED if sys.platform == "linux" else ():
         # Whoever needs it says what is wrong with it.
         with contextlib.suppress(Exception):
             importlib.import_module(name)

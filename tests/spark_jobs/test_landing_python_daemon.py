@@ -8,6 +8,7 @@ import os
 import sys
 import zipimport
 from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,25 +33,28 @@ def test_workers_have_imported_what_they_need_and_look_into_no_archive(spark: Sp
         assert row["imported"] and row["frozen"] > 10_000 and row["archives"] == ""
 
 
-def test_only_sparks_own_archives_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "spark" / "python" / "lib"
+@pytest.mark.parametrize("where", ["there", "elsewhere", "nowhere else"])
+def test_only_archives_of_the_spark_that_is_installed_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The user's own stay, and so does another version's PySpark, which fits its JVM."""
+    home = tmp_path / "spark"
+    folder = home / "python" / "lib"
     folder.mkdir(parents=True)
     for file in (folder / "pyspark.zip", tmp_path / "mine.zip"):
         file.touch()
-    others = [path for path in sys.path if os.path.isdir(path)]
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
-    monkeypatch.setattr(sys, "path", [str(folder / "pyspark.zip"), str(folder), str(tmp_path / "mine.zip"), *others])
-    python_daemon.without_archives()
-    assert sys.path == [str(folder), str(tmp_path / "mine.zip"), *others]
-
-
-def test_where_pyspark_is_nowhere_else_its_archives_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = tmp_path / "pyspark.zip"
-    archive.touch()
-    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "path", [str(archive), *sys.path])
-    before = list(sys.path)
     found = importlib.util.find_spec
-    monkeypatch.setattr(python_daemon, "find_spec", lambda name: None if name == "pyspark" else found(name))
+
+    def spec(name: str) -> ModuleSpec | None:
+        if name != "pyspark" or where == "elsewhere":
+            return found(name)
+        made = ModuleSpec(name, None, is_package=True)
+        made.submodule_search_locations = [str(home)]
+        return made if where == "there" else None
+
+    kept = [str(folder), str(tmp_path / "mine.zip"), *(path for path in sys.path if os.path.isdir(path))]
+    monkeypatch.setenv("SPARK_HOME", str(home))
+    monkeypatch.setattr(sys, "path", [str(folder / "pyspark.zip"), *kept])
+    monkeypatch.setattr(python_daemon, "find_spec", spec)
     python_daemon.without_archives()
-    assert sys.path == before
+    assert sys.path == (kept if where == "there" else [str(folder / "pyspark.zip"), *kept])
