@@ -168,12 +168,13 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
             [Problem("JAVA_HOME", "no Java was found", suggestion="install Java 17 or 21, or set JAVA_HOME")]
         )
     settings = session_settings(with_submitted(config, _submitted()))
-    if settings["spark.master"].startswith("local"):
+    here = settings["spark.master"].startswith("local")
+    if here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     own = SparkContext._gateway is None
     if own:
         settings = with_archive(with_class_path(settings))
-        if settings["spark.master"].startswith("local"):
+        if here:
             settings = {**_PYTHON, **settings}
     builder = SparkSession.builder
     for name, value in settings.items():
