@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.errors import LandingError
 from spark_jobs.decode import decoded_json
 from spark_jobs.functions import register_functions
+from spark_jobs.java_objects import java_class
 from spark_jobs.jvm import archive_path, find_java, resolve, with_class_path
 from spark_jobs.model import parse_definition
 from spark_jobs.session import DEFAULTS, session_settings, start_session
@@ -102,8 +103,7 @@ def _stream(session: SparkSession, folder: str) -> None:
         .start()
     )
     query.awaitTermination()
-    jvm: Any = session._jvm
-    properties = jvm.java.util.HashMap()
+    properties = java_class(session, "java.util.HashMap")()
     kind = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     for name, value in {
         "bootstrap.servers": "127.0.0.1:1",
@@ -111,8 +111,8 @@ def _stream(session: SparkSession, folder: str) -> None:
         "value.deserializer": kind,
     }.items():
         properties.put(name, value)
-    jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties).close()
-    jvm.org.apache.kafka.clients.admin.AdminClient.create(properties).close()
+    java_class(session, "org.apache.kafka.clients.consumer.KafkaConsumer")(properties).close()
+    java_class(session, "org.apache.kafka.clients.admin.AdminClient").create(properties).close()
 
 
 _RECORD: dict[str, Any] = {

@@ -26,6 +26,7 @@ from connector.config import is_secret_name
 from connector.errors import ConfigurationError, LandingError, Problem
 from connector.secrets import holds_secret, scrub
 from spark_jobs.config import folder
+from spark_jobs.java_objects import java_class
 from spark_jobs.jvm import log_in, tell_refusal, with_archive, with_class_path, with_home
 from spark_jobs.sinks import table_format
 
@@ -191,9 +192,8 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     session.sparkContext.setLogLevel(level)
     if level != "OFF":
         # A JVM that is told to end says by which signal.
-        session._jvm.org.apache.spark.util.SignalUtils.registerLogger(
-            session._jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.SparkContext")
-        )
+        logger = java_class(session, "org.slf4j.LoggerFactory").getLogger("org.apache.spark.SparkContext")
+        java_class(session, "org.apache.spark.util.SignalUtils").registerLogger(logger)
     else:
         # PySpark's own loggers repeat what is raised anyway, with every stack there is.
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
@@ -247,8 +247,8 @@ def end_spark() -> bool:
 def _outlive_terminal(session: SparkSession) -> None:
     """A terminal that is gone tells all its processes at once. The JVM goes on: the program whose it is decides, and it
     ends with that."""
-    handling: Any = session._jvm.sun.misc
-    handling.Signal.handle(handling.Signal("HUP"), handling.SignalHandler.SIG_IGN)
+    signals, handlers = (java_class(session, f"sun.misc.{name}") for name in ("Signal", "SignalHandler"))
+    signals.handle(signals("HUP"), handlers.SIG_IGN)
 
 
 @contextlib.contextmanager
@@ -321,9 +321,8 @@ def _as_property(value: str) -> str:
 def require_class(session: SparkSession, name: str, coordinate: str) -> None:
     """Says which jar is missing before Spark says it in fifty lines."""
     try:
-        session._jvm.java.lang.Class.forName(
-            name, False, session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        )
+        loader = java_class(session, "java.lang.Thread").currentThread().getContextClassLoader()
+        java_class(session, "java.lang.Class").forName(name, False, loader)
     except Exception as error:
         raise LandingError(
             f"Spark has no {name.rsplit('.', 1)[-1]}: the jar of {coordinate} is missing; "

@@ -17,16 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 _PURE = {"connector.config", "connector.values"}
 LANDING: dict[str, set[str]] = {
     "spark_jobs.jvm": set(),
+    "spark_jobs.java_objects": set(),
     "spark_jobs.model": _PURE,
     "spark_jobs.functions": {"spark_jobs.model", *_PURE},
     "spark_jobs.fold": {"spark_jobs.model", *_PURE},
     "spark_jobs.decode": {"spark_jobs.model", "spark_jobs.functions", "smt", "connector.registry", *_PURE},
-    "spark_jobs.sinks": {"spark_jobs.model"},
+    "spark_jobs.sinks": {"spark_jobs.model", "spark_jobs.java_objects"},
     "spark_jobs.config": {"spark_jobs.model", "spark_jobs.sinks", *_PURE},
-    "spark_jobs.tables": {"spark_jobs.model", "spark_jobs.fold", "spark_jobs.sinks", "spark_jobs.config", *_PURE},
+    "spark_jobs.tables": {
+        *("spark_jobs.java_objects", "spark_jobs.model", "spark_jobs.fold", "spark_jobs.sinks", "spark_jobs.config"),
+        *_PURE,
+    },
     "spark_jobs.session": {
         "connector.config",
         "spark_jobs.jvm",
+        "spark_jobs.java_objects",
         "spark_jobs.sinks",
         "spark_jobs.config",
         "spark_jobs.tables",

@@ -6,12 +6,12 @@ In: a session and the warehouse's folder. Out: a ``Sink``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.java_objects import file_system, hadoop_path
 from spark_jobs.model import quoted
-from spark_jobs.sinks.delta_files import data_files, give_properties, is_table, property_list
+from spark_jobs.sinks.delta_files import data_files, extent, give_properties, is_table, property_list
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
@@ -51,9 +51,8 @@ class DeltaSink:
         if not is_table(self.session, former):
             return False
         # Where versions before the published tables had it.
-        jvm: Any = self.session._jvm
-        place, before = (jvm.org.apache.hadoop.fs.Path(path) for path in (folder, former))
-        files = place.getFileSystem(self.session._jsc.hadoopConfiguration())
+        place, before = (hadoop_path(self.session, path) for path in (folder, former))
+        files = file_system(self.session, place)
         files.mkdirs(place.getParent())
         return bool(files.rename(before, place))
 
@@ -114,9 +113,7 @@ class DeltaSink:
         return {row["part"]: row["size"] for row in sizes.groupBy("part").sum("size").toDF("part", "size").collect()}
 
     def files(self, table: str) -> tuple[int, int]:
-        row = self.session.sql(f"DESCRIBE DETAIL {self.relation(table)}").select("numFiles", "sizeInBytes").first()
-        assert row is not None
-        return int(row[0]), int(row[1])
+        return extent(self.session, self.path(table))
 
 
 def _is_conflict(error: Exception) -> bool:

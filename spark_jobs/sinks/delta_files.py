@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.java_objects import file_system, file_text, hadoop_path, java_class
 from spark_jobs.model import literal, quoted
 
+_INFORMATION, _NAMED_WITHIN = '"commitInfo"', 20
 _COMMITTED = re.compile(r"[0-9]{20}\.(json|checkpoint)")
 
 
 def is_table(session: SparkSession, folder: str) -> bool:
     """Whether anything was committed there: a job that is killed before leaves a log's folder without a commit."""
-    jvm: Any = session._jvm
-    log = jvm.org.apache.hadoop.fs.Path(f"{folder}/_delta_log")
-    files = log.getFileSystem(session._jsc.hadoopConfiguration())
+    log = hadoop_path(session, f"{folder}/_delta_log")
+    files = file_system(session, log)
     if not files.exists(log):
         return False
     listed = files.listStatusIterator(log)
@@ -37,15 +38,35 @@ def data_files(session: SparkSession, path: str) -> DataFrame:
     return DataFrame(_newest(session, path).allFiles().toDF(), session)
 
 
+def extent(session: SparkSession, path: str) -> tuple[int, int]:
+    """Number and bytes of the newest version's files, which Spark sums up for each version that is read."""
+    newest = _newest(session, path)
+    return int(newest.numOfFiles()), int(newest.sizeInBytes())
+
+
 def last_transaction(session: SparkSession, path: str, application: str) -> int | None:
     """The number of the last commit that an application has numbered."""
     found: Any = _newest(session, path).transactions().get(application)
     return int(found.get()) if found.isDefined() else None
 
 
+def commit_metadata(session: SparkSession, path: str, at_most: int) -> Iterator[str]:
+    """What the writers of the newest commits have said in them, the newest first. From the log's own files: a statement
+    for it runs as a job."""
+    newest = _newest(session, path).version()
+    for version in range(newest, max(newest - at_most, -1), -1):
+        commit = hadoop_path(session, f"{path}/_delta_log/{version:020}.json")
+        if not file_system(session, commit).exists(commit):
+            # A checkpoint stands for it and for all before it.
+            return
+        text = file_text(session, commit)
+        # Of all that a commit holds, what its writer says is one line, and mostly the first.
+        told = (json.loads(line)["commitInfo"] for line in text.split("\n") if _INFORMATION in line[:_NAMED_WITHIN])
+        yield from (said for each in told if isinstance(said := each.get("userMetadata"), str))
+
+
 def _newest(session: SparkSession, path: str) -> Any:
-    jvm: Any = session._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, path)
+    log = java_class(session, "org.apache.spark.sql.delta.DeltaLog").forTable(session._jsparkSession, path)
     return log.update(*(getattr(log, f"update$default${at}")() for at in (1, 2, 3)))
 
 

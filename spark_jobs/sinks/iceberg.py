@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connector.errors import LandingError
+from spark_jobs.java_objects import file_system, hadoop_path, java_class
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.sink import Result, retried
 
@@ -174,10 +175,8 @@ class IcebergSink:
 
     def loaded(self, table: str) -> Any:
         """The table as Iceberg's library has it, and as it is now."""
-        jvm: Any = self.session._jvm
-        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            self.session._jsparkSession, self.relation(table)
-        )
+        library = java_class(self.session, "org.apache.iceberg.spark.Spark3Util")
+        return library.loadIcebergTable(self.session._jsparkSession, self.relation(table))
 
     def _retried(self, table: str, work: Callable[[], Result]) -> Result:
         def alone() -> Result:
@@ -239,8 +238,8 @@ def _catalog(session: SparkSession, warehouse: str) -> str:
 
 def _local_folder(session: SparkSession, folder: str) -> Path | None:
     """The folder as this machine's files have it; None on any other file system."""
-    path = session._jvm.org.apache.hadoop.fs.Path(folder)
-    system = path.getFileSystem(session._jsc.hadoopConfiguration())
+    path = hadoop_path(session, folder)
+    system = file_system(session, path)
     if system.getUri().getScheme() != "file":
         return None
     return Path(os.fspath(str(system.makeQualified(path).toUri().getPath())))

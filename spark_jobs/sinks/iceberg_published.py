@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapType, ShortType, StructField, StructType
 
+from spark_jobs.java_objects import java_class
 from spark_jobs.model import quoted
 from spark_jobs.sinks.iceberg import IcebergSink, MovedError
 from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
@@ -95,8 +96,8 @@ class IcebergPublisher:
         self._gone_on_from[table] = self._newest(table)
 
     def widen(self, table: str, columns: StructType) -> None:
-        jvm: Any = self.session._jvm
-        added = jvm.org.apache.spark.sql.types.DataType.fromJson(self.stored(columns).json()).toDDL()
+        types = java_class(self.session, "org.apache.spark.sql.types.DataType")
+        added = types.fromJson(self.stored(columns).json()).toDDL()
         self._sink.changed(table, lambda: self.session.sql(f"ALTER TABLE {self.relation(table)} ADD COLUMNS ({added})"))
 
     def merge(
@@ -162,15 +163,15 @@ class IcebergPublisher:
     def _forward(self, table: str, branch: str, before: int) -> int:
         """Makes a branch the table, in a commit that is refused if the table is not what the branch was made of. Other
         branches were made of what was then: none of them can follow any more."""
-        jvm: Any = self.session._jvm
+        metadata = java_class(self.session, "org.apache.iceberg.TableMetadata")
         operations = self._sink.loaded(table).operations()
         base = operations.current()
         made = base.ref(branch)
         if base.currentSnapshot().snapshotId() != before or made is None:
             raise MovedError(f"{table} was changed meanwhile")
         newest = made.snapshotId()
-        changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base).setBranchSnapshot(newest, _MAIN)
-        for name in list(base.refs().keySet()):
+        changed = metadata.buildFrom(base).setBranchSnapshot(newest, _MAIN)
+        for name in list(base.refs().keySet().toArray()):
             if name.startswith(_BRANCH):
                 changed = changed.removeRef(name)
         operations.commit(base, changed.build())

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.java_objects import elements, java_class
 from spark_jobs.model import TableDefinition, parse_definition, table_named
 from spark_jobs.session import require_class
 
@@ -37,12 +38,15 @@ class Topics:
         require_class(
             session, "org.apache.kafka.clients.consumer.KafkaConsumer", "org.apache.kafka:kafka-clients:3.9.1"
         )
-        self._jvm: Any = session._jvm
+        self._session = session
         self._servers = properties["bootstrap.servers"]
-        settings = self._jvm.java.util.HashMap()
+        settings = self._java("java.util.HashMap")()
         for name, value in {
             "request.timeout.ms": "15000",
             "default.api.timeout.ms": "20000",
+            # The broker answers one request of a connection at a time: what is asked while it waits for more of a topic
+            # that was read to its end waits as well.
+            "fetch.max.wait.ms": "20",
             **properties,
             # A committed table version must not be hidden by somebody's open transaction.
             "isolation.level": "read_uncommitted",
@@ -53,11 +57,11 @@ class Topics:
             settings.put(name, value)
         self._lock = threading.RLock()
         self._listed: tuple[float, Any] | None = None
-        self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+        self._consumer = self._java("org.apache.kafka.clients.consumer.KafkaConsumer")(settings)
 
     def close(self) -> None:
         with self._lock:
-            self._consumer.close(self._jvm.java.time.Duration.ofSeconds(2))
+            self._consumer.close(self._java("java.time.Duration").ofSeconds(2))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """The partitions of those topics that exist."""
@@ -67,7 +71,7 @@ class Topics:
             for topic in topics:
                 listed = known.get(topic)
                 if listed is not None:
-                    found[topic] = sorted(info.partition() for info in listed)
+                    found[topic] = sorted(info.partition() for info in elements(listed))
             return found
 
     def _topics(self) -> Any:
@@ -83,16 +87,20 @@ class Topics:
     def offsets(self, topics: Iterable[str], beginning: bool = False) -> Offsets:
         """The end (or the beginning) of every partition."""
         with self._lock:
-            places = [(topic, number) for topic, numbers in self.partitions(topics).items() for number in numbers]
-            wanted = self._jvm.java.util.ArrayList()
-            for topic, number in places:
-                wanted.add(self._place(topic, number))
+            places = {
+                (topic, number): self._place(topic, number)
+                for topic, numbers in self.partitions(topics).items()
+                for number in numbers
+            }
+            wanted = self._java("java.util.ArrayList")()
+            for place in places.values():
+                wanted.add(place)
             try:
                 answer = self._consumer.beginningOffsets(wanted) if beginning else self._consumer.endOffsets(wanted)
             except Py4JJavaError as error:
                 self._listed = None
                 raise LandingError(f"Kafka at {self._servers} tells no offsets: {_cause(error)}") from error
-            return {(topic, number): answer.get(self._place(topic, number)) for topic, number in places}
+            return {named: answer.get(place) for named, place in places.items()}
 
     def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
         """The values of a topic's only partition between two offsets, with their offsets."""
@@ -101,14 +109,14 @@ class Topics:
         found: list[tuple[int, str | None]] = []
         with self._lock:
             place = self._place(topic, 0)
-            assigned = self._jvm.java.util.ArrayList()
+            assigned = self._java("java.util.ArrayList")()
             assigned.add(place)
             self._consumer.assign(assigned)
             self._consumer.seek(place, offset)
             at, deadline = offset, time.monotonic() + _SILENCE_S
             while at < end:
-                records = self._consumer.poll(self._jvm.java.time.Duration.ofMillis(_POLL_MS))
-                for record in records.records(place):
+                records = self._consumer.poll(self._java("java.time.Duration").ofMillis(_POLL_MS))
+                for record in elements(records.records(place)):
                     found.append((record.offset(), record.value()))
                 before, at = at, self._consumer.position(place)
                 if at != before:
@@ -119,7 +127,10 @@ class Topics:
         return found
 
     def _place(self, topic: str, number: int) -> Any:
-        return self._jvm.org.apache.kafka.common.TopicPartition(topic, number)
+        return self._java("org.apache.kafka.common.TopicPartition")(topic, number)
+
+    def _java(self, name: str) -> Any:
+        return java_class(self._session, name)
 
 
 class SchemaTopic:

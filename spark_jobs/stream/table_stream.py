@@ -17,7 +17,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -28,6 +27,7 @@ from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
+from spark_jobs.java_objects import file_system, file_text, hadoop_path
 from spark_jobs.model import DEAD, RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.housekeeping import Housekeeping
@@ -134,7 +134,8 @@ class TableStream:
         positions = restored.positions
         self._positions = dict(positions)
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
-        self._lacking = lacking(restored, self._begins())
+        begins = self._begins()
+        self._lacking = lacking(restored, begins)
         self._segment = self._publishing.begin(restored)
         landed.widen()
         self._adopt(landed)
@@ -147,7 +148,7 @@ class TableStream:
             raise LandingError(
                 f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
             )
-        self._check_positions(positions)
+        self._check_positions(positions, begins)
         run = uuid.uuid4().hex
         checkpoint = f"{self.settings.checkpoint}/{self.settings.name}/{self.table}/{run}"
         self._offsets_folder = f"{checkpoint}/offsets"
@@ -188,8 +189,8 @@ class TableStream:
         """Removes the ended run's checkpoint."""
         if not self._offsets_folder:
             return
-        path = self.session._jvm.org.apache.hadoop.fs.Path(self._offsets_folder).getParent()
-        path.getFileSystem(self.session._jsc.hadoopConfiguration()).delete(path, True)
+        path = hadoop_path(self.session, self._offsets_folder).getParent()
+        file_system(self.session, path).delete(path, True)
         self._offsets_folder = ""
 
     def _landed(self, session: SparkSession) -> LandedTable:
@@ -198,8 +199,8 @@ class TableStream:
     def _begins(self) -> Offsets:
         return self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
 
-    def _check_positions(self, positions: Offsets) -> None:
-        ends, begins = self.topics.offsets([self.data_topic, self.range_topic]), self._begins()
+    def _check_positions(self, positions: Offsets, begins: Offsets) -> None:
+        ends = self.topics.offsets([self.data_topic, self.range_topic])
         for (topic, number), position in sorted(positions.items()):
             place = f"{self.table}: {topic}, partition {number}"
             remedy = f"land --rebuild {self.table} re-creates the table"
@@ -427,12 +428,6 @@ class TableStream:
 
     def _ends(self, number: int) -> Offsets:
         """The batch's end offsets, which Spark wrote down before it handed the batch over."""
-        jvm: Any = self.session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self._offsets_folder}/{number}")
-        stream = path.getFileSystem(self.session._jsc.hadoopConfiguration()).open(path)
-        try:
-            text = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        text = file_text(self.session, hadoop_path(self.session, f"{self._offsets_folder}/{number}"))
         ends = json.loads(text.splitlines()[-1])
         return {(topic, int(part)): offset for topic, parts in ends.items() for part, offset in parts.items()}

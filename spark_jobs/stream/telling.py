@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import Observation, SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.java_objects import java_class
 
 _TOLD_S = 60
 _FULL = os.strerror(errno.ENOSPC)
@@ -26,10 +27,10 @@ _FULL = os.strerror(errno.ENOSPC)
 def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
     """What was counted while a batch was written. Spark tells it by an event, and drops events when it is overrun:
     whoever waited without end would never land this table again."""
-    jvm: Any = session._jvm
     answer = cast(Any, seen)._jo.future()
     try:
-        jvm.scala.concurrent.Await.ready(answer, jvm.scala.concurrent.duration.Duration.apply(_TOLD_S, "seconds"))
+        patience = java_class(session, "scala.concurrent.duration.Duration").apply(_TOLD_S, "seconds")
+        java_class(session, "scala.concurrent.Await").ready(answer, patience)
     except Py4JJavaError as error:
         raise LandingError(f"batch committed, but Spark reported no metrics within {_TOLD_S} s") from error
     return dict(seen.get)

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
 from spark_jobs.config import RENAMES
+from spark_jobs.java_objects import file_system, file_text, hadoop_path, java_class
 
 if TYPE_CHECKING:
     from spark_jobs.config import Settings
@@ -102,28 +103,26 @@ class HadoopFolder:
     the stores of Google and Azure."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
-        self._jvm: Any = session._jvm
+        self._session = session
         self._path = path
-        root = self._jvm.org.apache.hadoop.fs.Path(path)
-        configuration = session._jsc.hadoopConfiguration()
-        self._files = root.getFileSystem(configuration)
+        root = hadoop_path(session, path)
+        self._files = file_system(session, root)
         self._files.mkdirs(root)
         self._context: Any = None
         if str(self._files.getUri().getScheme()) in RENAMES:
-            self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-                self._files.getUri(), configuration
-            )
+            contexts = java_class(session, "org.apache.hadoop.fs.FileContext")
+            self._context = contexts.getFileContext(self._files.getUri(), session._jsc.hadoopConfiguration())
             self._options = session.sparkContext._gateway.new_array(self._rename_option, 1)
 
     def _at(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}")
+        return hadoop_path(self._session, f"{self._path}/{name}")
 
     def names(self) -> list[str]:
         return [status.getPath().getName() for status in self._files.listStatus(self._at(""))]
 
     @property
     def _rename_option(self) -> Any:
-        return getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        return java_class(self._session, "org.apache.hadoop.fs.Options$Rename")
 
     def create(self, name: str, text: str) -> bool:
         try:
@@ -138,11 +137,7 @@ class HadoopFolder:
         return True
 
     def read(self, name: str) -> str:
-        stream = self._files.open(self._at(name))
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        return file_text(self._session, self._at(name))
 
     def write(self, name: str, text: str) -> None:
         if self._context is None:
