@@ -16,7 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_jobs.model import literal, quoted
-from spark_jobs.sinks.delta_files import data_files, give_properties, is_table, last_transaction, properties_of
+from spark_jobs.sinks.delta_files import (
+    commit_metadata,
+    data_files,
+    extent,
+    give_properties,
+    is_table,
+    last_transaction,
+    properties_of,
+)
 from spark_jobs.sinks.sink import NOTE, LostRaceError, merge_text, note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
@@ -38,9 +46,8 @@ _MOST_DELETED, _DELETED_SORTED = 0.3, 0.1
 
 @dataclass(frozen=True)
 class _Files:
-    """Those of a table: their ``bytes``, what ``size`` they should have, how many are small; rows, also deleted."""
+    """Those of a table: what ``size`` they should have, how many are small; rows, also deleted."""
 
-    bytes: int
     size: int
     small: int
     deleted: int
@@ -72,9 +79,8 @@ class DeltaPublisher:
         return schema
 
     def note(self, table: str) -> Mapping[str, Any] | None:
-        found = self.session.sql(f"DESCRIBE HISTORY {self.relation(table)} LIMIT {_COMMITS_LOOKED_AT}")
-        rows = found.where("userMetadata IS NOT NULL").select("userMetadata").orderBy("version", ascending=False)
-        return next((noted for row in rows.take(10) if (noted := noted_in(row[0])) is not None), None)
+        said = commit_metadata(self.session, self.path(table), _COMMITS_LOOKED_AT)
+        return next((noted for text in said if (noted := noted_in(text)) is not None), None)
 
     def turn(self, table: str) -> int:
         if self.schema(table) is None:
@@ -164,7 +170,7 @@ class DeltaPublisher:
         self.session.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {place}")
 
     def tidy(self, table: str) -> None:
-        files = self._files(table)
+        number, size = extent(self.session, self.path(table))
         there = properties_of(self.session, self.path(table))
         wanted: dict[str, str] = {}
         if there.get(_MAPPING, "none") != "none":
@@ -172,11 +178,11 @@ class DeltaPublisher:
             schema = self.schema(table)
             assert schema is not None
             wanted[_FEED] = _properties(_names(schema))[_FEED]
-        if files.bytes >= _VECTORS_FROM and _VECTORS not in there:
+        if size >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"
         if wanted:
             give_properties(self.session, self.path(table), wanted)
-        if files.small > _SMALL_FILES:
+        if number > _SMALL_FILES and (files := self._files(table)).small > _SMALL_FILES:
             self._optimize(table, files, "")
 
     def compact(self, table: str) -> None:
@@ -207,7 +213,6 @@ class DeltaPublisher:
         total = sum(row["size"] for row in each)
         size = min(max(total // _PARTS, _LEAST_BYTES), _MOST_BYTES)
         return _Files(
-            bytes=total,
             size=size,
             small=sum(row["size"] < size // 2 for row in each),
             deleted=sum(row["deleted"] or 0 for row in each),

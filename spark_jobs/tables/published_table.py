@@ -80,6 +80,7 @@ class PublishedTable:
         self._token = uuid.uuid4().hex
         self._turn: int | None = None
         self._untidied = _TIDIED_EVERY
+        self._stored: tuple[Known, StructType] | None = None
         self.landed = LandedTable(publisher.session, landed.sink, landed.keyspace, landed.table)
         self.name = landed.folder
 
@@ -112,15 +113,9 @@ class PublishedTable:
 
     def is_behind(self, known: Known, stand: Stand) -> bool:
         """Whether rows that have landed, or columns, are still to come."""
-        if (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())):
-            return True
+        new = self._lacked(known, stand)
         # Asked of the rows themselves: a segment may have ended without any.
-        if self.landed.has_changes_beyond(stand.segment):
-            return True
-        there = self.publisher.schema(self.name)
-        wanted = self.publisher.stored(self.landed.session.sql(self.landed.view_text(known.layout())).schema)
-        new = None if there is None else _new_columns(there, wanted)
-        return new is None or bool(new.fields)
+        return new is None or bool(new.fields) or self.landed.has_changes_beyond(stand.segment)
 
     def publish(self, known: Known, stand: Stand | None, through: int, positions: Offsets) -> Stand:
         """Brings the table to everything landed up to the segment ``through``; ``LostRaceError`` if somebody else has
@@ -132,21 +127,32 @@ class PublishedTable:
         now = Stand(known.lineage, through, dropped, at_s, True, places)
         note = {"lineage": now.lineage, "segment": through, "dropped": dropped, "at": at_s, "positions": places}
         note["by"] = self._token
-        rows = self.landed.view_text(layout, f"{now.at_s}L")
-        wanted = self.publisher.stored(self.landed.session.sql(rows).schema)
-        present_schema = self.publisher.schema(self.name)
-        new = None if present_schema is None else _new_columns(present_schema, wanted)
-        if stand is None or new is None or (stand.lineage, stand.dropped) != (now.lineage, now.dropped):
-            self._replace(layout, rows, note)
+        new = self._lacked(known, stand)
+        if stand is None or new is None:
+            self._replace(layout, self.landed.view_text(layout, f"{now.at_s}L"), note)
             self._untidied = _TIDIED_EVERY
         else:
             if new.fields:
                 self.publisher.widen(self.name, new)
-            self._merge(layout, wanted, stand, now, note)
+            self._merge(layout, self._wanted(known), stand, now, note)
         if self._untidied >= _TIDIED_EVERY:
             self.publisher.tidy(self.name)
             self._untidied = 0
         return now
+
+    def _lacked(self, known: Known, stand: Stand | None) -> StructType | None:
+        """The columns that are still to come; None where all of the table is to be made anew."""
+        if stand is None or (stand.lineage, stand.dropped) != (known.lineage, _dropped(known.layout())):
+            return None
+        there = self.publisher.schema(self.name)
+        return None if there is None else _new_columns(there, self._wanted(known))
+
+    def _wanted(self, known: Known) -> StructType:
+        """The columns that it shall have. They follow from what is known; only to ask Spark for them takes long."""
+        if self._stored is None or self._stored[0] != known:
+            shown = self.landed.session.sql(self.landed.view_text(known.layout()))
+            self._stored = known, self.publisher.stored(shown.schema)
+        return self._stored[1]
 
     def _commit(self, commit: Callable[[int], None]) -> None:
         """Only what succeeded counts: a number that was not used must not let a late commit pass for a newer one."""
