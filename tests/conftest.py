@@ -36,7 +36,9 @@ hypothesis.settings.load_profile("patient")
 
 # Jobs that tests run as processes of their own are over before the JVM's second compiler pays off: it takes a third of
 # what they take. What a job is configured with counts for more.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 -XX:ReservedCodeCacheSize=256m"
+)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Where the environment names a proxy, it is for other machines: tests talk to their own.

@@ -27,9 +27,11 @@ def spark_config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "spark.driver.memory": "2g",
         # Plans are many and small here: compiling them well costs more than they do. Without the compiler that does,
         # Java keeps 48 MiB for what is compiled: less than a session of many tests needs, the rest runs interpreted.
+        # What comes forty times is worth it: of the two hundred that are usual most of Spark falls short.
         "spark.driver.extraJavaOptions": (
             # Plans are garbage at once: of much room for what is new little has to be copied.
-            "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
+            "-XX:+UseSerialGC -Xmn900m -XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.2 "
+            "-XX:ReservedCodeCacheSize=256m -XX:-UsePerfData"
         ),
         # Nobody reads the text of a plan; a log of a few commits is one part.
         "spark.sql.ui.explainMode": "simple",
