@@ -49,6 +49,10 @@ LEADERLESS_SECONDS = 3.0
 # Records that are on their way have news of some of them within this time.
 STILL_SECONDS = 0.1
 
+# For as long a client is hurried at a time that has no news: meanwhile its thread looks for room without a pause, and a
+# broker that stands still would cost a core.
+HURRY_SECONDS = 0.01
+
 # Of each partition: one is sent, another one filled. More of them are memory that no cache of the processor holds.
 BATCHES_AHEAD = 2
 
@@ -171,8 +175,12 @@ class ReportingProducer:
         Raises TransactionAborted when a record failed, RetriableDeliveryError when the reports did not come in time.
         """
         patience = time.monotonic() + LEADERLESS_SECONDS
-        self._keep_pace(1, deadline, watch)
-        while self._served(self._producer.flush, min(WATCH_SECONDS, max(0.0, deadline - time.monotonic()))):
+        moves = self._keep_pace(1, deadline, watch)
+        before = self.pending()
+        while left := self._hurry(WATCH_SECONDS if moves else HURRY_SECONDS, deadline):
+            moves, before = left < before, left
+            if not moves:
+                self._served(self._producer.poll, STILL_SECONDS)
             watch()
             if time.monotonic() >= patience:
                 # Another leader would have been found by now: those who write elsewhere shall not wait for this one.
@@ -189,15 +197,20 @@ class ReportingProducer:
         self._topics.clear()
         self._bulk = Bulk()
 
+    def _hurry(self, seconds: float, deadline: float) -> int:
+        """Has the client send what waits for more of its batch; how much is pending after that."""
+        return self._served(self._producer.flush, min(seconds, max(0.0, deadline - time.monotonic())))
+
     def _settle(self) -> None:
         """Blocks are lent to the client while anything is under way."""
         if self._blocks is not None and not self.pending():
             self._blocks.settled()
 
-    def _keep_pace(self, batches: int, deadline: float = math.inf, watch: Callable[[], object] = lambda: None) -> None:
-        """Waits while more is pending than so many batches of each partition, and is on its way: see `batches`."""
+    def _keep_pace(self, batches: int, deadline: float = math.inf, watch: Callable[[], object] = lambda: None) -> bool:
+        """Waits while more is pending than so many batches of each partition, and is on its way: see `batches`. False
+        where nothing of it moves."""
         if self._batches is None:
-            return
+            return True
         most = batches * self._batches.most_waiting(self._bulk, self._configured)
         left = self.pending()
         while left > most and not self._failed and time.monotonic() < deadline:
@@ -205,7 +218,8 @@ class ReportingProducer:
             self._served(self._producer.poll, STILL_SECONDS)
             before, left = left, self.pending()
             if left >= before:
-                return
+                return False
+        return True
 
     @property
     def written(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ from connector.delivery.transactional_producer import TransactionalProducer, fen
 from connector.errors import ProducerFenced, TransactionAborted, UnknownOutcome
 from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
+from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import World, mark
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
@@ -284,11 +285,12 @@ class _Paced(TransactionalProducer):
 
     hurried = False
 
-    def _keep_pace(self, batches: int, *waiting: Any) -> None:
-        super()._keep_pace(batches, *waiting)
+    def _keep_pace(self, batches: int, *waiting: Any) -> bool:
+        moves = super()._keep_pace(batches, *waiting)
         assert self._batches is not None
         most = batches * self._batches.most_waiting(self._bulk, self._configured)
         self.hurried |= batches == 1 and self.pending() > most
+        return moves
 
 
 def test_a_client_whose_requests_are_under_way_is_left_alone(
@@ -307,14 +309,37 @@ def test_a_client_whose_requests_are_under_way_is_left_alone(
     pytest.fail("it is hurried each time")
 
 
+def test_a_client_is_not_hurried_all_the_time_while_kafka_stands_still(
+    world: World, kafka: EmbeddedKafka, kernel: Kernel, block_client: BlockClient
+) -> None:
+    """Its thread looks for room ten thousand times in each of nine moments of a second; all the time, a million."""
+    facts = look_at_topic(world.clients.admin(), TopicSpec(world.data, 2, 1))
+    assert isinstance(facts, TopicFacts)
+    told, clients = _counting(world)
+    producer = TransactionalProducer(
+        clients, "still", 60_000, blocks=block_client, batches=Batches({world.data: facts})
+    )
+    producer.start(_deadline())
+    producer.begin()
+    block = block_of(kernel, world.data, *["x" * 1_000] * 500)
+    for _ in range(10):
+        producer.produce_all(block)
+    stands_still = time.monotonic() + 1.5
+    kafka.pause()
+    try:
+        producer.flush(_deadline(), lambda: kafka.resume() if time.monotonic() > stands_still else None)
+    finally:
+        kafka.resume()
+    assert time.monotonic() > stands_still
+    producer.commit()
+    _tell(producer, told)
+    producer.close()
+    assert told[-1] < 400_000
+
+
 def _woken(world: World, block_client: BlockClient, block: RecordBlock, batches: Batches) -> tuple[bool, int]:
     """Of a client that delivers a transaction: whether it was hurried, and how often it woke up."""
-    told: list[int] = []
-
-    def count(text: str) -> None:
-        told.append(sum(broker["wakeups"] for broker in json.loads(text)["brokers"].values()))
-
-    clients = KafkaClients(world.clients.common, {"statistics.interval.ms": 100, "stats_cb": count}, {}, {})
+    told, clients = _counting(world)
     producer = _Paced(clients, "paced", 60_000, blocks=block_client, batches=batches)
     producer.start(_deadline())
     producer.begin()
@@ -322,10 +347,24 @@ def _woken(world: World, block_client: BlockClient, block: RecordBlock, batches:
         producer.produce_all(block)
     producer.flush(_deadline())
     producer.commit()
-    so_far = len(told)
-    until(lambda: len(told) > so_far, step=producer.poll)
+    _tell(producer, told)
     producer.close()
     return producer.hurried, told[-1]
+
+
+def _counting(world: World) -> tuple[list[int], KafkaClients]:
+    """Clients whose threads count how often they woke up, and what they have told."""
+    told: list[int] = []
+
+    def count(text: str) -> None:
+        told.append(sum(broker["wakeups"] for broker in json.loads(text)["brokers"].values()))
+
+    return told, KafkaClients(world.clients.common, {"statistics.interval.ms": 100, "stats_cb": count}, {}, {})
+
+
+def _tell(producer: TransactionalProducer, told: list[int]) -> None:
+    so_far = len(told)
+    until(lambda: len(told) > so_far, step=producer.poll)
 
 
 def _partitions(world: World, records: int) -> dict[bytes, list[int]]:
