@@ -32,6 +32,7 @@ from embedded.kafka import EmbeddedKafka
 from spark_jobs.config import Settings, load_settings
 from spark_jobs.decode import CELL_TTLS, MADE_BY, decoded_json
 from spark_jobs.fold import compacted, folded
+from spark_jobs.java_objects import java_class
 from spark_jobs.jvm import resolve
 from spark_jobs.land import land
 from spark_jobs.model import changes_patch
@@ -144,7 +145,7 @@ class Bench:
         assert publisher is not None
         self.published = PublishedTable(publisher, self.landed)
         self.topics = Topics(self.session, self.settings().kafka())
-        handle: Any = self.session._jvm.java.lang.ProcessHandle
+        handle = java_class(self.session, "java.lang.ProcessHandle")
         self._pid = int(handle.current().pid())
 
     def settings(self, **more: Any) -> Settings:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench._processor import cpu_seconds
 from bench.landing import Figures, changes, definition
 from spark_jobs.functions import register_functions
+from spark_jobs.java_objects import java_class
 from spark_jobs.jvm import resolve
 from spark_jobs.model import SAME_TIME, bucket_of, parse_definition
 from spark_jobs.session import start_session
@@ -65,7 +66,7 @@ class Large:
         self.known = Known((parse_definition(definition().decode()),), buckets=max(4, rows // 1_000_000))
         self.layout = self.landed.prepare(self.known)
         register_functions(session, self.layout)
-        handle: Any = session._jvm.java.lang.ProcessHandle
+        handle = java_class(session, "java.lang.ProcessHandle")
         self._pid = int(handle.current().pid())
         self.segment = 0
         self.stand: Stand | None = None

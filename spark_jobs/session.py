@@ -84,6 +84,13 @@ DEFAULTS = {
 LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Workers of a JVM of our own find this package from their start on.
 _PYTHON = {"spark.python.daemon.module": "spark_jobs.python_daemon"}
+# With Spark's choice a JVM without Hadoop's native library starts a dozen processes (chmod, readlink) for each batch.
+# It is for two runs with one checkpoint, and each run has one of its own. The name is that of the installed Spark.
+_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+    )
+}
 
 
 def session_settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -176,7 +183,7 @@ def start_session(config: Mapping[str, Any]) -> SparkSession:
     if own:
         settings = with_archive(with_class_path(settings))
         if here:
-            settings = {**_PYTHON, **settings}
+            settings = {**_PYTHON, **({} if "SPARK_HOME" in os.environ else _CHECKPOINTS), **settings}
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)

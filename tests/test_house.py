@@ -28,6 +28,7 @@ REGISTRIES = (
 MACHINE_PATHS = r"(?<![\w./$}:*~-])/(home|root|Users|work|workspace|workspaces)/[\w.]"
 UNFINISHED = r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|NotImplemented" + "Error"
 SWITCHED_OFF = r"mark\.(sk" + r"ip|sk" + r"ipif|xf" + r"ail)\b|pytest\.(sk" + r"ip|xf" + r"ail)\("
+OF_THE_JVM = r"\bsession\._j" + r"vm\b"
 SLEEPERS = {"tests/servers/patience.py"}
 # Soaks make faults that last.
 SOAKS = ("tests/soak/", "tests/worker/test_worker_soak.py")
@@ -74,6 +75,12 @@ def test_what_is_logged_is_shown() -> None:
 
 def test_nothing_is_left_unfinished() -> None:
     assert matches(UNFINISHED, ".py", ".md", ".sh") == []
+
+
+def test_classes_of_the_jvm_are_found_by_their_whole_names() -> None:
+    """Elsewhere they would be spelled in parts, and the JVM looks for each part: see `spark_jobs/java_objects.py`."""
+    found = matches(OF_THE_JVM, ".py", below=(*PRODUCT, "bench/"))
+    assert [each for each in found if not each.startswith("spark_jobs/java_objects.py:")] == []
 
 
 def test_no_test_is_switched_off() -> None:
@@ -157,6 +164,7 @@ def test_version_is_said_once() -> None:
         (MACHINE_PATHS, "see " + "/ro" + "ot/project", "a/root/b and ~/work/x and ${HOME}/work/x"),
         (UNFINISHED, "# TO" + "DO later", "# to do"),
         (SWITCHED_OFF, "@pytest.mark.sk" + "ip", "@pytest.mark.kafka"),
+        (OF_THE_JVM, "self.session._j" + "vm.java.util.ArrayList()", "SparkContext._j" + "vm"),
     ],
 )
 def test_patterns_notice(pattern: str, bad: str, good: str) -> None:

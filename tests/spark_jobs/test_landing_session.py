@@ -1,15 +1,19 @@
-"""What a job says when Spark itself is gone: who ended it, not what failed because of that."""
+"""A session of Spark: what it asks its JVM, and what a job says when that is gone: who ended it."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
+from spark_jobs.java_objects import elements, hadoop_path, java_class
 from spark_jobs.session import needing_spark
 
 
@@ -47,3 +51,32 @@ def test_a_jvm_of_somebody_else_that_does_not_answer_is_told(monkeypatch: pytest
     gone: Any = Refusing()
     with pytest.raises(LandingError, match="does not answer: Connection refused"), needing_spark(gone):
         pass
+
+
+@pytest.mark.spark
+def test_checkpoints_are_written_without_a_process_for_each_file(spark: SparkSession, tmp_path: Path) -> None:
+    kinds = java_class(spark, "org.apache.spark.sql.execution.streaming.CheckpointFileManager")
+    manager = kinds.create(hadoop_path(spark, str(tmp_path)), spark._jsparkSession.sessionState().newHadoopConf())
+    assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
+
+
+@pytest.mark.spark
+def test_a_class_of_the_jvm_is_looked_for_once_and_by_its_whole_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer about a part of a name costs the JVM a look into all of its jars."""
+    asked: list[str] = []
+    answer = GatewayClient.send_command
+
+    def listening(client: GatewayClient, command: str, *more: Any, **others: Any) -> Any:
+        if command.startswith("r\nu\n"):
+            asked.append(command.split("\n")[2])
+        return answer(client, command, *more, **others)
+
+    monkeypatch.setattr(GatewayClient, "send_command", listening)
+    assert [java_class(spark, "java.util.concurrent.Phaser")().getPhase() for _ in range(2)] == [0, 0]
+    assert asked == ["java.util.concurrent.Phaser"]
+    listed = java_class(spark, "java.util.ArrayList")(["a", "b"])
+    asked.clear()
+    assert elements(listed) == ["a", "b"]
+    assert not asked

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import ConfigurationError, LandingError
@@ -16,6 +17,7 @@ from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
 from spark_jobs.sinks import iceberg
 from spark_jobs.sinks.delta import DeltaSink
+from spark_jobs.sinks.delta_files import commit_metadata, extent
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
@@ -204,6 +206,26 @@ def test_a_log_without_a_commit_is_no_table_of_deltas(spark: SparkSession, wareh
     assert publisher.schema("ks/t") is None and publisher.turn("ks/t") == 0
     publisher.replace("ks/t", rows((3, 4)), {"of": "it"}, 0, 1000, 1)
     assert publisher.turn("ks/t") == 1 and publisher.note("ks/t") == {"of": "it"}
+
+
+def test_what_writers_have_said_and_how_much_there_is_stands_in_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    said = ["an old one", None, '{"a": "\u2028 \\n "commitInfo""}', "the newest"]
+    for at, text in enumerate(said):
+        written = spark.range(at + 1).write.format("delta").mode("append")
+        (written if text is None else written.option("userMetadata", text)).save(path)
+    there = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").select("numFiles", "sizeInBytes").collect()
+    assert [extent(spark, path)] == [tuple(row) for row in there]
+    history = spark.sql(f"DESCRIBE HISTORY delta.`{path}`").orderBy("version", ascending=False)
+    told = [row["userMetadata"] for row in history.collect()]
+    assert told == said[::-1]
+    assert list(commit_metadata(spark, path, 9)) == [text for text in told if text is not None]
+    assert list(commit_metadata(spark, path, 3)) == told[:2]
+    # As upkeep leaves it.
+    DeltaTable(path).create_checkpoint()
+    for gone in (0, 1):
+        (tmp_path / "t" / "_delta_log" / f"{gone:020}.json").unlink()
+    assert list(commit_metadata(spark, path, 9)) == told[:2]
 
 
 def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itself(
