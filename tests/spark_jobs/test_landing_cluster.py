@@ -33,14 +33,14 @@ def _submitted(config: Path, *options: str) -> subprocess.Popen[bytes]:
     """As the documentation says, with jars that are here already instead of packages."""
     jars = ",".join(map(str, resolve("spark")))
     script = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    return _started([script, *options, "--jars", jars, "spark_jobs/land.py", str(config)], config)
+    spark = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "SPARK_SCALA_VERSION": "2.13"}
+    return _started([script, *options, "--jars", jars, "spark_jobs/land.py", str(config)], config, **spark)
 
 
-def _started(command: list[str], config: Path) -> subprocess.Popen[bytes]:
+def _started(command: list[str], config: Path, **more: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_SCALA_VERSION": "2.13",
+        **more,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         **find_java().spark_environment(),
