@@ -24,6 +24,7 @@ from connector.cli.early_signals import command_name, heed_signals
 from connector.cli.last_resort import END_SECONDS, LastResort, leave
 from connector.cli.logs import FORMATS, filter_stderr, set_up_logging
 from connector.cli.output import ConsoleOutput, JsonOutput, Output
+from connector.cli.quick_imports import quick_imports
 from connector.errors import CdcError, ConfigurationError, Problem, UsageError
 from connector.secrets import scrub
 
@@ -137,7 +138,8 @@ def parser_of(name: str) -> Parser:
 
 
 def _load(name: str) -> Command:
-    return cast(Command, import_module(_EXTRA.get(name, f"connector.cli.{name}")).COMMAND)
+    with quick_imports():
+        return cast(Command, import_module(_EXTRA.get(name, f"connector.cli.{name}")).COMMAND)
 
 
 def _parser(arguments: list[str]) -> tuple[Parser, Command | None]:

@@ -24,6 +24,7 @@ from connector.cli.early_signals import has_begun
 from connector.cli.last_resort import END_SECONDS, LastResort, leave
 from connector.cli.numbers import port, positive
 from connector.cli.output import Output
+from connector.cli.quick_imports import quick_imports, without_numpy
 from connector.config import Configuration
 from connector.errors import ConfigurationError, Problem, UsageError
 from connector.own_python import module_command
@@ -88,20 +89,16 @@ class RunCommand:
         last_resort: LastResort,
         stack: contextlib.ExitStack,
     ) -> int:
-        from connector.cli.service_manager import ServiceManager
-        from connector.cli.snapshot_progress import SnapshotProgress
-        from connector.page import page_routes
-        from connector.rest import rest_routes
-        from connector.worker.closer_look import CloserLook
-        from connector.worker.connect_cluster import ConnectCluster
-        from connector.worker.connectors import Connectors
-        from connector.worker.http import status_server
-        from connector.worker.order import WorkerOrder
-        from connector.worker.processes import Processes, process_id
-        from connector.worker.shared_state import SharedState
-        from connector.worker.steering import Steering
-        from connector.worker.supervisor import Supervisor
-        from connector.worker.tenants import Preparation
+        with quick_imports(), without_numpy():
+            from connector.cli.service_manager import ServiceManager
+            from connector.cli.snapshot_progress import SnapshotProgress
+            from connector.worker.connect_cluster import ConnectCluster
+            from connector.worker.connectors import Connectors
+            from connector.worker.order import WorkerOrder
+            from connector.worker.shared_state import SharedState
+            from connector.worker.steering import Steering
+            from connector.worker.supervisor import Supervisor
+            from connector.worker.tenants import Preparation
 
         given = bool(args.config)
         _refuse_what_nobody_can_reach(args)
@@ -122,7 +119,7 @@ class RunCommand:
         repeated = [configuration for configuration in of_files for _ in range(count(configuration))]
         # Workers are numbered through, so that each has a name of its own in logs and metrics.
         orders = [order(configuration, index) for index, configuration in enumerate(repeated)]
-        supervisor = Supervisor(module_command("connector.cli.worker"), orders, lasting=by_api)
+        supervisor = Supervisor(module_command("connector.cli.start_worker"), orders, lasting=by_api)
         last_resort.also = supervisor.kill
         ServiceManager(supervisor, stop).start()
         steering = Steering(supervisor)
@@ -141,6 +138,13 @@ class RunCommand:
         else:
             shared.start(steering.wish, connectors.take, cluster.told)
         if args.http_port is not None:
+            with quick_imports():
+                from connector.page import page_routes
+                from connector.rest import rest_routes
+                from connector.worker.closer_look import CloserLook
+                from connector.worker.http import status_server
+                from connector.worker.processes import Processes, process_id
+
             _same_port(configurations)
             others = [*rest_routes(cluster), *page_routes(CloserLook(supervisor, cluster))]
             server = status_server(worker, supervisor, args.http_host, args.http_port, others)

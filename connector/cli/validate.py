@@ -11,6 +11,7 @@ from pathlib import Path
 
 from connector.cli.configuration import add_configurations_arguments, load_configurations
 from connector.cli.output import Output
+from connector.cli.quick_imports import quick_imports, without_numpy
 from connector.config import CONNECTOR, WORKER_BY_NAME, Configuration
 from connector.errors import ConfigurationError, Problem
 
@@ -32,7 +33,8 @@ class ValidateCommand:
         for notice in dict.fromkeys(notice for _, each in configurations for notice in each.notices):
             output.note(notice)
         if not args.offline:
-            from connector.worker.checks import live_problems
+            with quick_imports(), without_numpy():
+                from connector.worker.checks import live_problems
 
             problems = [
                 _placed(problem, file, args.worker)

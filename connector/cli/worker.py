@@ -1,4 +1,4 @@
-"""A worker process of `scylla-cdc run`; started by it, not by people.
+"""A worker process of `scylla-cdc run`; started by it (`start_worker.py`), not by people.
 
 In, on stdin: one pickled `WorkerOrder`, then an instruction a line; the end of stdin says that the supervisor is gone.
 Out, on stdout: one JSON object a line, the worker's reports. Logs go to stderr, as everywhere.
@@ -18,6 +18,7 @@ from functools import partial
 
 from connector.cli.last_resort import LastResort, leave
 from connector.cli.logs import Speaker, filter_stderr, set_up_logging
+from connector.cli.quick_imports import quick_imports, without_numpy
 from connector.secrets import adopt
 from connector.stop_signals import on_signals
 from connector.worker.instructions import Asked, LogLevel, from_lines
@@ -54,8 +55,9 @@ def main() -> None:
 
 
 def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[Asked]) -> int:
-    from connector.worker.collector import collect_rarely
-    from connector.worker.process import run_worker
+    with quick_imports(), without_numpy():
+        from connector.worker.collector import collect_rarely
+        from connector.worker.process import run_worker
 
     collect_rarely()
     try:
@@ -117,7 +119,3 @@ def _begin_to_stop(stop: threading.Event) -> None:
         return
     LastResort(PATIENCE_SECONDS, FORCED).arm()
     stop.set()
-
-
-if __name__ == "__main__":
-    main()

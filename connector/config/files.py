@@ -16,7 +16,7 @@ from typing import Any, Literal
 from connector.config.containers import Wrapped, unwrapped
 from connector.config.environment import environment_properties, variables_of
 from connector.config.java_properties import decoded, properties_pairs
-from connector.config.yaml_text import repeated_pairs, yaml_documents
+from connector.config.repeated import repeated_pairs
 from connector.errors import Problem
 
 #: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
@@ -116,6 +116,9 @@ def _json(file: str, content: bytes) -> tuple[Any, list[Problem]]:
 
 
 def _yaml(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+    # The library is loaded for a file that is YAML.
+    from connector.config.yaml_text import yaml_documents
+
     try:
         documents = yaml_documents(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -6,28 +6,15 @@ In: the text of a file. Out: its documents, as JSON would hold them; ``ValueErro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 
+from connector.config.repeated import Repeated, repeated_pairs
+
 #: More values than any configuration has; few anchors are enough to write far more.
 _MOST_VALUES = 100_000
-
-
-class Repeated(dict[str, Any]):
-    """An object that remembers which of its names were given twice."""
-
-    repeated: tuple[str, ...] = ()
-
-
-def repeated_pairs(pairs: Sequence[tuple[str, Any]]) -> Repeated:
-    """The object of these pairs; the last of a repeated name counts."""
-    found = Repeated(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        found.repeated = tuple(sorted({name for name in names if names.count(name) > 1}))
-    return found
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]

@@ -14,20 +14,14 @@ import socket
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-
-from tornado.httpserver import HTTPServer
+from typing import TYPE_CHECKING
 
 from connector.http.access import Access
-from connector.http.conversation import (
-    BODY_BYTES,
-    BUFFER_BYTES,
-    HEADER_BYTES,
-    Conversations,
-    raw_refusal,
-    stream_of,
-)
 from connector.http.exchange import Route
 from connector.http.sockets import Acceptor, Crowd, bind
+
+if TYPE_CHECKING:
+    from tornado.httpserver import HTTPServer
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +93,11 @@ class HttpServer:
             self._started.set()
 
     async def _run(self) -> None:
+        # Tornado is loaded by who serves: most that know of routes do not.
+        from tornado.httpserver import HTTPServer
+
+        from connector.http.conversation import BODY_BYTES, BUFFER_BYTES, HEADER_BYTES, Conversations
+
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         crowd = self._crowd
         server = HTTPServer(
@@ -119,6 +118,8 @@ class HttpServer:
                 await asyncio.wait_for(server.close_all_connections(), END_SECONDS)
 
     def _take(self, connection: socket.socket, server: HTTPServer, crowd: Crowd) -> None:
+        from connector.http.conversation import raw_refusal, stream_of
+
         if not crowd.make_room():
             if self.access.tls is None:
                 connection.send(raw_refusal(503, "too many requests at once"))

@@ -297,7 +297,7 @@ def test_processes_that_find_nobody(files: tuple[str, str], processes: list[Proc
 def test_a_worker_process(files: tuple[str, str], processes: list[Process]) -> None:
     configuration = load(*files, ENVIRON)
     order = WorkerOrder(configuration, 0, "human", debug=True)
-    worker = Process("connector.cli.worker", stdin=pickle.dumps(order))
+    worker = Process("connector.cli.start_worker", stdin=pickle.dumps(order))
     processes.append(worker)
     assert until(lambda: '"event":"waiting"' in worker.said)
     clean(command_lines())

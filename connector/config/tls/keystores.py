@@ -1,7 +1,8 @@
 """Java's key stores and PEM files, read into PEM texts.
 
 In: a path and passwords. Out: certificates and private keys as PEM, in memory only. JKS is parsed here (it is Sun's own
-format); PKCS12 and PEM by the cryptography package. The kind of a file is told by its first bytes, never by its name.
+format); PKCS12 and PEM by the cryptography package, which is loaded with the first store that needs it: most
+configurations name none. The kind of a file is told by its first bytes, never by its name.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.serialization import pkcs12
+from typing import TYPE_CHECKING, Any
 
 from connector.config.secret import Secret
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import pkcs12
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
@@ -61,6 +61,8 @@ class Identity:
 
 def why_invalid_now(identity: Identity) -> str | None:
     """What clients will object to the certificate today; None where its time is right."""
+    from cryptography import x509
+
     certificate = x509.load_pem_x509_certificates(identity.certificates.encode())[0]
     now, begins, ends = datetime.now(UTC), certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if begins <= now <= ends:
@@ -101,6 +103,8 @@ def _foreign(problem: str) -> Iterator[None]:
     Its exceptions have no common root (ValueError, TypeError, UnsupportedAlgorithm, InvalidVersion, a panic of its own
     in Rust), and differ from version to version.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
         yield
     except (KeystoreError, MemoryError, KeyboardInterrupt, SystemExit):
@@ -249,6 +253,8 @@ def unprotect_key(protected: bytes, password: str) -> bytes:
 
 
 def _pkcs12(path: str, content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
     secret = _encoded(password)
     with _foreign(f"{path} holds something that cannot be read"):
         try:
@@ -277,6 +283,8 @@ def _pkcs12_certificates(path: str, content: bytes, password: str | None) -> str
 
 
 def _pem_texts(certificates: Iterable[x509.Certificate], path: str) -> str:
+    from cryptography.hazmat.primitives import serialization
+
     with _foreign(f"{path} holds a certificate that cannot be read"):
         return "".join(each.public_bytes(serialization.Encoding.PEM).decode() for each in certificates)
 
@@ -291,11 +299,15 @@ def _pkcs12_identity(path: str, content: bytes, password: str | None) -> Identit
 
 
 def _pem_of(der: bytes, path: str) -> str:
+    from cryptography import x509
+
     with _foreign(f"{path} holds a certificate that cannot be read"):
-        return x509.load_der_x509_certificate(der).public_bytes(serialization.Encoding.PEM).decode()
+        return _pem_texts([x509.load_der_x509_certificate(der)], path)
 
 
 def _private_pem(content: bytes, password: str | None, path: str) -> str:
+    from cryptography.hazmat.primitives import serialization
+
     load: Callable[..., Any] = (
         serialization.load_pem_private_key if content.startswith(b"-----") else serialization.load_der_private_key
     )
@@ -313,6 +325,8 @@ def _private_pem(content: bytes, password: str | None, path: str) -> str:
 
 
 def _key_text(key: Any) -> str:
+    from cryptography.hazmat.primitives import serialization
+
     text: bytes = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
