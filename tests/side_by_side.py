@@ -1,8 +1,9 @@
 """How `make test` shares the tests out to its processes: what keeps the cores busy runs beside what mostly waits.
 
 In: the collected tests. Out: Spark's as two portions, the demo's as another (each of them takes a folder that only one
-demo can have); then one by one those that wait for processes, sessions and polls; then every other file by itself. What
-takes long comes first. Without pytest-xdist's `-n` only the order counts.
+demo can have), and files whose tests share a broker of their own; then one by one those that wait for processes,
+sessions and polls; then every other file by itself. What takes long comes first. Without pytest-xdist's `-n` only the
+order counts.
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ _PORTIONS = {
     ),
     "spark": ("tests/spark_jobs/", "tests/smt/test_smt_spark.py"),
     "demo": ("tests/docs/", "tests/cli/test_cli_demo.py", "tests/cli/test_cli_embedded.py"),
+    # Each with a broker to be mistreated: one by one, these tests would start it in every process.
+    **{
+        file: (file,)
+        for file in (
+            "tests/delivery/test_delivery_hanging_transactions.py",
+            "tests/delivery/test_delivery_transaction.py",
+            "tests/worker/test_worker_waits.py",
+        )
+    },
 }
 
 # Each test by itself: they have nothing in common but the session's servers, and none of them may be the last one.
@@ -40,11 +50,12 @@ def portion(nodeid: str) -> str:
     ('spark', 'tests/smt/test_a.py')
     >>> portion("tests/worker/test_worker_run.py::test_b[x::y]")
     'tests/worker/test_worker_run.py::test_b[x::y]'
+    >>> portion("tests/delivery/test_delivery_hanging_transactions.py::test_b")
+    'tests/delivery/test_delivery_hanging_transactions.py'
     """
     file = nodeid.split("::", 1)[0]
-    if file.startswith(_WAITING):
-        return nodeid
-    return next((name for name, files in _PORTIONS.items() if file.startswith(files)), file)
+    alone = nodeid if file.startswith(_WAITING) else file
+    return next((name for name, files in _PORTIONS.items() if file.startswith(files)), alone)
 
 
 def _turn(nodeid: str) -> int:

@@ -27,11 +27,24 @@ CONTROL = 0x20
 ENDED = {4, 5}
 
 
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedKafka]:
+    """One for all tests of this file, each of which crashes it; what they leave there has names of their own."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
 @pytest.fixture
-def crashed(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[tuple[World, EmbeddedKafka]]:
-    world = make_world(own_kafka.bootstrap_servers, unique)
-    yield world, own_kafka
+def crashed(broker: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[tuple[World, EmbeddedKafka]]:
+    # A test that failed may have left it as it had crashed.
+    world = make_world(broker.start().bootstrap_servers, unique)
+    yield world, broker
     close(world)
+
+
+def named(world: World, name: str) -> str:
+    """A worker that no other test has."""
+    return f"{world.group}-{name}"
 
 
 def forget_markers(world: World, broker: EmbeddedKafka, *topics: str) -> None:
@@ -60,11 +73,12 @@ def position(slot: int, read_to: int) -> OffsetsEntry:
 
 
 def transactions(world: World) -> set[int]:
-    """The states of all transactions, as the coordinator's own log has them."""
+    """The states of this test's transactions, as the coordinator's own log has them."""
     newest = dict(world.read("__transaction_state", READ_UNCOMMITTED))
-    assert newest
+    mine = [value for key, value in newest.items() if key and named(world, "").encode() in key and value is not None]
+    assert mine
     # A version, the producer's id and epoch, a timeout; then the state.
-    return {value[2 + 8 + 2 + 4] for value in newest.values() if value is not None}
+    return {value[2 + 8 + 2 + 4] for value in mine}
 
 
 def transaction(world: World, owner: str, key: bytes, entry: OffsetsEntry) -> TransactionalProducer:
@@ -103,16 +117,16 @@ def restored(world: World) -> dict[int, RestoredSlot]:
 
 def test_an_abort_that_was_forgotten_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
     world, broker = crashed
-    dead = transaction(world, "dead", b"a", mark(0, "dead"))
-    dead.abort()
-    dead.close()
+    dead, alive = named(world, "dead"), named(world, "alive")
+    left = transaction(world, dead, b"a", mark(0, dead))
+    left.abort()
+    left.close()
     forget_markers(world, broker, world.data, world.offsets)
-    alive = transaction(world, "alive", b"b", mark(1, "alive"))
-    alive.commit()
+    transaction(world, alive, b"b", mark(1, alive)).commit()
     assert world.read(world.data) == []
     slots = restored(world)
     assert [entry.owner for entry in slots[0].entries] == []
-    assert [entry.owner for entry in slots[1].entries] == ["alive"]
+    assert [entry.owner for entry in slots[1].entries] == [alive]
     # A commit is known before its marker stands in the partition.
     until(lambda: world.read(world.data) == [(b"b", b"data")], what=lambda: str(world.read(world.data)))
     assert set(world.read(world.data, READ_UNCOMMITTED)) == {(b"a", b"data"), (b"b", b"data")}
@@ -123,11 +137,12 @@ def test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_
 ) -> None:
     """No committed word names its worker, who was lost in his first transaction."""
     world, broker = crashed
-    dead = transaction(world, "dead", b"a", mark(0, "dead"))
-    dead.abort()
-    dead.close()
+    dead, alive = named(world, "dead"), named(world, "alive")
+    left = transaction(world, dead, b"a", mark(0, dead))
+    left.abort()
+    left.close()
     forget_markers(world, broker, world.data)
-    transaction(world, "alive", b"b", mark(1, "alive")).commit()
+    transaction(world, alive, b"b", mark(1, alive)).commit()
     assert world.read(world.data) == []
     slots = restored(world)
     assert [entry.owner for entry in slots[0].entries] == []
@@ -137,15 +152,16 @@ def test_an_abort_that_was_forgotten_beside_the_claim_that_it_took_back_is_made_
 def test_a_producer_that_starts_again_ends_what_it_left_itself(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its next commit would otherwise make the aborted records visible."""
     world, broker = crashed
-    membership, _ = world.member("w", session_timeout_ms=10_000)
-    delivery = world.delivery(membership, "w")
+    w = named(world, "w")
+    membership, _ = world.member(w, session_timeout_ms=10_000)
+    delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
     assert delivery._producer is not None
     delivery._producer.flush(time.monotonic() + 60)
     delivery.abort()
     forget_markers(world, broker, world.data)
     delivery.start(again=True)
-    producer = transaction(world, "w", b"b", mark(0, "w"))
+    producer = transaction(world, w, b"b", mark(0, w))
     producer.commit()
     # A commit is known before its marker stands in the partition.
     until(lambda: world.read(world.data) == [(b"b", b"data")], what=lambda: str(world.read(world.data)))
@@ -156,13 +172,14 @@ def test_a_commit_that_was_forgotten_is_never_aborted(
 ) -> None:
     """Its position is committed: taking its record back would lose it."""
     world, broker = crashed
-    dead = transaction(world, "dead", b"a", mark(0, "dead"))
-    dead.commit()
-    dead.close()
+    dead = named(world, "dead")
+    left = transaction(world, dead, b"a", mark(0, dead))
+    left.commit()
+    left.close()
     forget_markers(world, broker, world.data)
     with caplog.at_level(logging.WARNING):
         slots = restored(world)
-    assert [entry.owner for entry in slots[0].entries] == ["dead"]
+    assert [entry.owner for entry in slots[0].entries] == [dead]
     assert "kafka-transactions.sh" in caplog.text
     assert world.read(world.data, READ_UNCOMMITTED) == [(b"a", b"data")]
 
@@ -170,15 +187,16 @@ def test_a_commit_that_was_forgotten_is_never_aborted(
 def test_a_commit_that_was_forgotten_in_a_slot_is_made_up_for(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Its records are committed: without their position they would be delivered again."""
     world, broker = crashed
-    membership, _ = world.member("w", session_timeout_ms=10_000)
-    delivery = world.delivery(membership, "w")
+    w = named(world, "w")
+    membership, _ = world.member(w, session_timeout_ms=10_000)
+    delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
-    delivery.commit([position(0, 5), position(0, 7), mark(0, "w"), position(1, 9), mark(1, "w")])
+    delivery.commit([position(0, 5), position(0, 7), mark(0, w), position(1, 9), mark(1, w)])
     membership.close()
     forget_markers(world, broker, world.offsets)
     slots = restored(world)
-    assert [entry.value for entry in slots[0].entries] == [position(0, 7).value, mark(0, "w").value]
-    assert [entry.value for entry in slots[1].entries] == [position(1, 9).value, mark(1, "w").value]
+    assert [entry.value for entry in slots[0].entries] == [position(0, 7).value, mark(0, w).value]
+    assert [entry.value for entry in slots[1].entries] == [position(1, 9).value, mark(1, w).value]
     assert world.read(world.data) == [(b"a", b"data")]
 
 
@@ -187,10 +205,11 @@ def test_a_producer_that_outlived_its_broker_goes_on_only_when_it_was_started_ag
 ) -> None:
     """Else the next end of a transaction would speak for the one that is open still, in some of its partitions."""
     world, broker = crashed
-    membership, _ = world.member("w", session_timeout_ms=10_000)
-    delivery = world.delivery(membership, "w")
+    w = named(world, "w")
+    membership, _ = world.member(w, session_timeout_ms=10_000)
+    delivery = world.delivery(membership, w)
     delivery.add(0, [OutgoingRecord(world.data, b"a", b"data", partition=0)])
-    delivery.commit([position(0, 5), mark(0, "w")])
+    delivery.commit([position(0, 5), mark(0, w)])
     forget_markers(world, broker, world.offsets)
     with pytest.raises(UnknownOutcome):
         delivery.add(0, [OutgoingRecord(world.data, b"b", b"data", partition=0)])
@@ -202,16 +221,17 @@ def test_a_producer_that_outlived_its_broker_goes_on_only_when_it_was_started_ag
 def test_an_abort_that_was_forgotten_in_a_slot_stays_one(crashed: tuple[World, EmbeddedKafka]) -> None:
     """Not even a later commit of the same worker says that this one was committed, too."""
     world, broker = crashed
-    membership, _ = world.member("w", session_timeout_ms=10_000)
-    delivery = world.delivery(membership, "w")
-    delivery.commit([mark(1, "w")])
+    w = named(world, "w")
+    membership, _ = world.member(w, session_timeout_ms=10_000)
+    delivery = world.delivery(membership, w)
+    delivery.commit([mark(1, w)])
     delivery.add(0, [])
-    delivery.add(0, delivery._records([position(0, 5), mark(0, "w")]))
+    delivery.add(0, delivery._records([position(0, 5), mark(0, w)]))
     assert delivery._producer is not None
     delivery._producer.flush(time.monotonic() + 60)
     delivery.abort()
     membership.close()
     forget_markers(world, broker, world.offsets)
-    transaction(world, "w", b"b", mark(2, "w")).commit()
+    transaction(world, w, b"b", mark(2, w)).commit()
     slots = restored(world)
     assert [slot for slot, found in slots.items() if found.entries] == [1, 2]

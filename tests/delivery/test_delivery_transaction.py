@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
@@ -16,10 +16,23 @@ from connector.delivery.records import OutgoingRecord
 from connector.delivery.transaction import Delivery
 from connector.delivery.transactional_producer import TransactionalProducer, fence
 from connector.errors import DeliveryError, LostClaim, ProducerFenced, TooLate, TransactionAborted, UnknownOutcome
+from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedKafka]:
+    """One for all tests of this file that mistreat it."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture
+def own_kafka(broker: EmbeddedKafka) -> EmbeddedKafka:
+    return broker.start()
 
 
 def records(world: World, *keys: str) -> list[OutgoingRecord]:
@@ -261,14 +274,14 @@ def test_the_group_hands_each_slot_to_one_member(world: World) -> None:
     until(lambda: len(first.owned) == 3, step=lambda: first.poll(0.1))
 
 
-def test_a_broker_that_restarts_costs_no_record(own_kafka: object, unique: Callable[[str], str]) -> None:
-    world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
+def test_a_broker_that_restarts_costs_no_record(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
+    world = make_world(own_kafka.bootstrap_servers, unique)
     try:
         membership, _ = world.member("w", session_timeout_ms=10_000)
         delivery = world.delivery(membership, "w")
         delivery.add(0, records(world, "a"))
-        own_kafka.kill()  # type: ignore[attr-defined]
-        own_kafka.restart()  # type: ignore[attr-defined]
+        own_kafka.kill()
+        own_kafka.restart()
         # Whatever was on its way is taken back; away for longer than the session it is also thrown out of its group.
         with pytest.raises((TransactionAborted, LostClaim, UnknownOutcome)):
             deliver_and_commit(world, delivery, "b")
@@ -296,8 +309,10 @@ def commit_once_it_lasts(world: World, delivery: Delivery, membership: Membershi
     until(committed)
 
 
-def test_a_commit_that_nobody_answers_is_an_unknown_outcome(own_kafka: object, unique: Callable[[str], str]) -> None:
-    world = make_world(own_kafka.bootstrap_servers, unique)  # type: ignore[attr-defined]
+def test_a_commit_that_nobody_answers_is_an_unknown_outcome(
+    own_kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    world = make_world(own_kafka.bootstrap_servers, unique)
     try:
         membership, _ = world.member("w", session_timeout_ms=10_000)
         delivery = world.delivery(membership, "w", transaction_timeout_ms=2_000)
@@ -308,11 +323,12 @@ def test_a_commit_that_nobody_answers_is_an_unknown_outcome(own_kafka: object, u
 
         def pause_after(offsets: list[TopicPartition], metadata: object) -> None:
             send(offsets, metadata)
-            own_kafka.pause()  # type: ignore[attr-defined]
+            own_kafka.pause()
 
         producer.send_offsets = pause_after  # type: ignore[method-assign,assignment]
         with pytest.raises(UnknownOutcome):
             delivery.commit([mark(0, "w")])
-        own_kafka.resume()  # type: ignore[attr-defined]
     finally:
+        # For a while after its thaw it would answer nobody who begins with it.
+        own_kafka.kill()
         close(world)

@@ -58,12 +58,13 @@ def test_late_changes_are_delivered_or_kept_and_told(
             assert (
                 "a later change of its partition was delivered already" in headers["__connect.errors.exception.message"]
             )
-            told = {table: {"delivered": 5, "dead_letter": 1}}
-            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == told, what="word of it")
+            told = {"delivered": 5, "dead_letter": 1}
+            until(lambda: json.loads(connector.get("/health")[1])["late_changes"] == {table: told}, what="word of it")
             page = connector.get("/metrics")[1]
             labels = f'connector="{connector.name}",outcome="delivered",table="{table}",worker="0"'
             assert f"scylla_cdc_late_changes_total{{{labels}}} 5.0" in page
             text = "after the end of their streams: 1 dead_letter, 5 delivered"
+            until(lambda: connector.report()["tables"][table]["late_changes"] == told, what="a report", step=seldom)
             until(lambda: text in connector.command("status").stdout, what="a status that says so", step=seldom)
             assert "into streams that had ended at" in connector.log
         finally:

@@ -52,7 +52,9 @@ def running(connector: Service) -> dict[str, Any] | None:
 
 
 def said_running(connector: Service) -> dict[str, Any] | None:
-    """The same by the command."""
+    """The same by the command, which is a process each time: not before both workers have said something."""
+    if len((running(connector) or {"workers": ()})["workers"]) < 2:
+        return None
     report: dict[str, Any] = json.loads(connector.command("status", "--json").stdout)
     return report if report["state"] == "RUNNING" and len(report["workers"]) == 2 else None
 

@@ -108,7 +108,6 @@ def test_a_worker_that_cannot_see_new_stream_sets_is_not_running(
         connector, f"{table}: new stream sets are not seen since 20", scylla.address, "ServerError", "may be waiting"
     )
     assert failing_seconds(connector, "stream_sets") > 2
-    until(lambda: "new stream sets" in connector.command("status").stdout, 120, "the status topic", step=seldom)
 
     def reported() -> bool:
         report = connector.report()
@@ -124,6 +123,7 @@ def test_a_worker_that_cannot_see_new_stream_sets_is_not_running(
         )
 
     until(reported, 120, lambda: str(connector.report()), step=seldom)
+    until(lambda: "new stream sets" in connector.command("status").stdout, 120, "the same by the command", step=seldom)
 
     scylla.admin.remove_fault(fault)
     insert(session, table, 1)

@@ -28,6 +28,18 @@ SCYLLA, KAFKA = "scylla.cluster.ip.addresses", "bootstrap.servers"
 END_SECONDS = 12.0
 
 
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedKafka]:
+    """One for all tests of this file that freeze it."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture
+def own_kafka(broker: EmbeddedKafka) -> EmbeddedKafka:
+    return broker.start()
+
+
 @pytest.fixture
 def mute() -> Iterator[str]:
     """A server that takes connections, and never says a word."""
@@ -102,6 +114,32 @@ def stopped(*pids: int) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
+def test_it_ends_in_time_while_slots_are_restored_and_beside_a_silent_source(
+    own_kafka: EmbeddedKafka, service: Callable[..., Service], scylla: Double, make_table: Callable[..., str]
+) -> None:
+    away = {KAFKA: own_kafka.bootstrap_servers}
+    connector = service([make_table(tablets=True)], connector={"tasks.max": "1"}, worker=away)
+    connector.start("--http-port", "0")
+    until(lambda: "REST API on" in connector.log, 120, "its port")
+    # Between having its slots and having restored them, as near as a test can tell.
+    until(lambda: "restored" in _waiting(connector) or "claimed slots" in connector.log, 120, "slots")
+    own_kafka.pause()
+    try:
+        ended_in_time(connector)
+    finally:
+        own_kafka.resume()
+
+    (connector.folder / f"{connector.name}.log").write_text("")
+    connector.start("--http-port", "0")
+    until(lambda: "claimed slots" in connector.log, 120, "its slots")
+    scylla.admin.add_fault("silence")
+    try:
+        until(lambda: "ScyllaDB does not answer" in _waiting(connector), 60, "word of the silence")
+        ended_in_time(connector)
+    finally:
+        scylla.admin.clear_faults()
+
+
 def test_it_ends_in_time_beside_a_frozen_broker_and_with_frozen_workers(
     own_kafka: EmbeddedKafka,
     service: Callable[..., Service],
@@ -133,30 +171,5 @@ def test_it_ends_in_time_beside_a_frozen_broker_and_with_frozen_workers(
         assert lag in connector.get("/metrics")[1], "no figure vanishes"
         ended_in_time(connector)
     finally:
-        own_kafka.resume()
-
-
-def test_it_ends_in_time_while_slots_are_restored_and_beside_a_silent_source(
-    own_kafka: EmbeddedKafka, service: Callable[..., Service], scylla: Double, make_table: Callable[..., str]
-) -> None:
-    away = {KAFKA: own_kafka.bootstrap_servers}
-    connector = service([make_table(tablets=True)], connector={"tasks.max": "1"}, worker=away)
-    connector.start("--http-port", "0")
-    until(lambda: "REST API on" in connector.log, 120, "its port")
-    # Between having its slots and having restored them, as near as a test can tell.
-    until(lambda: "restored" in _waiting(connector) or "claimed slots" in connector.log, 120, "slots")
-    own_kafka.pause()
-    try:
-        ended_in_time(connector)
-    finally:
-        own_kafka.resume()
-
-    (connector.folder / f"{connector.name}.log").write_text("")
-    connector.start("--http-port", "0")
-    until(lambda: "claimed slots" in connector.log, 120, "its slots")
-    scylla.admin.add_fault("silence")
-    try:
-        until(lambda: "ScyllaDB does not answer" in _waiting(connector), 60, "word of the silence")
-        ended_in_time(connector)
-    finally:
-        scylla.admin.clear_faults()
+        # For a while after its thaw it would answer nobody who begins with it.
+        own_kafka.kill()
