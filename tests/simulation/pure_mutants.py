@@ -6,6 +6,7 @@ In: nothing. Out: `PURE`. As in `mutants.py`, each rule with the change that bre
 from __future__ import annotations
 
 from tests.changes import test_changes_matching as matching
+from tests.delivery import test_delivery_flush as flushing
 from tests.formats import test_formats_encoder as encoding
 from tests.simulation.mutation import Mutant, of
 from tests.source import test_source_limits as limits
@@ -26,6 +27,7 @@ PIPELINE = "connector/worker/pipeline.py"
 BOOK = "connector/topology/book.py"
 CLAIMS = "connector/topology/claims.py"
 COMMITS = "connector/topology/commits.py"
+PRODUCER = "connector/delivery/producer.py"
 SHAPE = "spark_jobs/model/shape.py"
 TENURE = "connector/topology/tenure.py"
 
@@ -284,4 +286,35 @@ LANDED = [
     ),
 ]
 
-PURE = [*CHANGES, *FOLLOWED, *TABLE, *RECORDS, *STREAMS, *LANDED]
+PACED = [
+    Mutant(
+        "a client whose requests are under way is left alone",
+        PRODUCER,
+        "        moves = self._keep_pace(1, deadline, watch)\n",
+        "        moves = True\n",
+        flushing.test_a_client_whose_requests_are_under_way_is_left_alone,
+    ),
+    Mutant(
+        "a client for whom there is no news is hurried for moments",
+        PRODUCER,
+        "WATCH_SECONDS if moves else HURRY_SECONDS, deadline",
+        "WATCH_SECONDS, deadline",
+        flushing.test_a_client_without_news_is_hurried_for_moments,
+    ),
+    Mutant(
+        "between two moments the client is waited for",
+        PRODUCER,
+        "            if not moves:\n                self._served(self._producer.poll, STILL_SECONDS)\n",
+        "",
+        flushing.test_who_stands_still_while_requests_are_under_way_is_not_waited_for,
+    ),
+    Mutant(
+        "a client with news is flushed to the end",
+        PRODUCER,
+        "            moves, before = left < before, left\n",
+        "            moves, before = False, left\n",
+        flushing.test_a_client_with_news_is_flushed_to_the_end,
+    ),
+]
+
+PURE = [*PACED, *CHANGES, *FOLLOWED, *TABLE, *RECORDS, *STREAMS, *LANDED]
