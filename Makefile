@@ -41,9 +41,9 @@ demo: needed ## the whole way on this machine (ARGS='--rows 5000')
 
 .PHONY: test
 test: needed $(TEST_JARS) ## all gates and tests (ARGS='tests/cli -k help')
-	@# Once, before each of the four processes would do it.
+	@# Once, before each of the processes would do it.
 	@.venv/bin/python -m compileall -q -j 2 -x '/test_[^/]*$$' connector embedded scylla_cdc smt spark_jobs tests
-	@.venv/bin/python -m pytest --numprocesses=4 $(ARGS)
+	@.venv/bin/python -m pytest --numprocesses=5 $(ARGS)
 
 # The password is taken from SCYLLA_PASSWORD in the environment, where USER is somebody else.
 .PHONY: real
@@ -108,9 +108,11 @@ $(KERNEL): $(wildcard connector/native/kernel/*.[ch]) connector/native/build.py 
 	@touch $@
 
 $(JARS): spark_jobs/jvm/jars.lock | $(INSTALLED)
-	@.venv/bin/python -m spark_jobs.jvm jars broker spark
+	@.venv/bin/python -m spark_jobs.jvm jars broker
 	@.venv/bin/python -m spark_jobs.jvm java
-	@.venv/bin/python -m embedded.prepare_classes
+	@# The one waits for the network, the other computes.
+	@.venv/bin/python -m embedded.prepare_classes & made=$$!; \
+		.venv/bin/python -m spark_jobs.jvm jars spark || { kill $$made; exit 1; }; wait $$made
 	@mkdir -p $(@D)
 	@touch $@
 
