@@ -53,11 +53,16 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield broker
 
 
-@pytest.fixture
-def own_kafka() -> Iterator[EmbeddedKafka]:
-    """A broker for one test, to be mistreated."""
+@pytest.fixture(scope="module")
+def broker_of_the_file() -> Iterator[EmbeddedKafka]:
     with EmbeddedKafka() as broker:
         yield broker
+
+
+@pytest.fixture
+def own_kafka(broker_of_the_file: EmbeddedKafka) -> EmbeddedKafka:
+    """A broker for the tests of one file, to be mistreated: it is started again where the last one has ended it."""
+    return broker_of_the_file.start()
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,7 @@ class TableStream:
         positions = restored.positions
         self._positions = dict(positions)
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
-        begins = self._begins()
+        begins = self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
         self._lacking = lacking(restored, begins)
         self._segment = self._publishing.begin(restored)
         landed.widen()
@@ -195,9 +195,6 @@ class TableStream:
 
     def _landed(self, session: SparkSession) -> LandedTable:
         return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
-
-    def _begins(self) -> Offsets:
-        return self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
 
     def _check_positions(self, positions: Offsets, begins: Offsets) -> None:
         ends = self.topics.offsets([self.data_topic, self.range_topic])

@@ -27,18 +27,11 @@ CONTROL = 0x20
 ENDED = {4, 5}
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedKafka]:
-    """One for all tests of this file, each of which crashes it; what they leave there has names of their own."""
-    with EmbeddedKafka() as broker:
-        yield broker
-
-
 @pytest.fixture
-def crashed(broker: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[tuple[World, EmbeddedKafka]]:
-    # A test that failed may have left it as it had crashed.
-    world = make_world(broker.start().bootstrap_servers, unique)
-    yield world, broker
+def crashed(own_kafka: EmbeddedKafka, unique: Callable[[str], str]) -> Iterator[tuple[World, EmbeddedKafka]]:
+    """What the tests leave on their broker has names of their own."""
+    world = make_world(own_kafka.bootstrap_servers, unique)
+    yield world, own_kafka
     close(world)
 
 

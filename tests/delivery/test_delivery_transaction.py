@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
@@ -21,18 +21,6 @@ from tests.delivery.conftest import World, close, make_world, mark
 from tests.servers.patience import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedKafka]:
-    """One for all tests of this file that mistreat it."""
-    with EmbeddedKafka() as broker:
-        yield broker
-
-
-@pytest.fixture
-def own_kafka(broker: EmbeddedKafka) -> EmbeddedKafka:
-    return broker.start()
 
 
 def records(world: World, *keys: str) -> list[OutgoingRecord]:

@@ -297,10 +297,7 @@ def test_a_client_whose_requests_are_under_way_is_left_alone(
     world: World, kernel: Kernel, block_client: BlockClient
 ) -> None:
     """Its thread counts how often it woke up: a few times for each request, ten thousands where it is hurried."""
-    facts = look_at_topic(world.clients.admin(), TopicSpec(world.data, 2, 1))
-    assert isinstance(facts, TopicFacts)
-    block = block_of(kernel, world.data, *["x" * 1_000] * 500)
-    batches = Batches({world.data: facts})
+    block, batches = _half_a_batch(world, kernel)
     for _ in range(5):
         hurried, woken = _woken(world, block_client, block, batches)
         if woken < 2_000:
@@ -313,15 +310,11 @@ def test_a_client_is_not_hurried_all_the_time_while_kafka_stands_still(
     world: World, kafka: EmbeddedKafka, kernel: Kernel, block_client: BlockClient
 ) -> None:
     """Its thread looks for room ten thousand times in each of nine moments of a second; all the time, a million."""
-    facts = look_at_topic(world.clients.admin(), TopicSpec(world.data, 2, 1))
-    assert isinstance(facts, TopicFacts)
+    block, batches = _half_a_batch(world, kernel)
     told, clients = _counting(world)
-    producer = TransactionalProducer(
-        clients, "still", 60_000, blocks=block_client, batches=Batches({world.data: facts})
-    )
+    producer = TransactionalProducer(clients, "still", 60_000, blocks=block_client, batches=batches)
     producer.start(_deadline())
     producer.begin()
-    block = block_of(kernel, world.data, *["x" * 1_000] * 500)
     for _ in range(10):
         producer.produce_all(block)
     stands_still = time.monotonic() + 1.5
@@ -350,6 +343,13 @@ def _woken(world: World, block_client: BlockClient, block: RecordBlock, batches:
     _tell(producer, told)
     producer.close()
     return producer.hurried, told[-1]
+
+
+def _half_a_batch(world: World, kernel: Kernel) -> tuple[RecordBlock, Batches]:
+    """As one block, and what a client is told of its topic's batches."""
+    facts = look_at_topic(world.clients.admin(), TopicSpec(world.data, 2, 1))
+    assert isinstance(facts, TopicFacts)
+    return block_of(kernel, world.data, *["x" * 1_000] * 500), Batches({world.data: facts})
 
 
 def _counting(world: World) -> tuple[list[int], KafkaClients]:

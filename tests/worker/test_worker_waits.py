@@ -28,18 +28,6 @@ SCYLLA, KAFKA = "scylla.cluster.ip.addresses", "bootstrap.servers"
 END_SECONDS = 12.0
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedKafka]:
-    """One for all tests of this file that freeze it."""
-    with EmbeddedKafka() as broker:
-        yield broker
-
-
-@pytest.fixture
-def own_kafka(broker: EmbeddedKafka) -> EmbeddedKafka:
-    return broker.start()
-
-
 @pytest.fixture
 def mute() -> Iterator[str]:
     """A server that takes connections, and never says a word."""
