@@ -41,6 +41,12 @@ RECORD_ERRORS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE}
 )
 
+# A record that counts as delivered and stands nowhere. One that was refused for a moment, as by a broker that has yet
+# to learn that it leads the partition, is sent again. Meanwhile those after it may have arrived, and a broker that
+# knows nothing of this producer there takes them, whatever should be in front of them. librdkafka calls the first one
+# written, too, since a later one is; only an offset it has none of.
+SKIPPED = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+
 # Errors that say nothing of the topic that was written to.
 NOT_OF_THE_TOPIC = frozenset(
     {
@@ -51,6 +57,7 @@ NOT_OF_THE_TOPIC = frozenset(
         KafkaError.PRODUCER_FENCED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        SKIPPED,
     }
 )
 
@@ -99,6 +106,13 @@ FORBIDDEN = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER
 
 # A queue of our own that is full: poll and call again.
 BACKPRESSURE = KafkaError._QUEUE_FULL
+
+
+def of_report(code: int) -> KafkaError:
+    """What a report says, if all that it has is a number."""
+    if code == SKIPPED:
+        return KafkaError(code, "later records of a partition were taken, and not this one")
+    return KafkaError(code)
 
 
 def describe(error: KafkaError) -> str:

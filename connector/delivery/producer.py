@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from connector.delivery.batches import Batches, Bulk
 from connector.delivery.clients import KafkaClients
-from connector.delivery.failures import BACKPRESSURE, describe, translated
+from connector.delivery.failures import BACKPRESSURE, SKIPPED, describe, of_report, translated
 from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord
 from connector.delivery.stranded import Silence
 from connector.delivery.topics import led_by_nobody
@@ -92,13 +92,16 @@ class ReportingProducer:
         self._configured, self._batches = clients.producer_properties, batches
         if batches is not None:
             own |= batches.properties(self._configured, own.get("transaction_timeout_ms"))
-        if blocks is None or "plugin.library.paths" in self._configured:
-            self._producer = self._made(clients, self._kept(clients, freely) | own)
-        else:
+        own = self._kept(clients, freely) | own
+        # As all that promise something are. Of others it does not matter where their records stand.
+        promises = str(own["enable_idempotence"]).lower() == "true"
+        if blocks is not None and promises and "plugin.library.paths" not in self._configured:
             with blocks.making() as beside:
-                own = self._kept(clients, freely) | own | {"plugin_library_paths": blocks.plugin}
-                self._producer = self._made(clients, own)
+                heard = {"plugin_library_paths": blocks.plugin, "delivery_report_only_error": True}
+                self._producer = self._made(clients, own | heard)
                 self._blocks = beside()
+        if self._blocks is None:
+            self._producer = self._made(clients, own | {"delivery_report_only_error": not promises})
         self.failure: FailedRecord | None = None
         self._silence = Silence()
         #: Of what is not flushed, and of what is.
@@ -121,8 +124,6 @@ class ReportingProducer:
             **own,
             partitioner="murmur2_random",
             on_delivery=self._reported,
-            # `flush` counts the good reports; only the others are worth a call of ours.
-            delivery_report_only_error=True,
         )
 
     def produce_all(self, records: Sequence[KafkaRecord]) -> None:
@@ -234,7 +235,7 @@ class ReportingProducer:
         """Raise if any record was not delivered."""
         if self.failure is None and self._blocks is not None and (lost := self._blocks.failure) is not None:
             # Of records in blocks the binding's callback knows nothing.
-            self.failure = FailedRecord(lost.topic, lost.key, KafkaError(lost.code))
+            self.failure = FailedRecord(lost.topic, lost.key, of_report(lost.code))
         if self.failure is None:
             return
         if self.failure.error.code() == KafkaError._MSG_TIMED_OUT:
@@ -360,7 +361,11 @@ class ReportingProducer:
                 raise translated(cause.args[0], "delivering") from None
             raise UnknownOutcome(f"delivering: the client failed: {caught}") from None
 
-    def _reported(self, error: KafkaError, message: Message) -> None:
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            if message.offset() is not None:
+                return
+            error = of_report(SKIPPED)
         # A purged record is the echo of an abort, never its cause.
         if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             self._remember(FailedRecord(message.topic() or "", message.key(), error))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
 
+from connector.delivery.clients import end_offsets
 from connector.delivery.failures import FORBIDDEN, describe, is_transient, translated
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
 
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 CALL_SECONDS = 15.0
 VISIBLE_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
+# For new partitions are not waited for longer: what is sent to one too early is noticed where it is delivered.
+LED_SECONDS = 5.0
 
 
 TIMESTAMPS = "message.timestamp.type"
@@ -84,6 +87,7 @@ def prepare_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> tuple[dict
     without([_forbidden(spec) for spec in missing if not spec.create])
     without(_create(admin, [spec for spec in missing if spec.create]))
     existing = _visible(admin, wanted)
+    _wait_for_leaders(admin, {spec.name: existing[spec.name] for spec in missing if spec.name in wanted})
     facts = _facts(admin, {name: existing[name] for name in wanted})
     without([problem for name, spec in wanted.items() for problem in _mismatches(spec, facts[name])])
     return {name: facts[name] for name in wanted}, unusable
@@ -259,6 +263,24 @@ def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
             return existing
         if time.monotonic() >= deadline:
             raise RetriableDeliveryError(f"topics {', '.join(missing)} did not become visible")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _wait_for_leaders(admin: AdminClient, partitions: Mapping[str, int]) -> None:
+    """Until those who lead new partitions know it themselves. They are named before, and refuse what comes too early,
+    which may be a record in front of one that they take (`SKIPPED`)."""
+    places = [(name, number) for name, count in partitions.items() for number in range(count)]
+    deadline = time.monotonic() + LED_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            end_offsets(admin, places, seconds=LED_SECONDS)
+            return
+        except KafkaException as caught:
+            error: KafkaError = caught.args[0]
+            if not is_transient(error) and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return
+        except TimeoutError:
+            return
         time.sleep(PAUSE_SECONDS)
 
 

@@ -21,6 +21,7 @@ from connector.formats.encoder import Encoder
 from connector.native import BlockClient, BlockEncoder, Kernel, RecordBlock
 from embedded.kafka import EmbeddedKafka
 from tests.delivery.conftest import World, mark
+from tests.delivery.test_delivery_skipped import is_noticed
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
@@ -65,6 +66,12 @@ def started(world: World, client: BlockClient, name: str = "w", **settings: Any)
 def producer_of(delivery: Delivery) -> Any:
     assert delivery._producer is not None and delivery._producer._blocks is not None
     return delivery._producer._blocks
+
+
+def test_a_record_of_a_block_that_is_called_delivered_and_stands_nowhere_is_a_failed_one(
+    kernel: Kernel, block_client: BlockClient
+) -> None:
+    is_noticed(block_client, block_of(kernel, "t", *"abcdef"))
 
 
 def test_blocks_and_single_records_arrive_in_one_transaction(

@@ -70,6 +70,7 @@ class Chaos:
             "snapshot asked": self._snapshot_asked,
             "snapshot pauses": self._snapshot_pauses,
             "stranded client": self._stranded_client,
+            "leaders learn late": self._leaders_learn_late,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -102,6 +103,8 @@ class Chaos:
         broker, cluster = self._service.broker, self._service.cluster
         for topic in broker.topics.values():
             topic.refuses = None
+            for each in topic.partitions:
+                each.slow = False
         self._scheduler.disturb = lambda process: None
         self._service.end_strangers()
         self._service.read_tables([table.name for table in cluster.world.tables])
@@ -185,6 +188,12 @@ class Chaos:
         partitions = [each for topic in broker.topics.values() for each in topic.partitions]
         if partitions:
             broker.move_leader(self._random.choice(partitions), self._random.uniform(0.1, 3.0))
+
+    def _leaders_learn_late(self) -> None:
+        """That they are it, while somebody writes to them for the first time."""
+        for topic in self._service.broker.topics.values():
+            for each in topic.partitions:
+                each.slow = True
 
     def _coordinator_moves(self) -> None:
         self._service.broker.move_coordinator(self._random.uniform(0.1, 3.0))

@@ -28,7 +28,7 @@ class Message:
         self,
         topic: str,
         partition: int,
-        offset: int,
+        offset: int | None,
         key: bytes | None = None,
         value: bytes | None = None,
         error: KafkaError | None = None,
@@ -43,7 +43,7 @@ class Message:
     def partition(self) -> int:
         return self._place[1]
 
-    def offset(self) -> int:
+    def offset(self) -> int | None:
         return self._place[2]
 
     def key(self) -> bytes | None:

@@ -37,7 +37,8 @@ class Stored:
 
 @dataclass(slots=True)
 class Partition:
-    """``available_at``: there is no leader before that time; ``lost_at``: the last one went away."""
+    """``available_at``: there is no leader before that time; ``lost_at``: the last one went away. ``known``: producers
+    whose records it has taken. ``slow``: its leader learns that it is one between two requests of another producer."""
 
     topic: str
     number: int
@@ -46,6 +47,8 @@ class Partition:
     epochs: dict[int, int] = field(default_factory=dict)
     available_at: float = 0.0
     lost_at: float = 0.0
+    known: set[int] = field(default_factory=set)
+    slow: bool = False
 
     @property
     def end(self) -> int:

@@ -26,7 +26,7 @@ MISSING_TOPIC_SECONDS = 30.0
 FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Queued:
     topic: str
     partition: int
@@ -47,10 +47,12 @@ class Producer(Handle):
         self._on_delivery: Callable[[KafkaError | None, Message], None] = properties.get(
             "on_delivery", lambda error, message: None
         )
+        self._only_errors = bool(properties.get("delivery.report.only.error", False))
         # Full batches go without lingering.
         self._linger = min(float(properties.get("linger.ms", 5)) / 1000, MOST_SECONDS)
         self._queue: list[_Queued] = []
-        self._reports: list[tuple[KafkaError, Message]] = []
+        self._sending_now: list[_Queued] = []
+        self._reports: list[tuple[KafkaError | None, Message]] = []
         self._producer = broker.transactions.new_producer() if self._id is None else -1
         self._epoch = -1
         self._in_transaction = False
@@ -250,6 +252,7 @@ class Producer(Handle):
         blocked: set[tuple[str, int]] = set()
         kept: list[_Queued] = []
         queue, self._queue = self._queue, []
+        self._sending_now = queue[:most]
         for at, queued in enumerate(queue):
             if at >= most or self._fatal is not None or not self._sent(queued, blocked):
                 kept.append(queued)
@@ -282,8 +285,26 @@ class Producer(Handle):
             self.broker.time_ms,
             topic.stamps,
         )
-        partition.append(record)
+        if self._is_skipped(queued, partition):
+            self._written(queued, None)
+            return True
+        partition.known.add(self._producer)
+        self._written(queued, partition.append(record))
         return True
+
+    def _is_skipped(self, queued: _Queued, partition: Partition) -> bool:
+        """Refused for a moment, while one behind it is taken: of a producer that the leader knows nothing of it takes
+        any record for the first, and the client takes that for its word for all before."""
+        if not partition.slow or self._producer in partition.known:
+            return False
+        behind = self._sending_now[self._sending_now.index(queued) + 1 :]
+        skipped = any(self.broker.partition(each.topic, each.partition, each.key) is partition for each in behind)
+        partition.slow = not skipped
+        return skipped
+
+    def _written(self, queued: _Queued, offset: int | None) -> None:
+        if not self._only_errors:
+            self._reports.append((None, Message(queued.topic, queued.partition, offset, queued.key, queued.value)))
 
     def _may_write(self, partition: Partition, place: tuple[str, int]) -> bool:
         if self._id is None:

@@ -57,6 +57,10 @@ ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
 
+# Leaders are told so while workers that have just started write to them.
+LATE_LEADERS = Plan(roughness=Roughness(0.5, only=("leaders learn late", "kill", "orderly stop", "leader moves")))
+
+
 # Which tables are read changes all the time.
 OTHER_TABLES = Plan(
     Kind(tables=2, rows=60),
@@ -192,6 +196,7 @@ NAMED = {
     "usual": Plan(),
     "often": OFTEN,
     "leaders": LEADERS,
+    "late leaders": LATE_LEADERS,
     # A dropped table that returns is looked for up to 90 s.
     "stops": replace(STOPS, calm_seconds=150),
     "reads": READS_TIME_OUT,

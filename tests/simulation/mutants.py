@@ -12,7 +12,7 @@ from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation import outages, scenarios
 from tests.simulation.ahead_mutants import AHEAD
 from tests.simulation.leaderless_mutants import LEADERLESS
-from tests.simulation.mutant_worlds import MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
+from tests.simulation.mutant_worlds import LATE_LEADERS, MANY_STREAMS, READS_TIME_OUT, ROUGH, SMALL_PAGES, world
 from tests.simulation.mutation import Mutant
 from tests.simulation.process_mutants import PROCESS
 from tests.simulation.pure_mutants import PURE
@@ -25,6 +25,7 @@ from tests.simulation.stream_mutants import STREAMS
 TRANSACTION = "connector/delivery/transaction.py"
 PRODUCER = "connector/delivery/producer.py"
 TRANSACTIONAL = "connector/delivery/transactional_producer.py"
+TOPICS = "connector/delivery/topics.py"
 RESTORE = "connector/delivery/restore.py"
 HANGING = "connector/delivery/hanging_transactions.py"
 FOLLOW = "connector/delivery/follow.py"
@@ -115,6 +116,27 @@ DELIVERY = [
         "        raise TransactionAborted(str(self.failure))\n",
         "        return\n",
         again(transacting.test_a_missing_topic_is_the_cause_where_a_report_says_that_time_was_up),
+    ),
+    Mutant(
+        "a record that counts as delivered and stands nowhere is not committed",
+        PRODUCER,
+        "            if message.offset() is not None:\n",
+        "            if message is not None:\n",
+        scenarios.a_record_that_stands_nowhere_is_not_committed,
+    ),
+    Mutant(
+        "who starts while leaders learn that they are it loses nothing",
+        PRODUCER,
+        "            error = of_report(SKIPPED)\n",
+        "            return\n",
+        world(LATE_LEADERS, 1),
+    ),
+    Mutant(
+        "nobody writes to new partitions before those who lead them know it",
+        TOPICS,
+        "            end_offsets(admin, places, seconds=LED_SECONDS)\n",
+        "",
+        scenarios.new_partitions_are_waited_for,
     ),
     Mutant(
         "an owner is fenced by taking its id over",

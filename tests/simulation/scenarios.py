@@ -20,13 +20,15 @@ from connector.delivery.follow import Follower
 from connector.delivery.records import compact_json, encode_offsets_key
 from connector.delivery.restore import restore
 from connector.delivery.standing import PATIENCE_SECONDS
+from connector.delivery.topics import LED_SECONDS, TopicSpec, ensure_topics
 from connector.delivery.transactional_producer import TransactionalProducer
-from connector.errors import CdcError, DeliveryError
+from connector.errors import CdcError, DeliveryError, TransactionAborted
 from connector.offsets_entry import OffsetsEntry
 from tests.delivery import conftest, test_delivery_hanging_transactions
 from tests.delivery.conftest import SLOTS, World, close, make_world, mark
 from tests.simulation.kafka import clients_of
 from tests.simulation.kafka_broker import Broker
+from tests.simulation.kafka_log import Topic
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.virtual import installed
 
@@ -383,6 +385,44 @@ def a_record_that_is_refused_is_never_left_out() -> None:
         delivery.add(0, on.records("b"))
         delivery.commit([mark(0, "w")])
         assert on.keys() == ["b"]
+
+
+def a_record_that_stands_nowhere_is_not_committed() -> None:
+    """Those behind it are taken, and the client calls it delivered."""
+    with stage() as on:
+        membership, _ = on.world.member("w")
+        delivery = on.world.delivery(membership, "w")
+        for each in on.broker.topics[on.world.data].partitions:
+            each.slow = True
+        keys = list("abcdefgh")
+        delivery.add(0, on.records(*keys))
+        try:
+            delivery.commit([mark(0, "w")])
+        except TransactionAborted:
+            delivery.abort()
+            delivery.add(0, on.records(*keys))
+            delivery.commit([mark(0, "w")])
+        assert on.keys() == keys
+
+
+def new_partitions_are_waited_for() -> None:
+    """Until those who lead them answer, and not for ever."""
+    with stage() as on:
+        create, admin = on.broker.create, on.world.clients.admin()
+        seconds = {"quick": 0.0, "slow": 2.0, "never": 1e9}
+
+        def slowly(name: str, partitions: int = 1, **config: str) -> Topic:
+            topic = create(name, partitions, **config)
+            for each in topic.partitions:
+                each.available_at = on.scheduler.now + seconds[name]
+            return topic
+
+        with patch.object(on.broker, "create", slowly):
+            for name, late in seconds.items():
+                began = on.scheduler.now
+                ensure_topics(admin, [TopicSpec(name, 2, 1)])
+                took, least = on.scheduler.now - began, min(late, LED_SECONDS)
+                assert least <= took < least + 1.0, f"{name}: {took} s"
 
 
 def a_member_that_is_thrown_out_during_the_flush_does_not_commit() -> None:

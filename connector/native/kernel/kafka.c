@@ -16,6 +16,8 @@ static const char NAME[] = "scylla-cdc";
 
 enum { CONSUMER = 1 };
 enum { COPY = 2, ANY_PARTITION = -1, PURGED_IN_QUEUE = -152, PURGED_IN_FLIGHT = -151, QUEUE_FULL = -184 };
+/* Kafka's word for records that do not follow those before them. */
+enum { OUT_OF_ORDER = 45 };
 /* Of a record: where key, value and headers are, and how long. */
 enum { RECORD_WORDS = 6, TOMBSTONE = -1 };
 enum { LONGEST_TOPIC = 256, LONGEST_KEY = 1024 };
@@ -47,21 +49,25 @@ typedef struct {
 static producer *newest;
 static void *newest_consumer;
 
+/* See `SKIPPED` in delivery/failures.py. */
+static int is_skipped(const message *it) { return !it->err && it->offset < 0; }
+
 static int acknowledged(void *client, message *it, void *opaque) {
     producer *p = opaque;
+    const int error = is_skipped(it) ? OUT_OF_ORDER : it->err;
     (void)client;
-    if (!it->err) {
+    if (!error) {
         __sync_fetch_and_add(&p->delivered, 1);
         return 0;
     }
     /* A record that was purged is the echo of an abort, never its cause. */
-    if (it->err == PURGED_IN_QUEUE || it->err == PURGED_IN_FLIGHT) return 0;
+    if (error == PURGED_IN_QUEUE || error == PURGED_IN_FLIGHT) return 0;
     if (__sync_bool_compare_and_swap(&p->claimed, 0, 1)) {
         const char *name = it->topic ? librdkafka.topic_name(it->topic) : "";
         strncpy(p->topic, name, LONGEST_TOPIC - 1);
         p->key_size = it->key ? (int32_t)(it->key_size < LONGEST_KEY ? it->key_size : LONGEST_KEY) : -1;
         if (p->key_size > 0) memcpy(p->key, it->key, (size_t)p->key_size);
-        p->error = it->err;
+        p->error = error;
         __sync_synchronize();
         p->told = 1;
     }
