@@ -90,11 +90,12 @@ _LEVELS = (*(3 * [logging.CRITICAL]), logging.ERROR, logging.WARNING, *(2 * [log
 
 
 class HeedfulLog:
-    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have: so
-    everything is said to it, and what ``properties`` ask for is shown."""
+    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have, and
+    that a transaction has failed while nobody asks: so everything is said to it, and what ``properties`` ask for is
+    shown."""
 
-    def __init__(self, heard: Callable[[], None], properties: Properties) -> None:
-        self._heard = heard
+    def __init__(self, heard: Callable[[], None], properties: Properties, failed: Callable[[str], None]) -> None:
+        self._heard, self._failed = heard, failed
         self._level = _LEVELS[int(properties.get("log_level", TELLS_OF_CONNECTIONS))]
         self._closes = str(properties.get("log.connection.close", True)).lower() != "false"
 
@@ -109,6 +110,8 @@ class HeedfulLog:
         # That somebody who was not there is still not there is no news.
         if fails and _STILL_AWAY.search(str(arguments[-1])) is None:
             self._heard()
+        if arguments and str(arguments[0]) == "TXNERR":
+            self._failed(_FAILED_TRANSACTION.sub("the transaction has failed: ", str(arguments[-1])))
         if level >= self._level and (self._closes or not (fails and "Disconnected" in str(arguments[-1]))):
             _QUIET.log(level, text, *arguments)
 
@@ -177,6 +180,7 @@ def connection_cause(error: KafkaError) -> str:
 
 # "sasl_plaintext://10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in …)"
 _PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
+_FAILED_TRANSACTION = re.compile(r".*Current transaction failed in state \w+: ")
 _STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
 _AFTERWORD = re.compile(r" \((?:after|install|_)[^()]*\)\s*$")
 _PLAIN = (
@@ -231,12 +235,19 @@ class KafkaClients:
             text = str(error)
             raise RetriableDeliveryError(text if "Kafka at " in text else self.explained(text)) from None
 
-    def producer(self, on_delivery: DeliveryCallback | None = None, lasting: bool = False, **own: Any) -> Producer:
-        """``lasting``: its losing all brokers counts as an outage, and each connection that ends as a loss."""
+    def producer(
+        self,
+        on_delivery: DeliveryCallback | None = None,
+        lasting: bool = False,
+        on_failure: Callable[[str], None] = lambda why: None,
+        **own: Any,
+    ) -> Producer:
+        """``lasting``: its losing all brokers counts as an outage, each connection that ends as a loss, and
+        ``on_failure`` is told why a transaction has failed."""
         properties = self._merged(self.producer_properties, own)
         if lasting:
             properties["error_cb"] = self.health.lost
-            properties["logger"] = HeedfulLog(self.health.disconnected, properties)
+            properties["logger"] = HeedfulLog(self.health.disconnected, properties, on_failure)
             properties |= HeedfulLog.told(properties)
         if on_delivery is not None:
             properties["on_delivery"] = on_delivery

@@ -103,6 +103,8 @@ class ReportingProducer:
         if self._blocks is None:
             self._producer = self._made(clients, own | {"delivery_report_only_error": not promises})
         self.failure: FailedRecord | None = None
+        #: That the client gave the transaction up, and why, whatever becomes of its records.
+        self._trouble: str | None = None
         self._silence = Silence()
         #: Of what is not flushed, and of what is.
         self._topics: set[str] = set()
@@ -186,13 +188,16 @@ class ReportingProducer:
             if time.monotonic() >= patience:
                 # Another leader would have been found by now: those who write elsewhere shall not wait for this one.
                 self._blame_a_topic(gone=False)
-            if self._failed:
+            if self._failed or (self._trouble is not None and not moves):
+                # What is left of a transaction that was given up stays until it is aborted.
                 break
             if time.monotonic() >= deadline:
                 self._blame_a_topic()
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
+        if self._trouble is not None:
+            self._say_why_it_failed()
         self._settle()
         self._written |= self._topics
         self._topics.clear()
@@ -346,7 +351,9 @@ class ReportingProducer:
         while not self._failed and time.monotonic() < deadline:
             self._served(self._producer.poll, RETRY_PAUSE_SECONDS)
         self.check()
-        raise TransactionAborted("the transaction has failed, and nothing says why")
+        self._blame_a_topic()
+        self.check()
+        raise TransactionAborted(self._trouble or "the transaction has failed, and nothing says why")
 
     @staticmethod
     def _served(call: Callable[[float], int], timeout: float) -> int:

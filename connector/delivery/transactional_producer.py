@@ -46,6 +46,7 @@ class TransactionalProducer(ReportingProducer):
             transactional_id=transactional_id,
             client_id=transactional_id,
             transaction_timeout_ms=transaction_timeout_ms,
+            on_failure=self._given_up,
         )
         self.transactional_id = transactional_id
         self._patience = transaction_timeout_ms / 1000
@@ -63,7 +64,8 @@ class TransactionalProducer(ReportingProducer):
         return self.pending() < self._given
 
     def begin(self) -> None:
-        self.failure = None
+        self.poll()  # what is said of the one before
+        self.failure = self._trouble = None
         if self._blocks is not None:
             self._blocks.forget_failure()
         self._topics.clear()
@@ -114,6 +116,9 @@ class TransactionalProducer(ReportingProducer):
         except DeliveryError as error:
             raise UnknownOutcome(str(error)) from None
         self.failure = None
+
+    def _given_up(self, why: str) -> None:
+        self._trouble = why
 
     def _be_heard_of(self) -> None:
         """A coordinator that still completes the transaction before lets the partitions of this one wait, but not its

@@ -12,6 +12,7 @@ import pytest
 from connector.delivery.clients import KafkaClients
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.records import BlockClient, KafkaRecord, OutgoingRecord
+from connector.delivery.transactional_producer import TransactionalProducer
 from connector.errors import TransactionAborted
 from tests.servers.mock_kafka import mock_kafka
 
@@ -44,6 +45,24 @@ def is_noticed(blocks: BlockClient | None, records: Sequence[KafkaRecord]) -> No
 
 def test_a_record_that_is_called_delivered_and_stands_nowhere_is_a_failed_one() -> None:
     is_noticed(None, RECORDS)
+
+
+def test_a_transaction_that_the_client_has_given_up_is_not_waited_for() -> None:
+    """As here, where the broker knows the producer and wants no record without those before it."""
+    with mock_kafka() as kafka:
+        kafka.create("t")
+        clients = KafkaClients({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+        producer = TransactionalProducer(clients, "w", 600_000, lasting=True, batch_num_messages=1, linger_ms=0)
+        deadline = time.monotonic() + 300
+        producer.start(deadline)
+        producer.begin()
+        kafka.answer_after(ROUND_TRIP_MS)
+        kafka.refuse_records(2)
+        producer.produce_all(RECORDS)
+        with pytest.raises(TransactionAborted, match=r"^the transaction has failed: .*OUT_OF_ORDER"):
+            producer.flush(deadline)
+        assert time.monotonic() < deadline
+        producer.close()
 
 
 def test_who_asks_for_no_answer_misses_none() -> None:
