@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from connector.errors import EmbeddedError
 from embedded.demo.fold import Event
@@ -87,10 +87,11 @@ def _messages(servers: str, topics: set[str]) -> Iterator[Message]:
             if time.monotonic() > deadline:
                 raise EmbeddedError("the demo's topics could not be read to their ends within 60 s")
             for message in consumer.consume(2000, 0.2):
-                if message.error() is not None:
-                    ended.add((message.topic(), message.partition()))
-                else:
+                error = message.error()
+                if error is None:
                     yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    ended.add((message.topic(), message.partition()))
     finally:
         consumer.close()
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from connector.native import BlockEncoder, Kernel, RecordBlock
 from tests.delivery.conftest import World
@@ -38,13 +38,18 @@ def committed(world: World, topic: str, records: int) -> list[Message]:
 
         def poll() -> None:
             message = consumer.poll(0.1)
-            if message is not None and message.error() is not None:
-                ended.add(message.partition())
-            elif message is not None:
+            if message is None:
+                return
+            if message.error() is None:
                 ended.discard(message.partition())
                 found.append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
 
-        until(lambda: len(ended) == len(partitions) and len(found) >= records, step=poll)
+        def missing() -> str:
+            return f"{records} records: {len(found)} in {topic}, {len(ended)} of {len(partitions)} partitions ended"
+
+        until(lambda: len(ended) == len(partitions) and len(found) >= records, what=missing, step=poll)
         return found
     finally:
         consumer.close()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from cassandra.cluster import Session
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.config import load
@@ -288,9 +288,10 @@ class Service:
             while len(ended) < len(partitions):
                 assert time.monotonic() < deadline, f"{topic} could not be read"
                 for message in consumer.consume(1000, 0.1):
-                    if message.error() is not None:
+                    error = message.error()
+                    if error is not None and error.code() == KafkaError._PARTITION_EOF:
                         ended.add(message.partition())
-                    else:
+                    elif error is None:
                         records.append(
                             {
                                 "key": message.key(),
