@@ -17,6 +17,7 @@ from tests.simulation.mutant_worlds import (
     DOUBT,
     EXPIRES,
     HOT,
+    LATE_LEADERS,
     LEADERS,
     OFTEN,
     OTHER_TABLES,
@@ -134,7 +135,14 @@ def test_reads_that_time_out_are_all_answered_when_the_servers_are_well_again(se
     assert not outcome.faults
 
 
-@pytest.mark.parametrize("seed", [4, 13, 21])
+@pytest.mark.parametrize("seed", range(3))
+def test_who_starts_while_leaders_learn_that_they_are_it_loses_nothing(seed: int) -> None:
+    outcome = simulate(seed, LATE_LEADERS)
+    assert not outcome.faults
+    assert outcome.kinds["leaders learn late"]
+
+
+@pytest.mark.parametrize("seed", [2, 13, 21])
 def test_a_connector_that_is_started_under_another_group_delivers_nothing_twice(seed: int) -> None:
     outcome = simulate(seed, TWO_GROUPS)
     assert not outcome.faults
