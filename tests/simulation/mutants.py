@@ -322,7 +322,7 @@ SOURCE = [
         READING,
         "        if active is None or not self._planner.is_current(active.read):\n            # An abort",
         "        if active is None:\n            # An abort",
-        world(ROUGH, 32),
+        world(ROUGH, 63),
     ),
     Mutant(
         "a change that came late is not behind later ones of its partition",

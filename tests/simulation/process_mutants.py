@@ -41,21 +41,21 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 34),
+        world(STRANDED, 35),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
         LOOKOUT,
         "elif self._deaf.lasts():",
         "elif self._deaf.lasts() and not self:",
-        world(DEAF, 10),
+        world(DEAF, 11),
     ),
     Mutant(
         "a worker whose producer has lost its brokers ends",
         LOOKOUT,
         "elif self._mute.lasts():",
         "elif self._mute.lasts() and not self:",
-        world(STRANDED, 52),
+        world(STRANDED, 65),
     ),
     Mutant(
         "of two groups one delivers",
@@ -77,7 +77,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 32),
+        world(OTHER_TABLES, 41),
     ),
     Mutant(
         "a look for new tables that failed is made again",
@@ -185,21 +185,21 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 254),
+        world(ALTERS, 265),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 30),
+        world(ROUGH, 36),
     ),
     Mutant(
         "starting over restores every slot",
         TRANSACTIONS,
         "        self._claiming.begin(self._membership.owned)\n",
         "",
-        world(ROUGH, 1),
+        world(ROUGH, 4),
     ),
     Mutant(
         "a restore that is stale is not used",
