@@ -106,13 +106,13 @@ class HeedfulLog:
         return {"log_level": level, "log.connection.close": True}
 
     def log(self, level: int, text: str, *arguments: object) -> None:
-        fails = bool(arguments) and str(arguments[0]) == "FAIL"
+        kind, said = (str(arguments[0]), str(arguments[-1])) if arguments else ("", text)
         # That somebody who was not there is still not there is no news.
-        if fails and _STILL_AWAY.search(str(arguments[-1])) is None:
+        if kind == "FAIL" and _STILL_AWAY.search(said) is None:
             self._heard()
-        if arguments and str(arguments[0]) == "TXNERR":
-            self._failed(_FAILED_TRANSACTION.sub("the transaction has failed: ", str(arguments[-1])))
-        if level >= self._level and (self._closes or not (fails and "Disconnected" in str(arguments[-1]))):
+        elif kind == "TXNERR":
+            self._failed(_FAILED_TRANSACTION.sub("the transaction has failed: ", said))
+        if level >= self._level and (self._closes or not (kind == "FAIL" and "Disconnected" in said)):
             _QUIET.log(level, text, *arguments)
 
 

@@ -348,7 +348,7 @@ class ReportingProducer:
     def _say_why_it_failed(self) -> None:
         """The transaction has failed of an earlier record, whose report is on its way: this one is not to blame."""
         deadline = time.monotonic() + CALL_SECONDS
-        while not self._failed and time.monotonic() < deadline:
+        while not self._failed and self.pending() and time.monotonic() < deadline:
             self._served(self._producer.poll, RETRY_PAUSE_SECONDS)
         self.check()
         self._blame_a_topic()
