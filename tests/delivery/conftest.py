@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from connector import native
 from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients
@@ -86,28 +86,36 @@ class World:
 
     def read(self, topic: str, isolation: str = READ_COMMITTED) -> list[tuple[bytes | None, bytes | None]]:
         """Everything in a topic, to the end of each partition."""
+        return [(message.key(), message.value()) for message in self.messages(topic, isolation)]
+
+    def messages(self, topic: str, isolation: str = READ_COMMITTED, least: int = 0) -> list[Message]:
+        """As `read`; ``least``: so many there are to be at least, before it is the end."""
         consumer = self.clients.consumer("reader", isolation, fetch_wait_max_ms=20)
+        found: list[Message] = []
+        ended: set[int] = set()
         try:
-            partitions = len(consumer.list_topics(topic, 60).topics[topic].partitions)
-            consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-            found: list[tuple[bytes | None, bytes | None]] = []
-            ended: set[int] = set()
-            until(lambda: len(ended) == partitions, step=lambda: self._poll(consumer, found, ended))
+            partitions = consumer.list_topics(topic, 60).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+
+            def poll() -> None:
+                message = consumer.poll(0.1)
+                if message is None:
+                    return
+                error = message.error()
+                if error is None:
+                    ended.discard(message.partition())
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    # A broker that is lost is an error as well, and no end.
+                    ended.add(message.partition())
+
+            def missing() -> str:
+                return f"{least} records: {len(found)} in {topic}, {len(ended)} of {len(partitions)} partitions ended"
+
+            until(lambda: len(ended) == len(partitions) and len(found) >= least, what=missing, step=poll)
             return found
         finally:
             consumer.close()
-
-    @staticmethod
-    def _poll(consumer: object, found: list[tuple[bytes | None, bytes | None]], ended: set[int]) -> None:
-        message = consumer.poll(0.1)  # type: ignore[attr-defined]
-        if message is None:
-            return
-        error = message.error()
-        if error is None:
-            found.append((message.key(), message.value()))
-        elif error.code() == KafkaError._PARTITION_EOF:
-            # A broker that is lost is an error as well, and no end.
-            ended.add(message.partition())
 
 
 def mark(slot: int, owner: str, read_to: int = 1) -> OffsetsEntry:

@@ -6,13 +6,12 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import Message
 
 from connector.native import BlockEncoder, Kernel, RecordBlock
 from tests.delivery.conftest import World
 from tests.formats.rows import TIME, Log
 from tests.native.both_ways import PLENTY, uncut
-from tests.servers.patience import until
 
 
 def block_of_rows(
@@ -29,27 +28,4 @@ def block_of_rows(
 def committed(world: World, topic: str, records: int) -> list[Message]:
     """Everything committed in a topic, which is to become so many records: a commit is answered when it is decided, and
     its markers come to one partition after the other."""
-    found: list[Message] = []
-    consumer = world.clients.consumer("messages", "read_committed", fetch_wait_max_ms=20)
-    try:
-        partitions = consumer.list_topics(topic, 60).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended: set[int] = set()
-
-        def poll() -> None:
-            message = consumer.poll(0.1)
-            if message is None:
-                return
-            if message.error() is None:
-                ended.discard(message.partition())
-                found.append(message)
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-
-        def missing() -> str:
-            return f"{records} records: {len(found)} in {topic}, {len(ended)} of {len(partitions)} partitions ended"
-
-        until(lambda: len(ended) == len(partitions) and len(found) >= records, what=missing, step=poll)
-        return found
-    finally:
-        consumer.close()
+    return world.messages(topic, least=records)

@@ -103,8 +103,8 @@ class Chaos:
         broker, cluster = self._service.broker, self._service.cluster
         for topic in broker.topics.values():
             topic.refuses = None
-            for each in topic.partitions:
-                each.slow = False
+        for partition in broker.all_partitions:
+            partition.slow = False
         self._scheduler.disturb = lambda process: None
         self._service.end_strangers()
         self._service.read_tables([table.name for table in cluster.world.tables])
@@ -185,15 +185,13 @@ class Chaos:
 
     def _leader_moves(self) -> None:
         broker = self._service.broker
-        partitions = [each for topic in broker.topics.values() for each in topic.partitions]
-        if partitions:
+        if partitions := broker.all_partitions:
             broker.move_leader(self._random.choice(partitions), self._random.uniform(0.1, 3.0))
 
     def _leaders_learn_late(self) -> None:
         """That they are it, while somebody writes to them for the first time."""
-        for topic in self._service.broker.topics.values():
-            for each in topic.partitions:
-                each.slow = True
+        for partition in self._service.broker.all_partitions:
+            partition.slow = True
 
     def _coordinator_moves(self) -> None:
         self._service.broker.move_coordinator(self._random.uniform(0.1, 3.0))

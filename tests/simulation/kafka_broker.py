@@ -72,6 +72,10 @@ class Broker:
         partitions = self.topics[topic].partitions
         return partitions[zlib.crc32(key or b"") % len(partitions) if number < 0 else number]
 
+    @property
+    def all_partitions(self) -> list[Partition]:
+        return [partition for topic in self.topics.values() for partition in topic.partitions]
+
     def metadata(self) -> Any:
         topics = {
             name: SimpleNamespace(topic=name, partitions=self._partitions(topic), error=None)
@@ -96,9 +100,8 @@ class Broker:
         """Nobody answers for so long. ``forget_markers``: it crashed, and left out the markers that were due."""
         self.away_until = max(self.away_until, self.scheduler.now + seconds)
         self.outages += 1
-        for topic in self.topics.values():
-            for partition in topic.partitions:
-                partition.available_at = max(partition.available_at, self.away_until)
+        for partition in self.all_partitions:
+            partition.available_at = max(partition.available_at, self.away_until)
         if forget_markers:
             until = self.away_until
             self.transactions.forgetting = lambda: self.scheduler.now < until

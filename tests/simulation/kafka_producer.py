@@ -7,8 +7,9 @@ its process was killed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -26,7 +27,7 @@ MISSING_TOPIC_SECONDS = 30.0
 FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True)
 class _Queued:
     topic: str
     partition: int
@@ -51,7 +52,6 @@ class Producer(Handle):
         # Full batches go without lingering.
         self._linger = min(float(properties.get("linger.ms", 5)) / 1000, MOST_SECONDS)
         self._queue: list[_Queued] = []
-        self._sending_now: list[_Queued] = []
         self._reports: list[tuple[KafkaError | None, Message]] = []
         self._producer = broker.transactions.new_producer() if self._id is None else -1
         self._epoch = -1
@@ -252,16 +252,16 @@ class Producer(Handle):
         blocked: set[tuple[str, int]] = set()
         kept: list[_Queued] = []
         queue, self._queue = self._queue, []
-        self._sending_now = queue[:most]
         for at, queued in enumerate(queue):
-            if at >= most or self._fatal is not None or not self._sent(queued, blocked):
+            behind = islice(queue, at + 1, most)
+            if at >= most or self._fatal is not None or not self._sent(queued, behind, blocked):
                 kept.append(queued)
         self._queue = kept + self._queue
         if self._fatal is not None:
             self._drop(KafkaError._PURGE_QUEUE)
 
-    def _sent(self, queued: _Queued, blocked: set[tuple[str, int]]) -> bool:
-        """Whether it is out of the queue: stored, or refused for good."""
+    def _sent(self, queued: _Queued, behind: Iterable[_Queued], blocked: set[tuple[str, int]]) -> bool:
+        """Whether it is out of the queue: stored, or refused for good. ``behind``: what is sent together with it."""
         topic = self.broker.topics.get(queued.topic)
         if topic is None:
             return self._too_old(queued)
@@ -285,19 +285,18 @@ class Producer(Handle):
             self.broker.time_ms,
             topic.stamps,
         )
-        if self._is_skipped(queued, partition):
+        if self._is_skipped(behind, partition):
             self._written(queued, None)
             return True
         partition.known.add(self._producer)
         self._written(queued, partition.append(record))
         return True
 
-    def _is_skipped(self, queued: _Queued, partition: Partition) -> bool:
+    def _is_skipped(self, behind: Iterable[_Queued], partition: Partition) -> bool:
         """Refused for a moment, while one behind it is taken: of a producer that the leader knows nothing of it takes
         any record for the first, and the client takes that for its word for all before."""
         if not partition.slow or self._producer in partition.known:
             return False
-        behind = self._sending_now[self._sending_now.index(queued) + 1 :]
         skipped = any(self.broker.partition(each.topic, each.partition, each.key) is partition for each in behind)
         partition.slow = not skipped
         return skipped

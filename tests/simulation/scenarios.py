@@ -48,9 +48,8 @@ class OwnKafka:
 
     def restart(self) -> None:
         self.simulated.away_until = 0.0
-        for topic in self.simulated.topics.values():
-            for partition in topic.partitions:
-                partition.available_at = 0.0
+        for partition in self.simulated.all_partitions:
+            partition.available_at = 0.0
 
     resume = restart
 
