@@ -7,6 +7,7 @@ from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt,
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection, ServerClock
 from connector.source.consumer import Postponed
+from connector.source.datacenters import loose_datacenter
 from connector.source.descriptions import DescribedTable, describe_base, describe_table, describe_tables
 from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
 from connector.source.horizon import Expired, expired
@@ -64,6 +65,7 @@ __all__ = [
     "expired",
     "explained",
     "instant",
+    "loose_datacenter",
     "read_keys",
     "reading_settings",
     "ring_tokens",

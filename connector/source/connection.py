@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -21,12 +21,14 @@ from cassandra.policies import (
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
     FallthroughRetryPolicy,
+    HostDistance,
     RoundRobinPolicy,
 )
 from cassandra.query import BoundStatement
 
 from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError
+from connector.source.datacenters import nobody_there
 from connector.source.failures import NotReached, bracketed, translated
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage, raw_protocol_handler, raw_rows
@@ -108,7 +110,7 @@ class Connection:
         self.settings = settings
         self.scanner = scanner
         self.clock = ServerClock()
-        self._clocks_in_turn = HostsInTurn(self)
+        self._clocks_in_turn = HostsInTurn(self, last=-1)
         self._lock = threading.Lock()
         self._prepared: dict[tuple[str, str], Any] = {}
         self._opened: Cluster | None = None
@@ -127,8 +129,11 @@ class Connection:
         except Exception as error:
             doing = f"connecting to {_shown(self.settings)}"
             hosts = [] if cluster is None else list(cluster.metadata.all_hosts())
+            known, asked = _datacenters(hosts), hosts if cluster is None else _not_ignored(cluster)
             if cluster is not None:
                 cluster.shutdown()
+            if known and not asked:
+                raise NotReached(f"{doing}: {nobody_there(self.settings, known)}") from None
             if hosts and isinstance(error, NoHostAvailable) and not isinstance(error.errors, dict):
                 # The driver tells neither port nor cause of nodes that it has found by itself.
                 why = _why(hosts[0].endpoint, PING_SECONDS)
@@ -162,16 +167,25 @@ class Connection:
     # -- hosts -----------------------------------------------------------------------------------------------
 
     def hosts(self) -> list[Any]:
-        """Hosts that are not known to be down, in a fixed order."""
-        hosts = [host for host in self._cluster.metadata.all_hosts() if host.is_up is not False]
+        """Hosts that are asked and not known to be down, in a fixed order."""
+        hosts = [host for host in self.asked_hosts() if host.is_up is not False]
         return sorted(hosts, key=lambda host: (str(host.endpoint.address), host.endpoint.port))
 
+    def asked_hosts(self) -> list[Any]:
+        """All nodes, up or not; with ``local_dc`` only those of that datacenter: the driver has no connections to
+        others, and refuses whatever is meant for them."""
+        return _not_ignored(self._cluster)
+
     def known_hosts(self) -> list[Any]:
-        """All nodes of the cluster, up or not."""
+        """All nodes of the cluster, of whichever datacenter, up or not."""
         return list(self._cluster.metadata.all_hosts())
 
     def host_count(self) -> int:
         return len(self.known_hosts())
+
+    def datacenters(self) -> set[str]:
+        """Where nodes of the cluster are."""
+        return _datacenters(self.known_hosts())
 
     def raise_blindness(self) -> None:
         """Raise what keeps the driver from seeing nodes that join, leave or move; it goes on with what it knew."""
@@ -283,7 +297,9 @@ class Connection:
 
     def require_an_answer(self) -> None:
         """Raise unless one of the nodes answers, whatever it says. Asks those first that the driver believes in."""
-        hosts = sorted(self.known_hosts(), key=lambda host: host.is_up is False)
+        hosts = sorted(self.asked_hosts(), key=lambda host: host.is_up is False)
+        if not hosts:
+            raise RetriableSourceError(nobody_there(self.settings, self.datacenters()))
         last: SourceError | None = None
         patience = max(PING_SECONDS / 4, min(PING_SECONDS, 2 * PING_SECONDS / max(1, len(hosts))))
         for host in hosts:
@@ -295,7 +311,7 @@ class Connection:
                     return
             else:
                 return
-        raise RetriableSourceError(_why(hosts[0].endpoint, patience) if hosts else f"{last}") from last
+        raise RetriableSourceError(_why(hosts[0].endpoint, patience)) from last
 
     def ask_a_clock(self) -> dict[str, Exception | None]:
         """One server in turn is asked for its time, and where it does not tell it, the next; who said what."""
@@ -310,12 +326,27 @@ class Connection:
                 break
         return asked
 
+    def sample_a_clock(self) -> None:
+        """Ask servers for their time until one tells it. Raises what the last one said."""
+        *_, refused = self.ask_a_clock().values()
+        if refused is not None:
+            raise refused
+
     def sample_clock(self, host: Any) -> None:
         """Ask one server for its time."""
         question = "SELECT toTimestamp(now()) AS now FROM system.local WHERE key = 'local'"
         answer = self.rows(self.statement(question, (), "ONE"), host=host, timeout=CLOCK_SECONDS)
         moment = answer[0]["now"]
         self.clock.sampled(str(host.endpoint), round(moment.timestamp() * 1000) if moment.tzinfo else _epoch_ms(moment))
+
+
+def _not_ignored(cluster: Cluster) -> list[Any]:
+    distance = cluster.profile_manager.distance
+    return [host for host in cluster.metadata.all_hosts() if distance(host) != HostDistance.IGNORED]
+
+
+def _datacenters(hosts: Iterable[Any]) -> set[str]:
+    return {host.datacenter for host in hosts if host.datacenter}
 
 
 _EMPTY = RawPage((), (), ())

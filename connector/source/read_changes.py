@@ -29,6 +29,7 @@ from connector.offsets_entry import OffsetsEntry
 from connector.source.background import Background, Failing
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
+from connector.source.datacenters import loose_datacenter
 from connector.source.descriptions import describe_table
 from connector.source.horizon import expired
 from connector.source.late_changes import LateChanges
@@ -104,7 +105,9 @@ class ChangeReader:
     def open(self) -> None:
         """Connect and describe the tables. Raises what is wrong with them."""
         self._connection.open()
-        self._connection.sample_clock(self._connection.hosts()[0])
+        if (loose := loose_datacenter(self._connection.settings, self._connection.datacenters())) is not None:
+            log.warning("%s", loose)
+        self._connection.sample_a_clock()
         self.tables = Tables(describe_table(self._connection, name) for name in self._names)
         now = self._connection.clock.now_ms()
         if self._until_ms is None and not self._follow:

@@ -217,8 +217,7 @@ def _prepare(
 
 def _first_sample(connection: Connection) -> None:
     connection.require_an_answer()
-    for host in connection.hosts()[:1]:
-        connection.sample_clock(host)
+    connection.sample_a_clock()
 
 
 def _described(connection: Connection, names: Iterable[TableName]) -> Tables:

@@ -102,6 +102,7 @@ def _scylla(args: argparse.Namespace) -> EmbeddedScylla:
         port=args.port or None,
         api_port=args.api_port or None,
         nodes=args.nodes,
+        datacenters=args.datacenters or (),
         vnodes=args.vnodes,
         shards=args.shards,
         ring_delay=args.ring_delay,

@@ -132,8 +132,8 @@ async def _nodes(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
 
 
 async def _add_node(admin: Admin, request: ApiRequest, _: tuple[str, ...]) -> Any:
-    _options(request.body)
-    return (await admin.server.add_node()).describe()
+    options = _options(request.body, datacenter=str)
+    return (await admin.server.add_node(options["datacenter"])).describe()
 
 
 async def _remove_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:

@@ -113,9 +113,9 @@ class AdminClient:
         answer: list[dict[str, Any]] = self.request("GET", "/embedded/nodes")
         return answer
 
-    def add_node(self) -> dict[str, Any]:
+    def add_node(self, *, datacenter: str | None = None) -> dict[str, Any]:
         """A node bootstraps: new tokens, a new generation."""
-        answer: dict[str, Any] = self.request("POST", "/embedded/nodes", {})
+        answer: dict[str, Any] = self.request("POST", "/embedded/nodes", {"datacenter": datacenter})
         return answer
 
     def remove_node(self, number: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from embedded.scylla.clock import Clock
 from embedded.scylla.errors import InvalidRequest, Unauthorized
 from embedded.scylla.hooks import CdcHooks, TableChange
+from embedded.scylla.identity import DATACENTER
 from embedded.scylla.mutation import FULL_SLICE, Bound, ClusteringKey, Slice
 from embedded.scylla.paxos import is_paxos_state, paxos_name, paxos_state
 from embedded.scylla.rowstore import RowStore
@@ -34,7 +35,7 @@ class Catalog:
         self.cdc = cdc
         self.stores = stores
         self.virtual: set[uuid.UUID] = set()
-        self.datacenters: Callable[[], Iterable[str]] = lambda: ("datacenter1",)
+        self.datacenters: Callable[[], Iterable[str]] = lambda: (DATACENTER,)
 
     # ---- looking up --------------------------------------------------------------------------------------------
 

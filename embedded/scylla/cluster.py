@@ -15,6 +15,7 @@ from embedded.scylla.counters import Counters
 from embedded.scylla.engine import Engine
 from embedded.scylla.events import EventHub
 from embedded.scylla.faults import Faults
+from embedded.scylla.identity import DATACENTER
 from embedded.scylla.nodes import Node, Nodes
 from embedded.scylla.schema import Schema
 from embedded.scylla.streams.service import StreamService
@@ -25,8 +26,8 @@ from embedded.scylla.versions import NEWEST, Version, version_like
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the double is to be. `ring_delay` is ScyllaDB's, in seconds: a new stream set counts twice this plus 5 s
-    after it was made, or from now on if it is 0. `like` is a release line of ScyllaDB, `without` names extensions of
-    the protocol that it shall not offer."""
+    after it was made, or from now on if it is 0. `datacenters` are those of the nodes, in their order. `like` is a
+    release line of ScyllaDB, `without` names extensions of the protocol that it shall not offer."""
 
     nodes: int = 1
     vnodes: int = 16
@@ -35,6 +36,7 @@ class Settings:
     seed: int | None = None
     credentials: Credentials | None = None
     address: IPv4Address = field(default=IPv4Address("127.0.0.1"))
+    datacenters: tuple[str, ...] = (DATACENTER,)
     like: str = NEWEST
     without: tuple[str, ...] = ()
 
@@ -59,7 +61,7 @@ class Cluster:
             ring_delay=settings.ring_delay,
             seed=settings.seed,
         )
-        self.nodes = Nodes(settings.address, settings.shards, settings.version)
+        self.nodes = Nodes(settings.address, settings.shards, settings.version, settings.datacenters)
         for _ in range(settings.nodes):
             self.nodes.add()
         self.answering: Node = self.nodes[0]
@@ -69,5 +71,6 @@ class Cluster:
         self.counters = Counters()
         self.cdc = Cdc(self.schema, self.clock, self.streams, seed=settings.seed, version=settings.version)
         self.engine = Engine(self.schema, self.clock, self.cdc, settings.version)
+        self.engine.catalog.datacenters = self.nodes.datacenters
         install(self)
         self.schema.listen(self.events.schema_changed)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from connector.errors import EmbeddedError, Problem, UsageError
 from connector.stop_signals import hangup
+from embedded.scylla.identity import DATACENTER
 from embedded.scylla.versions import EXTENSIONS, NEWEST, VERSIONS, version_like
 
 if TYPE_CHECKING:
@@ -71,6 +72,13 @@ def _loopback(text: str) -> IPv4Address:
     return address
 
 
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"datacenters are names with commas between them, not {text!r}")
+    return names
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `embedded scylla`."""
     add = parser.add_argument
@@ -78,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=_port, default=0, help="CQL port of every node; a free one if not given")
     add("--api-port", type=_port, default=0, help="port of the admin interface; a free one if not given")
     add("--nodes", type=_at_least(1, "nodes"), default=1, help="number of nodes, each on its own address (1)")
+    add(
+        "--datacenters",
+        type=_names,
+        metavar="NAME,…",
+        help=f"each node's datacenter, in turn where there are more nodes; at least as many nodes ({DATACENTER})",
+    )
     add("--vnodes", type=_at_least(1, "vnodes"), default=DEFAULT_VNODES, help=f"tokens per node ({DEFAULT_VNODES})")
     add("--shards", type=_at_least(1, "shards"), default=1, help="shards per node (1)")
     add(
@@ -131,8 +145,10 @@ def _settings(args: argparse.Namespace) -> Settings:
         version_like(args.like)
     except EmbeddedError as error:
         raise _misuse("--like", str(error)) from None
+    datacenters = args.datacenters or (DATACENTER,)
     return Settings(
-        nodes=args.nodes,
+        nodes=max(args.nodes, len(datacenters)),
+        datacenters=datacenters,
         vnodes=args.vnodes,
         shards=args.shards,
         ring_delay=args.ring_delay,

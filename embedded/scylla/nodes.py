@@ -7,12 +7,13 @@ tables and events ask for address, host id, shard loads and the view of the stre
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import Final, Protocol
 
 from embedded.scylla.engine import Prepared
+from embedded.scylla.identity import DATACENTER
 from embedded.scylla.versions import Version
 
 # ScyllaDB evicts prepared statements by memory; by count is enough to keep a careless client from eating ours.
@@ -53,6 +54,7 @@ class Node:
     address: IPv4Address
     shards: int
     version: Version
+    datacenter: str = DATACENTER
     host_id: uuid.UUID = field(default_factory=uuid.uuid4)
     up: bool = False
     stale_as_of: int | None = None
@@ -83,6 +85,7 @@ class Node:
             "node": self.number,
             "address": str(self.address),
             "host_id": str(self.host_id),
+            "datacenter": self.datacenter,
             "up": self.up,
             "shards": self.shards,
             "version": self.version.release,
@@ -95,17 +98,22 @@ class Node:
 
 
 class Nodes:
-    """All nodes by number. Node 0 has the base address, the next one the address above it, and so on."""
+    """All nodes by number. Node 0 has the base address, the next one the address above it, and so on. ``datacenters``:
+    where each of them is; behind the last one they are taken in turn."""
 
-    def __init__(self, base: IPv4Address, shards: int, version: Version) -> None:
+    def __init__(
+        self, base: IPv4Address, shards: int, version: Version, datacenters: Sequence[str] = (DATACENTER,)
+    ) -> None:
         self._base = base
         self._shards = shards
         self._version = version
+        self._datacenters = datacenters
         self._nodes: dict[int, Node] = {}
         self._next = 0
 
-    def add(self) -> Node:
-        node = Node(self._next, self._base + self._next, self._shards, self._version)
+    def add(self, datacenter: str | None = None) -> Node:
+        where = datacenter or self._datacenters[self._next % len(self._datacenters)]
+        node = Node(self._next, self._base + self._next, self._shards, self._version, where)
         self._nodes[node.number] = node
         self._next += 1
         return node
@@ -124,6 +132,10 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def datacenters(self) -> list[str]:
+        """Where nodes are, each once."""
+        return list(dict.fromkeys(node.datacenter for node in self))
 
     def peers_of(self, node: Node) -> list[Node]:
         return [other for other in self if other is not node]

@@ -94,20 +94,34 @@ def _wanted(options: object) -> int:
 
 
 def _tablet(cluster: Placed, table: Table, lasts: Sequence[int], at: int) -> Tablet:
-    """Nodes take turns, and on each node its shards."""
-    nodes = [node for node in cluster.nodes if cluster.streams.node_tokens(node.number)]
-    copies = min(len(nodes), _copies(cluster, table.keyspace))
+    """The nodes of a datacenter take turns, and on each node its shards."""
     replicas = []
-    for copy in range(copies):
-        turn = at + copy
-        node = nodes[turn % len(nodes)]
-        replicas.append((node, turn // len(nodes) % node.shards))
+    for nodes, copies in _holders(cluster, table.keyspace):
+        for turn in range(at, at + min(copies, len(nodes))):
+            node = nodes[turn % len(nodes)]
+            replicas.append((node, turn // len(nodes) % node.shards))
     return Tablet(lasts[at - 1] if at else MIN_TOKEN, lasts[at], tuple(replicas))
 
 
-def _copies(cluster: Placed, keyspace: str) -> int:
+def _holders(cluster: Placed, keyspace: str) -> list[tuple[list[Node], int]]:
+    """The nodes of each datacenter that the keyspace is in, and its copies there. Where it names none that is here, its
+    copies are on nodes of whichever."""
+    nodes = [node for node in cluster.nodes if cluster.streams.node_tokens(node.number)]
+    counts = _copies(cluster, keyspace)
+    there = {
+        datacenter: [node for node in nodes if node.datacenter == datacenter]
+        for datacenter in cluster.nodes.datacenters()
+    }
+    found = [(there[datacenter], count) for datacenter, count in counts.items() if count and there.get(datacenter)]
+    return found or [(nodes, max(1, max(counts.values(), default=1)))]
+
+
+def _copies(cluster: Placed, keyspace: str) -> dict[str, int]:
+    """By datacenter, or by the option that has the number."""
     known = cluster.schema.keyspace(keyspace)
-    replication = known.replication if known is not None else {}
-    named = [count for name, count in replication.items() if name not in _SYSTEM_OPTIONS]
-    counts = [int(count) for count in named if count.isdecimal() and len(count) < 10]
-    return max(1, max(counts, default=1))
+    named = known.replication.items() if known is not None else ()
+    return {
+        name: int(count)
+        for name, count in named
+        if name not in _SYSTEM_OPTIONS and count.isdecimal() and len(count) < 10
+    }

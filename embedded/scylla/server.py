@@ -143,9 +143,9 @@ class Server:
         node.prepared.clear()
         self.cluster.events.status_changed(node.address, self.port, up=False)
 
-    async def add_node(self) -> Node:
+    async def add_node(self, datacenter: str | None = None) -> Node:
         """A node bootstraps: it joins the ring, which makes a new generation, listens, and is announced."""
-        node = self.cluster.nodes.add()
+        node = self.cluster.nodes.add(datacenter)
         try:
             bound = self._bind_both(node)
         except EmbeddedError:

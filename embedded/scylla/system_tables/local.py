@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from embedded.scylla.identity import (
     CLUSTER_NAME,
     CQL_VERSION,
-    DATACENTER,
     PARTITIONER,
     RACK,
     RELEASE_VERSION,
@@ -86,7 +85,7 @@ class LocalTables:
 
     def _shared(self, node: Node) -> dict[str, object]:
         return {
-            "data_center": DATACENTER,
+            "data_center": node.datacenter,
             "host_id": node.host_id,
             "rack": RACK,
             "release_version": RELEASE_VERSION,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from embedded.scylla.identity import DATACENTER, RACK, RELEASE_VERSION
+from embedded.scylla.identity import RACK, RELEASE_VERSION
 from embedded.scylla.nodes import Node
 from embedded.scylla.placement import base_of, tablets_of
 from embedded.scylla.schema import Table
@@ -80,7 +80,7 @@ class TopologyTables:
         for node in nodes:
             yield {
                 "peer": node.address,
-                "dc": DATACENTER,
+                "dc": node.datacenter,
                 "draining": False,
                 "excluded": False,
                 "host_id": node.host_id,
@@ -98,7 +98,7 @@ class TopologyTables:
         for node in self._cluster.nodes:
             yield {
                 "node": node.host_id,
-                "dc": DATACENTER,
+                "dc": node.datacenter,
                 "draining": False,
                 "excluded": False,
                 "ip": node.address,
@@ -167,7 +167,7 @@ class TopologyTables:
                 "host_id": node.host_id,
                 "cleanup_status": "clean",
                 "committed_cdc_generations": generations,
-                "datacenter": DATACENTER,
+                "datacenter": node.datacenter,
                 "enabled_features": sorted(
                     set.intersection(*(set(features(each.version)) for each in self._cluster.nodes))
                 ),
@@ -193,7 +193,7 @@ def _range(keyspace: str, table: str, start: int, end: int, node: Node) -> Row:
         "table_name": table,
         "start_token": str(start),
         "endpoint": node.address,
-        "dc": DATACENTER,
+        "dc": node.datacenter,
         "end_token": str(end),
         "rack": RACK,
     }
