@@ -47,6 +47,17 @@ DESCRIPTION = Purpose(
     holds=False,
     steady=True,
 )
+LOGGED = Purpose(
+    "log",
+    "its log lacks what is wanted",
+    "what is written meanwhile is not delivered, or not as configured",
+    holds=False,
+)
+
+
+def without_cdc(described: DescribedTable) -> str | None:
+    """What everybody wants of a table."""
+    return None if described.description.cdc.enabled else "CDC was disabled; its log stays, and nothing is added"
 
 
 class Describing:
@@ -61,6 +72,7 @@ class Describing:
         tables: Tables,
         background: Background,
         monotonic: Callable[[], float] = time.monotonic,
+        lacks: Callable[[DescribedTable], str | None] = without_cdc,
     ) -> None:
         self._planner = planner
         self._connection = connection
@@ -69,7 +81,9 @@ class Describing:
         self._tables = tables
         self._background = background
         self._monotonic = monotonic
-        background.expect(DESCRIPTION)
+        self._lacks = lacks
+        self._lacking: set[TableName] = set()
+        background.expect(DESCRIPTION, LOGGED)
         # Which question about each table is under way.
         self._asked: dict[TableName, object] = {}
         self._again: dict[TableName, float] = {}
@@ -105,7 +119,9 @@ class Describing:
         """Nobody reads it any more."""
         for known in (self._asked, self._again, self._missing, self._lost):
             known.pop(table, None)
-        self._background.task(DESCRIPTION, table).dismiss()
+        self._lacking.discard(table)
+        for purpose in (DESCRIPTION, LOGGED):
+            self._background.task(purpose, table).dismiss()
 
     def ask(self, *tables: TableName) -> None:
         """What are they now?"""
@@ -167,6 +183,7 @@ class Describing:
             task.worked()
             task.holds = DESCRIPTION.holds
             self._missing.pop(table, None)
+            self._look_for_what_it_lacks(found)
             self._tables.found(found)
             if self._lost.pop(table, None) is not None:
                 log.info("%s: it is there again", table)
@@ -183,6 +200,15 @@ class Describing:
             if self._planner.tables[table].failure is not None:
                 self._again.pop(table)
                 task.dismiss()
+
+    def _look_for_what_it_lacks(self, found: DescribedTable) -> None:
+        """Since it is read: what it lacked before is no news, as of a table whose log an index has brought."""
+        table, lack = found.table, self._lacks(found)
+        if lack is None:
+            self._lacking.discard(table)
+        elif self._lacks(self._tables[table]) is None:
+            self._lacking.add(table)
+        self._background.task(LOGGED, table).is_now(lack if table in self._lacking else None)
 
     def _gone(self, table: TableName, error: FatalSourceError) -> None:
         """A table that is missing may be a schema change on its way; one that stays missing is gone."""

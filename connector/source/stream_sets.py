@@ -1,7 +1,8 @@
 """Stream sets, asked of the server.
 
-In: which of the listed sets are wanted. Out: timestamps, then sets. Tablets are asked of one node at a time (each node
-answers from its own memory and may lag), for many tables at once; vnode generations at a quorum.
+In: which of the listed sets are wanted. Out: timestamps, then sets, and of which log they are: a table that was dropped
+and created again has others under the same name. Tablets are asked of one node at a time (each node answers from its
+own memory and may lag), for many tables at once; vnode generations at a quorum.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from connector.errors import CdcError, FatalSourceError, TableMissing, UnsupportedServer
+from connector.cql_names import log_name
+from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.table_name import TableName
@@ -23,6 +25,9 @@ CURRENT = 0
 
 #: So many tables share a question; servers refuse more than a hundred.
 AT_ONCE = 50
+
+#: In place of a log's id: the sets of all tables that have none of their own.
+CLUSTER = "cluster"
 
 Listed = tuple[int, ...]
 
@@ -39,6 +44,13 @@ class StreamSets(Protocol):
     def taken(self) -> None:
         """Whoever asked has all sets that he wants: they are his to keep."""
 
+    def serves(self, table: TableName) -> bool:
+        """Whether what was listed last are sets of this table, and not of one that had its name."""
+
+    @property
+    def log_id(self) -> str:
+        """Of which log the sets are that were listed last, or `CLUSTER`."""
+
     @property
     def asked(self) -> str:
         """Whom the last question went to, for people."""
@@ -51,8 +63,10 @@ class VnodeGenerations:
         self._connection = connection
         # Of a question that has to be asked again, what came already: asking is the dear part, and so is keeping.
         self._known: dict[int, StreamSet] = {}
+        self._with_tablets: frozenset[str] = frozenset()
 
     def listed(self) -> tuple[int, ...]:
+        self._with_tablets = _keyspaces_with_tablets(self._connection)
         try:
             rows = self._connection.query(
                 "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'",
@@ -73,6 +87,13 @@ class VnodeGenerations:
 
     def taken(self) -> None:
         self._known.clear()
+
+    def serves(self, table: TableName) -> bool:
+        return table.keyspace not in self._with_tablets
+
+    @property
+    def log_id(self) -> str:
+        return CLUSTER
 
     @property
     def asked(self) -> str:
@@ -100,6 +121,7 @@ class TabletStreams:
         self._table = table
         self._in_turn = HostsInTurn(connection, last=-1)
         self._host: Any = None
+        self._log_id = ""
 
     @property
     def keyspace(self) -> str:
@@ -111,18 +133,19 @@ class TabletStreams:
 
     @staticmethod
     def listed_together(several: Sequence[TabletStreams]) -> list[Listed | Exception]:
-        """What each of several tables of one keyspace has listed, or why it is not known; as `listed` of each, but that
-        those whose turn it is to ask the same node share a question."""
+        """What each of several tables has listed, or why it is not known; as `listed` of each, but that those of one
+        keyspace whose turn it is to ask the same node share a question."""
         answers: dict[TabletStreams, Listed | Exception] = {}
-        by_host: dict[str, list[TabletStreams]] = {}
+        by_host: dict[tuple[str, str], list[TabletStreams]] = {}
         for each in several:
             try:
                 each._host = each._in_turn.next()[0]
             except CdcError as error:
                 answers[each] = error
             else:
-                by_host.setdefault(str(each._host.endpoint), []).append(each)
-        for group in by_host.values():
+                by_host.setdefault((each.keyspace, str(each._host.endpoint)), []).append(each)
+        together = [some[at : at + AT_ONCE] for some in by_host.values() for at in range(0, len(some), AT_ONCE)]
+        for group in together:
             try:
                 answers |= _listed_by_one(group)
             except FatalSourceError as error:
@@ -139,6 +162,10 @@ class TabletStreams:
             return error
 
     def _asked_alone(self) -> Listed:
+        # First: should the table be another one by the time its sets are listed, the next answer tells.
+        self._log_id = _log_ids([self])[self]
+        if not self._log_id:
+            return ()
         try:
             rows = self._connection.query(
                 "SELECT timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name = ?",
@@ -156,6 +183,13 @@ class TabletStreams:
 
     def taken(self) -> None:
         """Nothing is kept."""
+
+    def serves(self, table: TableName) -> bool:
+        return True
+
+    @property
+    def log_id(self) -> str:
+        return self._log_id
 
     @property
     def asked(self) -> str:
@@ -175,7 +209,7 @@ class TabletStreams:
 
 def _listed_by_one(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed]:
     """What one node has of tables whose turn it is."""
-    first, found = group[0], {each._table.name: list[int]() for each in group}
+    first, found, ids = group[0], {each._table.name: list[int]() for each in group}, _log_ids(group)
     places = ", ".join("?" * len(group))
     rows = first._connection.query(
         f"SELECT table_name, timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name IN ({places})",
@@ -184,7 +218,32 @@ def _listed_by_one(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed
     )
     for row in rows:
         found[row["table_name"]].append(_ms(row["timestamp"]))
-    return {each: tuple(sorted(found[each._table.name])) for each in group}
+    for each in group:
+        each._log_id = ids[each]
+    return {each: tuple(sorted(found[each._table.name])) if ids[each] else () for each in group}
+
+
+def _log_ids(group: Sequence[TabletStreams]) -> dict[TabletStreams, str]:
+    """By the node that lists their sets. Empty: it knows of no such log."""
+    first, logs = group[0], {log_name(each._table.name): each for each in group}
+    places = ", ".join("?" * len(logs))
+    rows = first._connection.query(
+        f"SELECT table_name, id FROM system_schema.tables WHERE keyspace_name = ? AND table_name IN ({places})",
+        [first.keyspace, *logs],
+        host=first._host,
+    )
+    ids = {logs[row["table_name"]]: str(row["id"]) for row in rows}
+    return {each: ids.get(each, "") for each in group}
+
+
+def _keyspaces_with_tablets(connection: Connection) -> frozenset[str]:
+    try:
+        rows = connection.query("SELECT keyspace_name, initial_tablets FROM system_schema.scylla_keyspaces")
+    except AccessDenied:
+        raise  # says nothing about tablets
+    except FatalSourceError:
+        return frozenset()  # servers before tablets have no such table, or no such column
+    return frozenset(row["keyspace_name"] for row in rows if row["initial_tablets"] is not None)
 
 
 def _ms(moment: datetime) -> int:

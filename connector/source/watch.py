@@ -17,7 +17,8 @@ from connector.errors import RetriableSourceError, UnsupportedServer
 from connector.source.background import LONGEST_PAUSE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
-from connector.source.describing import Describing
+from connector.source.describing import Describing, without_cdc
+from connector.source.descriptions import DescribedTable
 from connector.source.settings import ReadingSettings
 from connector.source.stream_sets import AT_ONCE, Listed, StreamSets, TabletStreams, VnodeGenerations
 from connector.source.tables import Tables
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 CLOCK_SECONDS = 10.0
 # One small query, so that a cluster that is away is noticed before the next poll of stream sets.
 ALIVE_SECONDS = 2.0
+# Until the open transaction has ended, and with it what is known of a table that was created again.
+ANEW_SECONDS = 1.0
 UNSUPPORTED_ATTEMPTS = 3
 
 # So often the next node is asked at once: it may know what the first did not.
@@ -83,6 +86,10 @@ class Poll:
     listed: tuple[int, ...] = field(default=())
 
     @property
+    def of_tablets(self) -> bool:
+        return isinstance(self.sets, TabletStreams)
+
+    @property
     def error(self) -> str | None:
         return self.task.error
 
@@ -103,6 +110,7 @@ class Watch:
         tables: Tables,
         background: Background,
         monotonic: Callable[[], float] = time.monotonic,
+        lacks: Callable[[DescribedTable], str | None] = without_cdc,
     ) -> None:
         self._planner = planner
         self._connection = connection
@@ -113,7 +121,7 @@ class Watch:
         self._monotonic = monotonic
         self.polls: list[Poll] = []
         background.expect(STREAM_SETS)
-        self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic)
+        self._describing = Describing(planner, connection, settings, chores, tables, background, monotonic, lacks)
         self._clock = background.task(CLOCK)
         self._clocks: dict[str, Task] = {}
         self._nodes = background.task(NODES)
@@ -142,6 +150,10 @@ class Watch:
 
     def drop(self, table: TableName) -> None:
         """Nobody reads it any more."""
+        self._leave(table)
+        self._describing.drop(table)
+
+    def _leave(self, table: TableName) -> None:
         poll = next(poll for poll in self.polls if table in poll.tables)
         rest = [each for each in poll.tables if each != table]
         if rest:
@@ -150,7 +162,6 @@ class Watch:
             poll.task.dismiss()
             poll.tables = []
             self.polls.remove(poll)
-        self._describing.drop(table)
 
     def _poll(self, sets: StreamSets, tables: list[TableName]) -> None:
         self.polls.append(Poll(sets, tables, self._polling(tables)))
@@ -167,6 +178,7 @@ class Watch:
     def tick(self) -> None:
         """Start what is due."""
         now, due = self._monotonic(), list[Poll]()
+        self._go_where_it_is_listed(now)
         for poll in self.polls:
             if all(self._planner.tables[table].failure is not None for table in poll.tables):
                 poll.task.dismiss()
@@ -186,18 +198,27 @@ class Watch:
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
+    def _go_where_it_is_listed(self, now: float) -> None:
+        """Tables that were created again with tablets, or without: their sets are listed elsewhere now."""
+        due = [poll for poll in self.polls if poll.due <= now and not poll.running]
+        for table, tablets in [(table, poll.of_tablets) for poll in due for table in poll.tables]:
+            if self._tables[table].tablets is not tablets:
+                log.warning("%s: was created again %s tablets", table, "without" if tablets else "with")
+                self._leave(table)
+                self.take(table)
+
     def _ask_all(self, due: Sequence[Poll], now: float) -> None:
         """Tablets tables of a keyspace share a question."""
-        together: dict[str, list[Poll]] = {}
+        together: list[Poll] = []
         for poll in due:
             self._begin(poll, now)
             if isinstance(poll.sets, TabletStreams):
-                together.setdefault(poll.sets.keyspace, []).append(poll)
+                together.append(poll)
             else:
                 self._chores.submit(poll.sets.listed, partial(self._listed, poll))
-        for polls in together.values():
-            for begin in range(0, len(polls), AT_ONCE):
-                self._ask_together(polls[begin : begin + AT_ONCE])
+        together.sort(key=lambda poll: poll.tables[0].keyspace)
+        for begin in range(0, len(together), AT_ONCE):
+            self._ask_together(together[begin : begin + AT_ONCE])
 
     def _begin(self, poll: Poll, now: float) -> None:
         poll.running = True
@@ -227,11 +248,28 @@ class Watch:
             return
         poll.listed = listed
         now = self._connection.clock.now_ms()
-        wanted = sorted({at for table in poll.tables for at in self._planner.wanted(table, listed, now)})
+        wanted = sorted({at for table in self._served(poll) for at in self._planner.wanted(table, listed, now)})
         if not wanted:
             self._observe(poll, {})
         else:
             self._chores.submit(lambda: poll.sets.fetched(wanted), lambda sets, error: self._fetched(poll, sets, error))
+
+    def _served(self, poll: Poll) -> list[TableName]:
+        """The tables whose sets were listed."""
+        served: list[TableName] = []
+        for table in poll.tables:
+            if not poll.sets.serves(table):
+                self._describing.ask(table)
+                continue
+            was_known = not self._planner.tables[table].anew
+            if not poll.listed or self._planner.identify(table, poll.sets.log_id, poll.listed):
+                served.append(table)
+                continue
+            poll.due = self._monotonic() + ANEW_SECONDS
+            if was_known:
+                log.warning("%s: was created again: its streams are others, read from their beginning", table)
+                self._describing.ask(table)
+        return served
 
     def _fetched(self, poll: Poll, sets: dict[int, StreamSet], error: BaseException | None) -> None:
         if error is not None:
@@ -242,7 +280,7 @@ class Watch:
     def _observe(self, poll: Poll, sets: dict[int, StreamSet]) -> None:
         poll.running = False
         now = self._connection.clock.now_ms()
-        for table in poll.tables:
+        for table in self._served(poll):
             plan, wanted = self._planner.tables[table], self._planner.wanted(table, poll.listed, now)
             if any(timestamp not in sets for timestamp in wanted):
                 poll.due = self._monotonic()  # slots were restored meanwhile, more is wanted: ask once more

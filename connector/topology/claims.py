@@ -5,6 +5,8 @@ A `TableState` with what is committed about its slots goes in; the mark, or None
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connector.topology.offsets import Mark
 from connector.topology.table_state import TableState
 
@@ -26,8 +28,8 @@ def first_mark(plan: TableState, slot: int, now: int, home: Mark | None = None) 
     if ledger.broken:
         return None
     if ledger.mark is not None:
-        mark = ledger.mark
-        return Mark(mark.read_to, mark.stream_set, mark.start, owner, mark.rechecked, mark.looked)
+        # Whose sets we know decides by which of them the mark is to be read.
+        return replace(ledger.mark, owner=owner)
     if newest is None:
         return None
     if slot == plan.home:
@@ -35,7 +37,7 @@ def first_mark(plan: TableState, slot: int, now: int, home: Mark | None = None) 
     else:
         home = home or plan.mark_of(plan.home)
         start = None if home is None else home.start
-    return None if start is None else Mark(start, newest.timestamp, start, owner, start)
+    return None if start is None else Mark(start, newest.timestamp, start, owner, start, log=plan.log)
 
 
 def table_start(plan: TableState, now: int) -> int | None:

@@ -143,14 +143,16 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
     states = plan.awake_in(slot)
     # `stream_set` never goes down, or streams of the sets above it would start at their opening again, rows
     # delivered or not; `readable` has made sure that we know all of them.
-    rechecked = looks.rechecked(plan, slot, old.rechecked)
+    known = plan.as_ours(old)
+    rechecked = looks.rechecked(plan, slot, known.rechecked)
     moved = Mark(
         _not_past(plan.silences.get(slot), _next_mark(plan, states, old), old),
         plan.newest.timestamp,
         old.start,
         plan.book.owner,
         rechecked,
-        looks.looked_at(plan, slot, old.looked),
+        looks.looked_at(plan, slot, known.looked),
+        plan.log,
     )
     alone = Ledger()
     alone.mark = moved
@@ -161,7 +163,7 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
         # set, when a predecessor knew a newer one that opened it.
         if ledger.positions[stream].read_to <= min(moved.read_to, plan.newest.timestamp):
             staged.positions.append((slot, None, stream, None))
-    before, after = ((each.stream_set, each.owner, each.rechecked, each.looked) for each in (old, moved))
+    before, after = ((each.stream_set, each.log, each.owner, each.rechecked, each.looked) for each in (old, moved))
     silence = len(staged.positions) == staged_before and before == after
     if moved != old and not (silence and moved.read_to - old.read_to < idle_ms):
         staged.marks[slot] = moved
@@ -184,7 +186,7 @@ def _sleeps(plan: TableState, slot: int, ledger: Ledger | None, idle_ms: int) ->
         return False
     if any(state.apart or state.delivered or state.recorded or state.late for state in plan.awake_in(slot)):
         return False
-    if (mark.owner, mark.stream_set) != (plan.book.owner, newest.timestamp):
+    if (mark.owner, mark.stream_set, mark.log) != (plan.book.owner, newest.timestamp, plan.log):
         return False
     upto = silence.level if silence is not None and silence.groups else plan.last_limit
     return min(mark.rechecked, mark.looked) >= newest.timestamp and upto - mark.read_to < idle_ms

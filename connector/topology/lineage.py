@@ -65,8 +65,8 @@ class Lineage:
 
         A node's list is a prefix of the history, less what ttl made it forget in front. So of two lists the
         one that ends later is right, and what it lacks in front is old news. A log that was dropped and
-        created again looks just like that: its old streams close where the new ones open, and are found
-        empty.
+        created again looks just like that, if all of its sets are newer: its old streams close where the new
+        ones open, and are found empty. See `TableReader.identify`.
         """
         if not view.timestamps:
             return Observed.EMPTY, []

@@ -20,6 +20,7 @@ from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
 
 #: More than any topic has partitions: a number without bound would be counted up to.
 _MOST_SLOTS = 1_000_000
+_LONGEST_ID = 36
 
 
 class Position(NamedTuple):
@@ -36,7 +37,8 @@ class Mark:
 
     ``stream_set`` is the newest set that the writer of the mark took into account, ``start`` where the table
     began, ``owner`` the process that wrote it. Streams that ended at ``rechecked`` or before need no further look
-    beyond their end; those up to ``looked`` have had one.
+    beyond their end; those up to ``looked`` have had one. ``log``: the id of the log whose set that is, or
+    that it is the cluster's; a mark of an earlier version does not say.
     """
 
     read_to: int
@@ -45,6 +47,7 @@ class Mark:
     owner: str
     rechecked: int = -1
     looked: int = -1
+    log: str | None = None
 
     def __post_init__(self) -> None:
         if self.rechecked < 0:
@@ -132,6 +135,8 @@ def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
     }
     if mark.looked > mark.rechecked:
         value["looked"] = mark.looked
+    if mark.log is not None:
+        value["log"] = mark.log
     return OffsetsEntry(key.slot, members, value)
 
 
@@ -245,7 +250,10 @@ def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Ma
         if not is_owner(owner):
             raise ValueError("owner is not the name of a process")
         rechecked, looked = (_time(value.get(name, -1)) for name in ("rechecked", "looked"))
-        return Mark(read_to, stream_set, start, owner, rechecked, looked)
+        log = value.get("log")
+        if log is not None and not (isinstance(log, str) and len(log) <= _LONGEST_ID):
+            raise ValueError("log is not the id of a table")
+        return Mark(read_to, stream_set, start, owner, rechecked, looked, log)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("mark", place, value, error) from None
 

@@ -107,6 +107,12 @@ class Planner:
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
+    def identify(self, table: TableName, log: str, listed: Iterable[int]) -> bool:
+        """Of which log the timestamps are that a node lists; asked before all else. False: of another one than before,
+        whose sets cannot follow those that are known. All of the table stands until the next commit or abort, from
+        where on it is read as if this process had just started."""
+        return self._plans[table].identify(log, listed)
+
     def wanted(self, table: TableName, listed: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs."""
         return self._plans[table].wanted(listed, now)
@@ -379,11 +385,19 @@ class Planner:
     def committed(self) -> None:
         for plan in self._plans.values():
             plan.committed()
+        self._begin_anew()
 
     def aborted(self) -> None:
         self.voids += 1
         for plan in self._plans.values():
             plan.aborted()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Tables that were created again. Nothing of them is under way now."""
+        for table in [table for table, plan in self._plans.items() if plan.anew]:
+            self.drop_table(table)
+            self.take_table(table)
 
     # -- looking at it ---------------------------------------------------------------------------------------
 

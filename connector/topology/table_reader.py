@@ -24,6 +24,19 @@ class TableReader(TableState):
 
     # -- stream sets -----------------------------------------------------------------------------------------
 
+    def identify(self, log: str, listed: Iterable[int]) -> bool:
+        """Take the listed timestamps for those of ``log``. False: this table is another one than the one that is read,
+        and its sets do not come after those, as where one of the old ones was still ahead."""
+        if self.anew:
+            return False
+        newest = self.lineage.newest
+        if newest is not None and log != self.log and any(at <= newest.timestamp for at in listed):
+            self.anew = True
+            self.book.stirs += 1
+            return False
+        self.log = log
+        return True
+
     def wanted(self, timestamps: Iterable[int], now: int) -> tuple[int, ...]:
         """Of the timestamps that a node lists, those whose sets `observe` needs. Fewest once all slots are
         known."""
@@ -116,7 +129,7 @@ class TableReader(TableState):
         if recorded:
             self.orphans[state.slot] -= recorded
         if state.close is not None:
-            looks.place(state, ledger, ledger.mark, state.close)
+            looks.place(state, ledger, self.as_ours(ledger.mark), state.close)
 
     # -- what may be read ------------------------------------------------------------------------------------
 

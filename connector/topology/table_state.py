@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connector.table_name import TableName
 from connector.topology.book import SlotBook
@@ -74,6 +74,9 @@ class TableState:
         self.last_limit: int | None = None
         self.failure: str | None = None
         self.gone = False
+        # Of which log the sets are; ``anew``: they are of another one, and cannot follow those that are known.
+        self.log: str | None = None
+        self.anew = False
         self.active: set[int] = set()
         self.announced: set[GroupState] = set()
         self.fresh: dict[GroupState, set[bytes]] = {}
@@ -116,7 +119,16 @@ class TableState:
 
     def mark_of(self, slot: int) -> Mark | None:
         ledger = self.book.ledger(slot, self.table)
-        return None if ledger is None else ledger.mark
+        return None if ledger is None or ledger.mark is None else self.as_ours(ledger.mark)
+
+    def as_ours(self, mark: Mark) -> Mark:
+        """What a mark says of this table, if its writer read one that had the name before: how far he has read, as
+        nobody reads on without knowing whose sets he knows; of our sets nothing, and his may lie ahead of them all."""
+        newest, before = self.lineage.newest, self.lineage.base - 1
+        if newest is None or mark.log is None or mark.log == self.log:
+            return mark
+        stream_set, looked = min(mark.stream_set, newest.timestamp), min(mark.looked, before)
+        return replace(mark, stream_set=stream_set, rechecked=min(mark.rechecked, before), looked=looked)
 
     def limit(self, now: int) -> int | None:
         """Nothing at or after this ms is read yet; None: nothing at all, until a poll answers.
@@ -128,7 +140,7 @@ class TableState:
         half of it) the first bound is the lower one, and this costs no latency.
         """
         # A poll that started "later than now" was timed by a clock that has since stepped back: it vouches for nothing.
-        if self.polled_at is None or self.polled_at > now:
+        if self.polled_at is None or self.polled_at > now or self.anew:
             return None
         return min(now - self.confidence_ms, self.polled_at - self.confidence_ms // 4)
 

@@ -30,6 +30,7 @@ from connector.source import (
     ChoreDone,
     Chores,
     Connection,
+    DescribedTable,
     LateChanges,
     ReadEvent,
     Reading,
@@ -40,6 +41,7 @@ from connector.source import (
     snapshot_settings,
 )
 from connector.topology import Planner
+from connector.worker.checks import objections
 from connector.worker.former_topics import FormerTopics
 from connector.worker.notifications import Notifications
 from connector.worker.one_group import OneGroup
@@ -184,7 +186,11 @@ def build_worker(
         retry_seconds=reading.retry_max_ms / 1000,
         background=background,
     )
-    watch = Watch(planner, connection, reading, chores, tables, background)
+
+    def lacks(described: DescribedTable) -> str | None:
+        return next(map(str, objections(configuration, described)), None)
+
+    watch = Watch(planner, connection, reading, chores, tables, background, lacks=lacks)
     wanted = snapshot_settings(connector.reading, dated=connector.output.metadata)
     snapshots = Snapshots(planner, connection, wanted, chores, tables, transactions, background, pipeline.takes_uncut)
     reads = Reading(

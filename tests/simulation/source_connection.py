@@ -340,9 +340,13 @@ class SimulatedConnection(Connection):
             return [{"schema_version": str(known)}]
         if "FROM system.versions" in query:
             return [{"version": "2026.1.0"}]
+        if "keyspace_name, initial_tablets" in query:
+            return [{"keyspace_name": "tablets", "initial_tablets": 0}]
         keyspace = str(values[0])
         if "FROM system_schema.scylla_keyspaces" in query:
             return [{"initial_tablets": 0 if keyspace == "tablets" else None}]
+        if "FROM system_schema.tables" in query and "table_name IN" in query:
+            return [{"table_name": name, "id": uuid.UUID(int=1)} for name in values[1:]]
         if "FROM system_schema.keyspaces" in query:
             return [{"keyspace_name": keyspace}]
         if "FROM system_schema.types" in query or "dropped_columns" in query:

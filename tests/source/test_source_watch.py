@@ -61,9 +61,9 @@ class Counted(Tables):
 class Watched:
     """A watch of one table, or of several, by a clock that the test moves."""
 
-    def __init__(self, server: Double, table: str, *more: str) -> None:
+    def __init__(self, server: Double, table: str, *more: str, **settings: Any) -> None:
         self.now = 0.0
-        self.connection = Connection(server.settings())
+        self.connection = Connection(server.settings(**settings))
         self.connection.open()
         names = [TableName(*each.split(".")) for each in (table, *more)]
         self.table = names[0]
@@ -175,7 +175,7 @@ def test_a_shared_question_that_fails_is_told_of_each_table(several: Watched, sc
 def test_clocks_and_descriptions_that_fail_hold_nothing(watched: Watched, scylla: Double) -> None:
     watched.run(5)
     answers = len(watched.tables.answers)
-    for pattern in ("toTimestamp", "system_schema"):
+    for pattern in ("toTimestamp", "system_schema.columns"):
         scylla.admin.add_fault("server_error", pattern=pattern)
     watched.run(300)
     failing = watched.background.failing(lasting=True)
@@ -370,3 +370,25 @@ def test_generations_that_were_taken_in_stay_nowhere_else(scylla: Double, table:
         assert not transition.cache_info().currsize
     finally:
         made.close()
+
+
+def test_a_log_that_nothing_is_added_to_any_more_is_told(watched: Watched, session: Session) -> None:
+    watched.run(1)
+    for off, seen in (("false", ["log"]), ("true", []), ("false", ["log"])):
+        session.execute(f"ALTER TABLE {watched.table} WITH cdc = {{'enabled': {off}}}")
+        watched.watch.look_again()
+        watched.run(5)
+        assert [each.kind for each in watched.background.failing()] == seen
+    [failing] = watched.background.failing()
+    assert f"{watched.table}: its log lacks what is wanted" in str(failing) and "CDC was disabled" in str(failing)
+    assert not failing.holds
+
+
+def test_what_a_table_never_had_is_no_news(watched: Watched, session: Session) -> None:
+    """As CDC that comes with an index, without the table's option."""
+    session.execute(f"ALTER TABLE {watched.table} WITH cdc = {{'enabled': false}}")
+    watched.tables.found(describe_table(watched.connection, watched.table))
+    watched.tables.put_in_force()
+    watched.watch.look_again()
+    watched.run(5)
+    assert watched.background.failing() == []

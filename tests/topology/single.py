@@ -72,6 +72,11 @@ class Single:
         self.sets.update({one.timestamp: one for one in sets})
         return self.answer(sorted(self.sets), at)
 
+    def answer_of(self, *sets: StreamSet) -> Observed:
+        """All nodes know ``sets`` alone."""
+        self.sets = {one.timestamp: one for one in sets}
+        return self.answer(sorted(self.sets))
+
     def answer(self, timestamps: list[int], at: int | None = None) -> Observed:
         wanted = self.plan.wanted(timestamps, self.now)
         return self.plan.observe(

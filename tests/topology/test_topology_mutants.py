@@ -18,6 +18,7 @@ from tests.topology import test_topology_followers as followers
 from tests.topology import test_topology_looks as looking
 from tests.topology import test_topology_offsets as offsets
 from tests.topology import test_topology_planner as planning
+from tests.topology import test_topology_recreated as recreated
 
 _observe = TableReader.observe
 _stage_mark = commits._stage_mark
@@ -102,6 +103,15 @@ def _others_are_level(plan: TableReader, heirs: Iterable[GroupState], limit: int
 _delivered_by = looks._delivered_by
 
 
+def _any_sets_follow(self: TableReader, log: str, listed: Iterable[int]) -> bool:
+    self.log = log
+    return True
+
+
+def _marks_of_any_log_count(self: TableReader, mark: Mark) -> Mark:
+    return mark
+
+
 # What needs too rare a history for random runs is driven by hand.
 BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
     "reads past the last poll": (
@@ -151,6 +161,14 @@ BY_HAND: dict[str, tuple[Any, str, Any, Callable[[], None]]] = {
     "restored positions give way to lower marks": (
         TableReader, "_place", _restored_positions_are_bare,
         offsets.test_a_restored_position_beyond_the_mark_is_not_undone_by_a_mark_below_it,
+    ),
+    "sets of a table that was created again follow whatever was known": (
+        TableReader, "identify", _any_sets_follow,
+        recreated.test_streams_of_a_table_that_was_created_again_are_read_from_their_beginning,
+    ),
+    "marks of another table count": (
+        TableReader, "as_ours", _marks_of_any_log_count,
+        recreated.test_whoever_starts_later_is_not_held_up_by_sets_of_the_old_table,
     ),
 }  # fmt: skip
 

@@ -145,7 +145,7 @@ def test_clocks_and_descriptions_that_fail_are_seen(
     insert(session, table, 0)
     assert exactly_once(connector, session, table) == 1
     scylla.admin.add_fault("server_error", pattern="toTimestamp")
-    scylla.admin.add_fault("read_timeout", pattern="system_schema")
+    scylla.admin.add_fault("read_timeout", pattern="system_schema.columns")
 
     def both() -> bool:
         code, body = health(connector)
