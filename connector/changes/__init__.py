@@ -36,7 +36,7 @@ from connector.changes.description import (
     content_hash,
     user_types_in,
 )
-from connector.changes.layout import ColumnPlace, LogLayout, deleted_elements_type, layout_of
+from connector.changes.layout import DELETED, ColumnPlace, LogLayout, deleted_elements_type, layout_of
 from connector.changes.matching import changes_of
 from connector.changes.row_fold import Doubtful, FoldedPartition, brought_to
 from connector.changes.uncut import Scanner, UncutBatches, UncutRows, newest_of
@@ -47,6 +47,7 @@ from connector.changes.write_times import WriteTimes
 
 __all__ = [
     "BYTES_OF_AN_UNCUT_ROW",
+    "DELETED",
     "ENDS",
     "TRUE",
     "UNTOUCHED",

@@ -66,6 +66,10 @@ class TableDescription:
     cdc: CdcOptions = CdcOptions()
     user_types: tuple[UserType, ...] = ()
     dropped: tuple[DroppedColumn, ...] = ()
+    #: Rows of the log from before this time, in microseconds, may have lost a part of their keys: it was renamed.
+    keys_lost_us: int = 0
+    #: Of COMPACT STORAGE whose rows may be without the last columns of the clustering key.
+    dense: bool = False
 
     @property
     def full_name(self) -> str:

@@ -62,7 +62,12 @@ class LogLayout:
     keys: tuple[ColumnPlace, ...] = field(init=False)
     partition_key: tuple[ColumnPlace, ...] = field(init=False)
     clustering_key: tuple[ColumnPlace, ...] = field(init=False)
+    #: Columns that are static, or may be: nobody knows yet what an unknown one is. And those that are regular.
+    static: tuple[ColumnPlace, ...] = field(init=False)
+    regular: tuple[ColumnPlace, ...] = field(init=False)
     key_of: Callable[[Sequence[Any]], Any] = field(init=False)
+    #: Where the cells of the key are.
+    key_at: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         by_name = {place.name: place for place in self.places}
@@ -71,7 +76,13 @@ class LogLayout:
         object.__setattr__(self, "partition_key", partition)
         object.__setattr__(self, "clustering_key", clustering)
         object.__setattr__(self, "keys", partition + clustering)
-        object.__setattr__(self, "key_of", itemgetter(*(place.value or 0 for place in self.keys)))
+        others = [place for place in self.places if not place.column.is_key]
+        static = [place for place in others if place.column.kind == "static" or place.name in self.unknown]
+        object.__setattr__(self, "static", tuple(static))
+        object.__setattr__(self, "regular", tuple(place for place in others if place not in static))
+        cells = tuple(place.value or 0 for place in self.keys)
+        object.__setattr__(self, "key_at", cells)
+        object.__setattr__(self, "key_of", itemgetter(*cells))
 
 
 def log_type(type_: CqlType) -> CqlType:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from connector.changes.batch import Batch, Row
 from connector.changes.change import WHOLE_ROW, WHOLE_ROW_ASKED_FOR, Change, ChangeKind, poison
+from connector.changes.lost_keys import require_key
 
 PRE_IMAGE: Final = b"\x00"
 POST_IMAGE: Final = b"\x09"
@@ -30,21 +31,30 @@ _RANGE_ENDS: Final = (b"\x07", b"\x08")
 
 
 def changes_of(batch: Batch) -> list[Change]:
-    """All changes of a batch. An operation code that is not known is a ``PoisonRow`` that names it."""
-    operation_at = batch.layout.operation
+    """All changes of a batch. ``PoisonRow``: an operation code is not known, or a row does not tell its key."""
+    layout = batch.layout
+    operation_at = layout.operation
     rows = batch.rows
     if len(rows) == 1:
         row = rows[0]
         found = _ROW_OPERATIONS.get(row[operation_at])
         if found is not None:
+            for at in layout.key_at:
+                if row[at] is None:
+                    require_key(batch, row)
+                    break
             return [Change(batch, found[0], found[1], row)]
     changes: list[Change] = []
     before: dict[Any, Row] = {}
     after: dict[Any, Row] = {}
     start: Row | None = None
-    key_of = batch.layout.key_of
+    key_of = layout.key_of
     for row in rows:
         operation = row[operation_at]
+        for at in layout.key_at:
+            if row[at] is None:
+                require_key(batch, row)
+                break
         if start is not None and operation not in _RANGE_ENDS:
             raise poison(batch, start, "a range delete has a start and no end")
         found = _ROW_OPERATIONS.get(operation)
@@ -56,7 +66,7 @@ def changes_of(batch: Batch) -> list[Change]:
             after[key_of(row)] = row
         elif operation in _PARTITION_DELETES:
             # Without clustering columns a partition is one row.
-            kind: ChangeKind = "partition" if batch.layout.clustering_key else "d"
+            kind: ChangeKind = "partition" if layout.clustering_key else "d"
             changes.append(Change(batch, kind, _PARTITION_DELETES[operation], row))
         elif operation in _RANGE_STARTS:
             start = row

@@ -56,6 +56,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
         struct = struct_of(program, outline, outline.key, outline.key_places, Shape())
         key_steps = add_steps(program, framed(program, outline.key, [(Step.KEY, struct, 0)]))
     others = [place for place in layout.places if place.value is not None and not place.column.is_key]
+    others.sort(key=lambda place: place.column.kind != "static")
     rows: list[int] = []
     for place in others:
         nothing = strict and _never_empty(place.column.type)
@@ -79,7 +80,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
             outline.value.avro,
             kinds,
             options.tombstones and (outline.unwrapping is None or outline.unwrapping.keeps_tombstones),
-            bool(layout.clustering_key),
+            len(layout.clustering_key),
             _IMAGES[options.include_before],
             _IMAGES[options.include_after],
             options.preimages,
@@ -91,6 +92,7 @@ def kernel_plan(outline: Outline) -> KernelPlan:
             *_headers(program, outline),
             unseen(program, outline),
             sum(len(name) + len(text or b"") + 10 for name, text in outline.version),
+            sum(place.column.kind == "static" for place in others),
         ),
         words=tuple(program.words),
         text=bytes(program.text),

@@ -202,6 +202,10 @@ class Samples:
         """The rows of one batch: pre-images, changes, post-images, of few keys."""
         pick, layout, time = self._random, self.layout, self.time()
         keys = [[self._key_cell(place.column) for place in layout.keys] for _ in range(pick.choice((1, 1, 1, 2, 3)))]
+        if layout.static and pick.random() < 0.15:
+            # That of the static row.
+            partition = keys[0][: len(layout.partition_key)]
+            keys.append([*partition, *[None] * len(layout.clustering_key)])
         if pick.random() < 0.1:
             # A key may be changed more than once, as by an insert beside a delete of its row.
             keys.append(keys[0])
@@ -209,7 +213,8 @@ class Samples:
         for operation, chance in ((0, 0.5), (None, 1.0), (9, 0.5)):
             for key in keys:
                 if pick.random() < chance:
-                    code = pick.choice((1, 1, 2, 2, 3, -3, 4)) if operation is None else operation
+                    codes = (1, 1, 1, 3) if self._is_static(key) else (1, 1, 2, 2, 3, -3, 4)
+                    code = pick.choice(codes) if operation is None else operation
                     rows.append((code, key))
         if layout.clustering_key and pick.random() < 0.04:
             rows += ((code, self._bound(keys[0])) for code in (pick.choice((5, 6)), pick.choice((7, 8))))
@@ -229,9 +234,11 @@ class Samples:
         return [cell if at < known else None for at, cell in enumerate(key)]
 
     def _key_cell(self, column: Column) -> bytes | None:
-        if column.kind == "clustering" and self._random.random() < 0.05:
-            return None
-        return self.value(column.type)
+        """Hardly ever one that a column lost when it was renamed."""
+        return None if self._random.random() < 0.005 else self.value(column.type)
+
+    def _is_static(self, key: list[bytes | None]) -> bool:
+        return bool(self.layout.static) and all(cell is None for cell in key[len(self.layout.partition_key) :])
 
     def _row(self, code: int, key: list[bytes | None], stream: bytes, time: bytes, number: int, last: bool) -> Row:
         pick, layout = self._random, self.layout
@@ -244,8 +251,9 @@ class Samples:
             cells[layout.ttl] = pick.getrandbits(30).to_bytes(8, "big")
         for place, cell in zip(layout.keys, key, strict=True):
             cells[place.value or 0] = cell
-        for place in layout.places:
-            if place.column.is_key or place.value is None:
+        others = layout.static if self._is_static(key) and pick.random() < 0.9 else (*layout.static, *layout.regular)
+        for place in others:
+            if place.value is None:
                 continue
             if pick.random() < 0.6:
                 cells[place.value] = self._column(place.column.type)

@@ -219,7 +219,7 @@ def test_keys_only_deltas_touch_nothing_that_can_be_seen() -> None:
 @pytest.mark.parametrize("cell", ["pk", "v", "m"])
 def test_a_cell_that_cannot_be_decoded_names_its_column(cell: str) -> None:
     bad = {"pk": b"\1", "v": b"\xff", "m": b"\0\0"}[cell]
-    (change,) = changes_of(CLUSTERED.batch(CLUSTERED.row(1, 4, True, raw={cell: bad}, ck=1)))
+    (change,) = changes_of(CLUSTERED.batch(CLUSTERED.row(1, 4, True, raw={cell: bad}, pk=1, ck=1)))
     with pytest.raises(PoisonRow, match=f"batch_seq_no 4: column {cell}: "):
         _ = change.key, change.columns
 

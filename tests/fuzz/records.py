@@ -46,7 +46,7 @@ def config_records(draw: random.Random) -> None:
     state = SharedState(_configuration())
     state._directed, state._defined = (lambda connector, target: None), _loads
     state._told = lambda connector, event, content: None
-    state._known.set()
+    state._listens = True
     kind, content = draw.choice(
         [
             ({"wish": "target"}, {"target": draw.choice(["PAUSED", "RUNNING", "x"]), "at": 1}),
@@ -61,7 +61,7 @@ def config_records(draw: random.Random) -> None:
         value = (
             None if draw.random() < 0.1 else bytes_of(draw, content if draw.random() < 0.3 else spoilt(draw, content))
         )
-        state._take(bytes_of(draw, given), value)
+        state._take([(0, bytes_of(draw, given), value)])
 
 
 _STATUS = json.loads((Path(__file__).parents[1] / "worker" / "status.json").read_text())

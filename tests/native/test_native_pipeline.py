@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.config.files import loaded
 from tests.formats.golden import NOW_NS
 from tests.formats.options import output_options
 from tests.formats.rows import TIME, Log, table
+from tests.formats.test_formats_columnwise import advanced
 from tests.native.both_ways import uncut
 from tests.native.variants import HEADERS, METADATA, unwrapped
 
@@ -91,6 +93,68 @@ def test_a_refused_batch_alone_goes_the_plain_way(kernel: Kernel) -> None:
     assert ways == [True, False, True]
     assert [record.topic.rpartition(".")[2] for record in records] == ["t", "t", "letters", "t", "t"]
     assert native.dead_letters["ks.t"] == 1 and native.records["ks.t"] == 4
+
+
+KEYED = Log(table({"p": "int", "q": "int", "c": "int", "s": "text", "v": "text"}, ("p", "q"), ("c",), ("s",)))
+PARTITION: dict[str, Any] = {"p": 1, "q": 2}
+#: Of each row whether there is a record of it; with images, as a post-image tells what an update of keys only was.
+LEFT_BY_A_RENAME: dict[str, tuple[bool, int, dict[str, Any]]] = {
+    "an insert": (False, 2, {**PARTITION, "v": "x"}),
+    "an update": (False, 1, {**PARTITION, "v": "x"}),
+    "an update of nothing of a static row": (True, 1, {**PARTITION}),
+    "an update of a static row": (True, 1, {**PARTITION, "s": "x"}),
+    "an update of both": (False, 1, {**PARTITION, "s": "x", "v": "x"}),
+    "a delete": (False, 3, {**PARTITION}),
+    "a delete by ScyllaDB": (False, -3, {**PARTITION}),
+    "an update without a partition": (False, 1, {"p": 1, "c": 3, "v": "x"}),
+    "a static row without a partition": (False, 1, {"p": 1, "s": "x"}),
+    "static columns of a row without a partition": (False, 1, {"p": 1, "c": 3, "s": "x"}),
+    "a delete without a partition": (False, 3, {"q": 1, "c": 3}),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_BY_A_RENAME)
+@pytest.mark.parametrize("properties", [{}, METADATA, unwrapped("extract-new-state")], ids=["plain", "more", "rows"])
+@pytest.mark.parametrize("letters", [{}, LETTERS], ids=["fails", "is tolerated"])
+def test_what_lost_its_key_is_poison_in_every_way(
+    kernel: Kernel, name: str, properties: dict[str, str], letters: dict[str, Any]
+) -> None:
+    is_record, code, values = LEFT_BY_A_RENAME[name]
+    rows = [
+        KEYED.row(2, 0, True, TIME, **PARTITION, c=3, v="x"),
+        KEYED.row(code, 0, True, uuid.UUID(int=TIME.int + (1 << 64)), **values),
+        KEYED.row(2, 0, True, uuid.UUID(int=TIME.int + (2 << 64)), **PARTITION, c=4, v="x"),
+    ]
+    native, plain = pipelines(kernel, letters, **properties)
+    given = uncut(kernel, KEYED.layout, rows)
+    if not is_record and not letters:
+        for pipeline in (native, plain):
+            assert list(pipeline.encode(given, PLENTY).ends) == [1]
+            with pytest.raises(PoisonRow, match="of the key without a value"):
+                pipeline.encode(given[1:], PLENTY)
+            assert list(pipeline.encode(given[2:], PLENTY).ends) == [1]
+        return
+    records, ways = all_of(native, given)
+    assert records == all_of(plain, given)[0]
+    topics = [record.topic.rpartition(".")[2] for record in records]
+    assert topics == ["t", "t" if is_record else "letters", "t"]
+    assert native.dead_letters == plain.dead_letters and native.dead_letters["ks.t"] == (0 if is_record else 1)
+    assert all(ways) == (is_record and "s" in values), "a static row needs no other way"
+    assert all(record.value is not None for record in records), "no tombstone of a key that is none"
+
+
+@pytest.mark.parametrize("properties", [{}, advanced("full", "full", "kafka-key")], ids=["legacy", "images"])
+@pytest.mark.parametrize("of_images", [True, False], ids=["an image", "an update of nothing"])
+def test_what_may_have_lost_its_key_is_not_made_natively(
+    kernel: Kernel, properties: dict[str, str], of_images: bool
+) -> None:
+    lost = Log(replace(KEYED.description, keys_lost_us=1 << 60))
+    rows = [lost.row(1, 0, not of_images, **PARTITION, **({"c": 3, "v": "x"} if of_images else {}))]
+    if of_images:
+        rows.append(lost.row(9, 1, True, **PARTITION, v="x"))
+    for pipeline in pipelines(kernel, **properties):
+        with pytest.raises(PoisonRow, match="column c of the key without a value"):
+            pipeline.encode(uncut(kernel, lost.layout, rows), PLENTY)
 
 
 def test_where_many_are_refused_the_kernel_is_not_asked_for_each(kernel: Kernel) -> None:

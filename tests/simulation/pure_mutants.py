@@ -5,6 +5,7 @@ In: nothing. Out: `PURE`. As in `mutants.py`, each rule with the change that bre
 
 from __future__ import annotations
 
+from tests.changes import test_changes_lost_keys as lost
 from tests.changes import test_changes_matching as matching
 from tests.delivery import test_delivery_flush as flushing
 from tests.formats import test_formats_encoder as encoding
@@ -20,6 +21,7 @@ from tests.topology import test_topology_tenure as tenures
 from tests.worker import test_worker_pipeline as pipelines
 
 MATCHING = "connector/changes/matching.py"
+LOST_KEYS = "connector/changes/lost_keys.py"
 ENCODER = "connector/formats/encoder.py"
 TABLES = "connector/source/tables.py"
 LIMITS = "connector/source/limits.py"
@@ -77,6 +79,48 @@ CHANGES = [
         '            raise poison(batch, row, f"unknown cdc$operation {_code(operation)}")\n',
         "            continue\n",
         of(matching.test_an_unknown_operation_is_poison_that_names_the_code, 10, "10"),
+    ),
+    Mutant(
+        "a change that lost its partition key is poison",
+        LOST_KEYS,
+        '(lacks[0].column.kind == "clustering" and _may_lack(batch, row, operation))',
+        '(lacks[0].column.kind != "clustering" or _may_lack(batch, row, operation))',
+        of(lost.test_no_change_is_without_its_partition_key, 2, "p"),
+    ),
+    Mutant(
+        "a row that was deleted is known by its clustering key",
+        LOST_KEYS,
+        "if operation in _ROWS or any(",
+        "if any(",
+        of(lost.test_no_change_of_a_row_is_without_its_clustering_key, lost.LOG, 3, {}, {}),
+    ),
+    Mutant(
+        "a change of a row is never taken for one of the static row",
+        LOST_KEYS,
+        "    if any(_touches(row, place) for place in layout.regular):\n        return False\n",
+        "",
+        of(lost.test_no_change_of_a_row_is_without_its_clustering_key, lost.LOG, 1, {"v": "x"}, {}),
+    ),
+    Mutant(
+        "a bound that may have lost something is poison",
+        LOST_KEYS,
+        "is_sure = batch.timestamp_us >= description.keys_lost_us",
+        "is_sure = True",
+        of(lost.test_what_may_have_lost_something_is_not_taken_for_what_lacks_it, lost.AT_US + 1, False),
+    ),
+    Mutant(
+        "each row of a batch has to tell its key",
+        MATCHING,
+        "                require_key(batch, row)\n                break\n        if start is not None and",
+        "                break\n        if start is not None and",
+        of(lost.test_bounds_lack_what_they_do_not_fix_and_whole_partitions_all, 6, {}, False),
+    ),
+    Mutant(
+        "and so has a batch's only one",
+        MATCHING,
+        "                    require_key(batch, row)\n                    break\n            return",
+        "                    break\n            return",
+        of(lost.test_no_change_of_a_row_is_without_its_clustering_key, lost.LOG, 3, {}, {}),
     ),
 ]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +38,8 @@ from tests.servers.scylla import Scylla
 
 _KAFKA = "127.0.0.1:1"
 _JOB = {"name": "job", "bootstrap.servers": _KAFKA, "topic.prefix": "p", "warehouse": "unused", "spark.jars": "none"}
+#: Of a batch: its table, stream and time.
+Place = tuple[str, bytes, bytes]
 RECORD = "key binary, value binary, topic string, partition int, offset bigint"
 WITH_SOURCE = [
     pytest.mark.spark,
@@ -138,14 +140,19 @@ class SourceTables:
             if merge:
                 landed.merge(layout, segment, restored.mark)
 
-    def read(self, names: Sequence[str], **more: str) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
-        """The tables' definitions, and everything that the log holds as the connector writes it."""
+    def read(
+        self, names: Sequence[str], passed: Set[Place] = frozenset(), **more: str
+    ) -> tuple[dict[str, str], list[tuple[Change, Record]]]:
+        """The tables' definitions, and everything that the log holds as the connector writes it, but for what it has
+        ``passed``."""
         encoder = self.encoder(names, **more)
         records: list[tuple[Change, Record]] = []
         reading = ReadingSettings(confidence_ms=self.scylla.confidence_ms(300), window_ms=1000)
         with ChangeReader(self.scylla.settings(request_timeout=60), names, reading=reading) as reader:
             described = {str(name): found.description for name, found in reader.tables.items()}
             for batch in reader:
+                if (batch.layout.description.full_name, batch.stream_id, batch.time) in passed:
+                    continue
                 for change in changes_of(batch):
                     records += [(change, record) for record in encoder.encode(change)]
         definitions = {name: (encoder.schema_record(table).value or b"").decode() for name, table in described.items()}
@@ -198,6 +205,9 @@ class Ends:
 
     def offsets(self, names: list[str], beginning: bool = False) -> dict[tuple[str, int], int]:
         return {place: self._beginning if beginning else end for place, end in self._ends.items() if place[0] in names}
+
+    def ids(self, names: list[str]) -> dict[str, str]:
+        return {name: f"id of {name}" for name in names}
 
     def close(self) -> None:
         pass

@@ -32,7 +32,8 @@ typedef struct {
     const int32_t *words;
     const uint8_t *text;
     int32_t columns, stream, time, number, operation, ttl;
-    int32_t format, key_avro, value_avro, kinds, tombstones, clustered;
+    int32_t format, key_avro, value_avro, kinds, tombstones;
+    int32_t clustered;    /* number of clustering columns */
     int32_t before, after, images;
     int32_t key_places;   /* number, then places */
     int32_t other_places; /* number, then value, flag, removed elements and whether no bytes are nothing, of each */
@@ -42,6 +43,7 @@ typedef struct {
     int32_t tombstone_headers;      /* as those */
     int32_t unseen;                 /* struct of images before that nobody sees, but that must be right; or -1 */
     int32_t other_headers;          /* bytes that all other headers of a record with a value count for */
+    int32_t statics;                /* so many of the other places, from the first, are of static columns */
 } plan;
 
 /* Of deletes: their value is like all others, null, there is no record, or it is the plain way's. */
@@ -175,12 +177,6 @@ static int put_member(out *o, language l, const int32_t *member, const cell *row
     return l.avro ? DONE : put_byte(o, '}');
 }
 
-/* A column that nobody wrote. */
-static int is_untouched(const int32_t *member, const cell *row) {
-    if (row[member[5]].size >= 0 || (member[6] >= 0 && is_true(row[member[6]]))) return 0;
-    return member[7] < 0 || row[member[7]].size < 0;
-}
-
 /* Of a struct: where its beginning and its end stand in the text and how long they are, the number of members, whether
  * those that nobody wrote are left out. */
 static int put_row(out *o, language l, int structure, const cell *row) {
@@ -190,7 +186,7 @@ static int put_row(out *o, language l, int structure, const cell *row) {
     TRY(put(o, l.text + words[0], words[1]));
     for (each = 0; each < words[4]; each++, member += MEMBER_WORDS) {
         if (words[5]) {
-            if (!member[8] && is_untouched(member, row)) continue;
+            if (!member[8] && !is_touched(member + 5, row)) continue;
             if (some++) TRY(put_byte(o, ','));
         }
         TRY(put(o, l.text + member[0], member[1]));
@@ -374,6 +370,16 @@ static int kind_of(const plan *p, cell operation, int *code) {
 
 static int is_image(cell operation) { return operation.size == 1 && (*operation.at == 0 || *operation.at == 9); }
 
+/* Whether a row tells its key: a column that was renamed has lost its values. What is not clear is for the plain way to
+ * judge. */
+static inline int tells_key(const plan *p, const cell *row, int code) {
+    const int32_t *keys = p->words + p->key_places;
+    int each, sizes = 0;
+    for (each = 1; each <= keys[0]; each++) sizes |= row[keys[each]].size;
+    if (LIKELY(sizes >= 0)) return 1; /* only nulls are negative */
+    return is_static(keys, p->clustered, p->words + p->other_places, p->statics, row, code);
+}
+
 /* Where everything of a record stands in what is written. */
 typedef struct {
     int32_t key, key_size;
@@ -504,9 +510,13 @@ static int put_batch(
     for (row = from; row < to; row++) {
         int key = matched ? k->of_row[row - from] : 0, before, after, first;
         if (to - from > 1) row_of(s, row, p->columns, cells);
-        if (is_image(cells[p->operation])) continue;
+        if (is_image(cells[p->operation])) {
+            if (!tells_key(p, cells, *cells[p->operation].at)) return REFUSED;
+            continue;
+        }
         c.kind = (char)kind_of(p, cells[p->operation], &c.code);
         if (!c.kind) return REFUSED;
+        if (c.kind != 'r' && !tells_key(p, cells, c.code)) return REFUSED;
         if (end - *made < 2) return FULL;
         before = matched ? k->before[key] : -1;
         after = matched && c.kind != 'd' ? k->after[key] : -1;

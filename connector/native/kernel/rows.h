@@ -41,6 +41,30 @@ static inline void in_order(const int32_t *places, int *order) {
 
 static inline int is_true(cell c) { return c.size == 1 && *c.at == 1; }
 
+/* Whether a row says anything of a column: `places` of its value, its flag (-1: none) and its removed elements (as well). */
+static inline int is_touched(const int32_t *places, const cell *row) {
+    if (row[places[0]].size >= 0 || (places[1] >= 0 && is_true(row[places[1]]))) return 1;
+    return places[2] >= 0 && row[places[2]].size >= 0;
+}
+
+/* Whether a row of a log without some of its key is clearly the static one's: an update of static columns and of nothing
+ * else, or an image without others. `keys` and `others`: number and places, as in the plan; the last `clustered` and the
+ * first `statics` of them are such. */
+static int is_static(
+    const int32_t *keys, int clustered, const int32_t *others, int statics, const cell *row, int code
+) {
+    int each, touched = 0;
+    if (code != 1 && code != 0 && code != 9) return 0;
+    for (each = 1; each <= keys[0]; each++)
+        if ((row[keys[each]].size < 0) != (each > keys[0] - clustered)) return 0;
+    for (each = 0; each < others[0]; each++) {
+        if (!is_touched(others + 1 + 4 * each, row)) continue;
+        if (each >= statics) return 0;
+        touched = 1;
+    }
+    return touched || code != 1;
+}
+
 /* `starts`: where each row begins, and where the last ends. `firsts`: the first row of each batch that is known to be
  * complete, and the row behind the last of them: a batch ends with its mark, or before a row of its stream with another
  * time. Rows that are not so clearly parted are left to the plain way, with all that follow. Returns the number of
