@@ -33,8 +33,8 @@ def build_chain(properties: Mapping[str, str]) -> Transform:
     ]
     if problems:
         raise SmtOptionError(problems)
-    losses = tuple(f"transform {step.type}: {loss}" for step in steps for loss in step.losses)
-    return Transform("chain", _one_after_the_other(tuple(step.apply for step in steps)), losses)
+    notes = tuple(f"transform {step.type}: {note}" for step in steps for note in step.notes)
+    return Transform("chain", _one_after_the_other(tuple(step.apply for step in steps)), notes)
 
 
 def _one_after_the_other(steps: tuple[Callable[[Record], Record | None], ...]) -> Callable[[Record], Record | None]:
@@ -109,7 +109,7 @@ def _step(
     condition = predicates.get(named)
     if condition is None:
         return built
-    return Transform(built.type, chosen(built.apply, condition, negate == "true"), built.losses)
+    return Transform(built.type, chosen(built.apply, condition, negate == "true"), built.notes)
 
 
 def _of_the_connector(kind: str | None, properties: Mapping[str, str]) -> dict[str, str]:

@@ -156,12 +156,18 @@ EXTRACT_OPTIONS = (
     "untouched.fields",
     "compatibility",
 )
+#: What Debezium took before version 1.2, or 0.10. The Java connector's Debezium, 2.7, does not look at them.
+REMOVED_OPTIONS = {
+    "operation.header": "add.headers=op gives the operation, as the header __op",
+    "add.source.fields": "add.fields=source.ts_ms gives a field of source, as the field __source_ts_ms",
+    "drop.deletes": "delete.handling.mode says what becomes of deletes",
+}
 FLATTEN_OPTIONS = ("compatibility",)
 
 
 def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOptions:
     """The options of ``ScyllaExtractNewRecordState``; ``safe`` starts from the defaults of ``extract-new-state``."""
-    parser = _Parser(given, EXTRACT_OPTIONS)
+    parser = _Parser({name: text for name, text in given.items() if name not in REMOVED_OPTIONS}, EXTRACT_OPTIONS)
     deletes, tombstones = _delete_modes(parser, safe)
     form = parser.one_of("cdc.output.format", tuple(IN_CELLS), "legacy")
     cells = IN_CELLS[form]
@@ -188,6 +194,12 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
     )
     parser.end()
     return options
+
+
+def ignored_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Options that are ignored, as in Java, and what is to be said of each."""
+    said = "has no effect, as in the Java connector, whose Debezium (2.7) has it no more"
+    return tuple((name, f"{said}: {instead}") for name, instead in REMOVED_OPTIONS.items() if name in given)
 
 
 def _delete_modes(parser: _Parser, safe: bool) -> tuple[DeleteMode, TombstoneMode]:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from smt.connect.options import Option
-from smt.connect.registry import CONNECT_TYPES, REFUSED, build_connect, connect_options
+from smt.connect.refused import refusal
+from smt.connect.registry import CONNECT_TYPES, build_connect, connect_options
 from smt.envelope import omit_refused
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError, nearest
 from smt.extract import build_extract, losses_of
 from smt.flatten import build_flatten
-from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, parse_extract_options, parse_flatten_options
+from smt.options import EXTRACT_OPTIONS, FLATTEN_OPTIONS, ignored_of, parse_extract_options, parse_flatten_options
 from smt.record import Record
 from smt.unwrapping import Unwraps, unwraps_cells, unwraps_rows
 
@@ -39,12 +40,17 @@ TYPES: dict[str, str] = {
 }
 
 
+#: By its last part, the name of each in full, where it has a package.
+_FULL = {short: short for short in TYPES.values()} | {name.rpartition(".")[2]: name for name in TYPES if "." in name}
+_PACKAGES = sorted({name.rpartition(".")[0] for name in _FULL.values()} - {""})
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """``apply`` is the bare function, for loops; ``losses`` says what the options lose, to be told once at start.
 
     ``routes``: it changes the topic of records, and nothing else of them. ``unwraps`` tells what becomes of envelopes,
-    where their schema decides that.
+    where their schema decides that. ``ignored``: options that it has not, as in Java, and what is to be said of them.
     """
 
     type: str
@@ -52,6 +58,12 @@ class Transform:
     losses: tuple[str, ...] = ()
     routes: bool = False
     unwraps: Unwraps | None = None
+    ignored: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that is to be told once at start."""
+        return (*self.losses, *(f"{option} is no option of it, and {text}" for option, text in self.ignored))
 
     def __call__(self, record: Record) -> Record | None:
         return self.apply(record)
@@ -67,14 +79,21 @@ def transform_type(name: str) -> str:
 
 def unknown_type(name: str) -> OptionProblem:
     """What is wrong with a name that is none of a transform."""
-    if name in REFUSED:
-        return OptionProblem("", f"{name.rpartition('.')[2]} is not supported: {REFUSED[name]}")
-    short = name.rpartition(".")[2]
-    if f"{short}$Value" in TYPES:
-        return OptionProblem("", f"There is no transform {name!r}", f"{name}$Key or {name}$Value")
-    close = nearest(name, TYPES, 0.7) or nearest(short, set(TYPES.values()), 0.7)
-    hint = f"did you mean {close}?" if close else "one of " + ", ".join(sorted(set(TYPES.values())))
-    return OptionProblem("", f"There is no transform {name!r}", hint)
+    package, _, short = name.rpartition(".")
+    refused = refusal(name)
+    if refused is not None:
+        return OptionProblem("", f"{short.partition('$')[0]} is not supported: {refused}")
+    if not package or package.startswith("com.scylladb.") or nearest(package, _PACKAGES, 0.9):
+        if f"{short}$Value" in TYPES:
+            return OptionProblem("", f"There is no transform {name!r}", f"{name}$Key or {name}$Value")
+        # Names as a whole are alike by their packages alone.
+        close = nearest(short, _FULL, 0.8)
+        hint = f"did you mean {_FULL[close] if package else close}?" if close else "one of " + ", ".join(sorted(_FULL))
+        return OptionProblem("", f"There is no transform {name!r}", hint)
+    # Another package's class is another class, however alike its name is.
+    said = f"{short.partition('$')[0]} of {package} is not available: classes of the JVM cannot be loaded here"
+    instead = "docs/smt.md lists what there is; run it where records are read, in the consumer or the Connect of a sink"
+    return OptionProblem("", said, instead)
 
 
 def transform_options(type_name: str) -> tuple[Option, ...]:
@@ -102,13 +121,15 @@ def build_transform(
         return Transform(kind, _guarded(build_flatten(flat)), unwraps=unwraps_cells(flat))
     if kind in CONNECT_TYPES:
         built = build_connect(kind, options or {})
-        return Transform(kind, _guarded(built.apply), built.notes, built.routes)
+        return Transform(kind, _guarded(built.apply), (), built.routes, ignored=built.ignored)
     form = {"cdc.output.format": "advanced"} if kind == DEBEZIUM_EXTRACT else {}
     parsed = parse_extract_options(form | dict(options or {}), safe=kind == SAFE_EXTRACT)
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
-    return Transform(kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed))
+    return Transform(
+        kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored_of(options or {})
+    )
 
 
 def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:

@@ -109,7 +109,8 @@ def _load(source: Source, worker: Path | None, file: object) -> Configuration:
 
 def _defaults(file: Path | None, configuration: Configuration) -> list[str]:
     """Who forgets `--worker` should not look for the reason in a broker that does not answer."""
-    if "bootstrap.servers" in configuration.worker.given:
+    elsewhere = "producer.override.bootstrap.servers" in configuration.connector.given
+    if "bootstrap.servers" in configuration.worker.given or elsewhere:
         return []
     where = "there is no worker file" if file is None else f"{file} has no bootstrap.servers"
     address = configuration.worker.bootstrap_servers

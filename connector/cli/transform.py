@@ -42,8 +42,8 @@ class TransformCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         transform = _build(args.type, args.option)
-        for loss in transform.losses:
-            output.note(loss)
+        for note in transform.notes:
+            output.note(note)
         if isinstance(sys.stdin, io.TextIOWrapper):
             # A line that is no text is named by its number, like any other line that is no record.
             sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")

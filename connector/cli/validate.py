@@ -12,7 +12,7 @@ from pathlib import Path
 from connector.cli.configuration import add_configurations_arguments, load_configurations
 from connector.cli.output import Output
 from connector.cli.quick_imports import quick_imports, without_numpy
-from connector.config import CONNECTOR, WORKER_BY_NAME, Configuration
+from connector.config import CONNECTOR, WORKER_BY_NAME, Configuration, unlike_java
 from connector.errors import ConfigurationError, Problem
 
 
@@ -30,7 +30,8 @@ class ValidateCommand:
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
         configurations = load_configurations(args)
-        for notice in dict.fromkeys(notice for _, each in configurations for notice in each.notices):
+        unlike = [f"{file}: {text}" for file, each in configurations for text in unlike_java(each)]
+        for notice in dict.fromkeys((*unlike, *(notice for _, each in configurations for notice in each.notices))):
             output.note(notice)
         if not args.offline:
             with quick_imports(), without_numpy():

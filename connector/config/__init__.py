@@ -81,8 +81,10 @@ from connector.config.transforms import (
     TRANSFORMS,
     PredicateSpec,
     TransformCheck,
+    TransformNote,
     TransformSpec,
 )
+from connector.config.unlike_java import unlike_java
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 
 __all__ = [
@@ -139,6 +141,7 @@ __all__ = [
     "TopicCreation",
     "TopicGroup",
     "TransformCheck",
+    "TransformNote",
     "TransformSpec",
     "Verdict",
     "WorkerConfig",
@@ -168,5 +171,6 @@ __all__ = [
     "read_json",
     "resolve_references",
     "tls_material",
+    "unlike_java",
     "without_logins",
 ]

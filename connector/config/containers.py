@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from connector.config.environment import PREFIX, environment_properties
+from connector.config.environment import PREFIX, is_debezium_image, is_of_debezium, worker_properties
 from connector.errors import Problem
 
 Form = Literal["plain", "strimzi connector", "strimzi worker", "confluent connector", "rest", "msk", "compose"]
@@ -146,24 +146,30 @@ def _msk(document: Mapping[str, Any]) -> Wrapped:
 
 
 def _compose(services: Mapping[str, Any]) -> Wrapped:
-    """The worker of a compose file: the one service that has ``CONNECT_…`` variables."""
-    found = {}
+    """The worker of a compose file: the one service that has ``CONNECT_…`` variables, or those of Debezium's image."""
+    found, perhaps = {}, {}
     for name, service in services.items():
-        environment = service.get("environment") if isinstance(service, Mapping) else None
+        if not isinstance(service, Mapping):
+            continue
+        environment = service.get("environment")
         if isinstance(environment, list):
             environment = dict(str(item).partition("=")[::2] for item in environment)
         if isinstance(environment, Mapping):
             variables = {str(each): _variable(value) for each, value in environment.items() if value is not None}
-            if any(each.startswith(PREFIX) for each in variables):
-                found[str(name)] = variables
+            image = str(service.get("image") or "")
+            if any(each.startswith(PREFIX) for each in variables) or (variables and is_debezium_image(image)):
+                found[str(name)] = variables, image
+            elif is_of_debezium(variables) and any(each.endswith("_STORAGE_TOPIC") for each in variables):
+                perhaps[str(name)] = variables, image
+    found = found or perhaps
     wrapped = Wrapped({}, "compose")
     if len(found) != 1:
         which = ", ".join(found) or "none"
         problem = f"Must have one service with CONNECT_ variables, and has {len(found)}: {which}"
         wrapped.problems.append(Problem("services", problem))
         return wrapped
-    ((wrapped.label, variables),) = found.items()
-    wrapped.content = {name: text for name, (_, text) in environment_properties(variables).items()}
+    ((wrapped.label, (variables, image)),) = found.items()
+    wrapped.content, wrapped.notes = worker_properties(variables, image)
     return wrapped
 
 

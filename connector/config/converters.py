@@ -62,6 +62,7 @@ _REFUSED = {
     "CloudEventsConverter": "CloudEvents are not written here",
     "BinaryDataConverter": "ByteArrayConverter is Kafka Connect's own",
 }
+_PREFIX = "PrefixSchemaIdSerializer"
 SUPPORTED = f"{JSON_CLASS}, {AVRO_CLASS}, or one of single values such as StringConverter"
 
 _HEADER_NAMES: dict[str, ConverterKind] = {
@@ -127,6 +128,14 @@ PLAIN_OPTIONS = Section(
     (),
 )
 
+
+def _schema_id_serializer(text: str) -> str:
+    if _short(text) != _PREFIX:
+        why = "Schema ids are written before each value, where every consumer finds them, and not into headers"
+        raise Invalid(why, f"leave it out, or io.confluent.kafka.serializers.schema.id.{_PREFIX}")
+    return _PREFIX
+
+
 AVRO_OPTIONS = Section(
     "AvroConverter",
     f"`{AVRO_CLASS}`, `AvroConverter` or `avro`. The options follow `key.converter.` or `value.converter.`.",
@@ -151,6 +160,21 @@ AVRO_OPTIONS = Section(
             BOOLEAN,
             "Whether Avro schemas carry Connect's names and versions.",
             default=True,
+        ),
+        Property(
+            "ignore.default.for.nullables",
+            BOOLEAN,
+            "Whether a null in a field with a default stays null (`source.snapshot`).",
+            default=False,
+        ),
+        *(
+            Property(
+                f"{side}.schema.id.serializer",
+                Kind("class", _schema_id_serializer),
+                "`PrefixSchemaIdSerializer`: the schema's id stands before each value.",
+                default=_PREFIX,
+            )
+            for side in ("key", "value")
         ),
         Property(
             "key.subject.name.strategy",
@@ -215,7 +239,8 @@ _STRATEGIES: dict[str, Literal["topic", "record", "topic-record"]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConverterConfig:
-    """One converter, for keys or for values."""
+    """One converter, for keys or for values. ``replace_null_with_default`` is of JSON and of Avro, where its name is
+    another one and says the opposite."""
 
     kind: ConverterKind
     schemas_enable: bool = True
@@ -294,6 +319,7 @@ def build_converter(
         use_latest_version=options["use.latest.version"],
         normalize=options["normalize.schemas"],
         connect_meta_data=options["connect.meta.data"],
+        replace_null_with_default=not options["ignore.default.for.nullables"],
         scrub_names=options["scrub.invalid.names"],
         subject_strategy=subject_strategy(options[f"{which}.subject.name.strategy"]),
     )

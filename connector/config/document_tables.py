@@ -31,7 +31,8 @@ FORMS = (
     (
         "variables",
         "",
-        "`CONNECT_…` in the environment, in an `.env` file, or of one service of a compose file",
+        "`CONNECT_…` in the environment, in an `.env` file, or of one service of a compose file; there those of "
+        "Debezium's image too, without the prefix ([migration](migration.md))",
     ),
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from connector.config.containers import Wrapped, unwrapped
-from connector.config.environment import environment_properties, variables_of
+from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
 from connector.errors import Problem
@@ -132,8 +132,8 @@ def _properties(file: str, content: bytes, *, variables_only: bool) -> tuple[lis
     text, as_utf8 = decoded(content)
     variables = variables_of(text)
     if variables is not None:
-        properties = {name: value for name, (_, value) in environment_properties(variables).items()}
-        return [Wrapped(properties, label="variables")], []
+        properties, notes = worker_properties(variables)
+        return [Wrapped(properties, label="variables", notes=notes)], []
     if variables_only:
         return [], [Problem("file", "Must hold lines NAME=value, some of them with names CONNECT_…", file=file)]
     try:

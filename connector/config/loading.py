@@ -23,7 +23,7 @@ from connector.config.connector_config import (
 )
 from connector.config.converter_choice import choose_converters, with_name_modes
 from connector.config.document import Document, Source, read_document
-from connector.config.environment import environment_properties
+from connector.config.environment import PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
@@ -35,7 +35,7 @@ from connector.config.single_values import check_single_values
 from connector.config.source_config import SourceConfig
 from connector.config.tls import TlsConfig
 from connector.config.topic_creation import read_topic_creation
-from connector.config.transforms import TransformCheck, read_transforms
+from connector.config.transforms import TransformCheck, TransformNote, read_transforms
 from connector.config.unknown_names import is_worker_name, unknown_connector_names, unknown_worker_names
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
@@ -67,6 +67,7 @@ def load(
     connector_document = read_document(connector, "connector")
     worker_document = read_document(worker, "worker")
     unknown_variables = _take_environment(worker_document, environ)
+    _mention_without_prefix(worker_document, environ, findings)
     providers = provider_names(worker_document, environ)
     _told_apart(connector_document, worker_document)
     for document in (connector_document, worker_document):
@@ -87,7 +88,7 @@ def load(
 
     key, value, header, worker_key, worker_value = choose_converters(connector_document, worker_document, findings)
     key, value = (with_name_modes(one, connector_values) for one in (key, value))
-    transforms, transform_problems = read_transforms(
+    transforms, transform_findings = read_transforms(
         connector_values.get("transforms", ()),
         connector_values.get("predicates", ()),
         connector_document.texts,
@@ -99,8 +100,11 @@ def load(
     creation, creation_problems = read_topic_creation(
         connector_values.get("topic.creation.groups", ()), connector_document.texts
     )
-    for found in (*transform_problems, *creation_problems):
-        findings.problem(connector_document, found.property, found.problem, found.suggestion)
+    for found in (*transform_findings, *creation_problems):
+        if isinstance(found, TransformNote):
+            findings.notice(connector_document, found.property, found.text)
+        else:
+            findings.problem(connector_document, found.property, found.problem, found.suggestion)
     _mention_weak(connector_document, findings)
     _mention_weak(worker_document, findings)
     exactly_once = connector_values["exactly.once.support"] != "disabled"
@@ -297,3 +301,12 @@ def _take_environment(worker: Document, environ: Mapping[str, str]) -> dict[str,
         else:
             unknown[name] = variable
     return unknown
+
+
+def _mention_without_prefix(worker: Document, environ: Mapping[str, str], findings: Findings) -> None:
+    """Variables of a container that was Debezium's, whose image alone takes them as they are."""
+    bare = without_prefix(environ)
+    missing = [variable for variable, name in bare.items() if name not in worker.texts]
+    if len(bare) > 1 and missing:
+        text = f"not looked at without {PREFIX}: {', '.join(PREFIX + variable for variable in missing)}"
+        findings.remark(f"environment variables {', '.join(missing)}", text)

@@ -18,6 +18,7 @@ from connector.config.kafka import is_secret
 from connector.config.loading import load
 from connector.config.properties import CONNECTOR, WORKER_BY_NAME
 from connector.config.transforms import TransformCheck
+from connector.config.unlike_java import NO_SNAPSHOT, SNAPSHOT_MODE, rows_written
 from connector.config.worker_config import Configuration
 from connector.errors import ConfigurationError, Problem
 
@@ -95,6 +96,9 @@ def _judge(one: Migrated, findings: Findings) -> None:
             said = "positions are kept in another form; `scylla-cdc offsets import` reads the old topic"
             said = "its records have another form" if name.startswith("status") else said
             line = Line(file, name, Verdict.CHANGED, f"a topic of its own, {text}: {said}")
+        elif name == SNAPSHOT_MODE and line.verdict in (Verdict.KEPT, Verdict.CHANGED):
+            line = _snapshot(document, line)
+            text = NO_SNAPSHOT if line.verdict is Verdict.CHANGED else written
         one.lines.append(line)
         if line.verdict is not Verdict.NO_EFFECT:
             one.properties[name] = text
@@ -124,6 +128,18 @@ def _line(document: Document, name: str, findings: Findings) -> Line:
         return Line(document.file, name, Verdict.NO_EFFECT, "; ".join(idle))
     changed = any(text.endswith(" is used") for text in notices)
     return Line(document.file, name, Verdict.CHANGED if changed else Verdict.KEPT, "; ".join(notices))
+
+
+def _snapshot(document: Document, line: Line) -> Line:
+    """The Java connector never looks at the mode: a file may name any, and nothing has come of it so far."""
+    mode = document.texts[SNAPSHOT_MODE].strip().lower()
+    if mode in (NO_SNAPSHOT, "never"):
+        return line
+    rows = rows_written(mode)
+    if rows is None:
+        return Line(line.file, SNAPSHOT_MODE, Verdict.CHANGED, f"{NO_SNAPSHOT} is written in its place: {line.text}")
+    text = f"{NO_SNAPSHOT} is written in its place, as the Java connector ignores it: here {mode} {rows}"
+    return Line(line.file, SNAPSHOT_MODE, Verdict.CHANGED, f"{text}; write {mode} into the new file if you want that")
 
 
 def _told(problem: Problem) -> str:

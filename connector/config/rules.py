@@ -13,7 +13,13 @@ from typing import Any, assert_never
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.config.names import Names
-from connector.config.properties import DEFAULT_PLACEMENT, WORKER_BY_NAME, OutputFormat, of_deltas
+from connector.config.properties import (
+    DEFAULT_PLACEMENT,
+    OTHER_SNAPSHOT_MODES,
+    WORKER_BY_NAME,
+    OutputFormat,
+    of_deltas,
+)
 from connector.config.tls import KeystoreError, TlsConfig, read_certificates, read_identity, read_pem_identity
 from connector.config.topic_creation import TopicCreation, misspelt_setting
 
@@ -46,6 +52,13 @@ def _snapshots(connector: Document, values: Values, findings: Findings) -> None:
     elif values["scylla.compatibility"] == "strict" and values["snapshot.mode"] not in ("no_data", "never"):
         text = "has no effect here: with scylla.compatibility=strict there is no snapshot, as in the Java connector"
         findings.notice(connector, "snapshot.mode", text)
+    given = connector.texts.get("snapshot.mode")
+    if given is not None and (other := given.strip().lower()) in OTHER_SNAPSHOT_MODES:
+        meant = OTHER_SNAPSHOT_MODES[other]
+        rows = f"; for rows from before the log: {meant}" if meant else ""
+        said = f"{other}, a mode of Debezium's other connectors, is taken as no_data: the Java connector ignores it"
+        text = said if other else "is empty: no_data is used"
+        findings.notice(connector, "snapshot.mode", f"{text}{rows}")
 
 
 def check_connection(document: Document, values: Values, findings: Findings) -> None:

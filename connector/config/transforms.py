@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from connector.config.properties import Invalid, OutputFormat, java_pattern
 from connector.errors import Problem
-from connector.suggestions import did_you_mean
+from connector.suggestions import did_you_mean, nearest
 
 EXTRACT = "ScyllaExtractNewRecordState"
 FLATTEN = "ScyllaFlattenColumns"
@@ -24,7 +24,8 @@ _SIDED = (
     *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField"),
     *("SetSchemaMetadata", "TimestampConverter"),
 )
-_PLAIN = ("DropHeaders", "Filter", "InsertHeader", REGEX_ROUTER, "TimestampRouter", "ValueToKey")
+_FILTER = "Filter"
+_PLAIN = ("DropHeaders", _FILTER, "InsertHeader", REGEX_ROUTER, "TimestampRouter", "ValueToKey")
 _OF_DEBEZIUM = ("ExtractNewRecordState", "ByLogicalTableRouter")
 
 _SCYLLA = "com.scylladb.cdc.debezium.connector.transforms."
@@ -76,8 +77,16 @@ class TransformSpec:
     negate: bool = False
 
 
-#: Called with a step and whether values are written without schemas; its problems are named after options.
-TransformCheck = Callable[[TransformSpec, bool], Sequence[Problem]]
+@dataclass(frozen=True, slots=True)
+class TransformNote:
+    """Something to be known about an option that is taken."""
+
+    property: str
+    text: str
+
+
+#: Called with a step and whether values are written without schemas; what it finds is named after options.
+TransformCheck = Callable[[TransformSpec, bool], Sequence[Problem | TransformNote]]
 
 
 def read_transforms(
@@ -88,9 +97,9 @@ def read_transforms(
     *,
     schemaless: bool = True,
     output_format: OutputFormat = "legacy",
-) -> tuple[tuple[TransformSpec, ...], list[Problem]]:
-    """The chain that ``raw`` describes, and everything that is wrong with it."""
-    problems: list[Problem] = []
+) -> tuple[tuple[TransformSpec, ...], list[Problem | TransformNote]]:
+    """The chain that ``raw`` describes, and everything that is wrong with it or to be known about it."""
+    problems: list[Problem | TransformNote] = []
     predicates = {}
     for alias in predicate_aliases:
         predicate = _read_predicate(alias, raw, problems)
@@ -112,7 +121,11 @@ def read_transforms(
         if check and spec.type != REGEX_ROUTER:
             for found in check(spec, schemaless):
                 name = f"transforms.{alias}.{found.property or 'type'}"
-                problems.append(replace(found, property=name, value=raw.get(name)))
+                found = replace(found, property=name)
+                problems.append(replace(found, value=raw.get(name)) if isinstance(found, Problem) else found)
+        if spec.type == _FILTER and f"transforms.{alias}.predicate" not in raw:
+            text = "has no predicate, so it drops every record, as in Kafka Connect"
+            problems.append(TransformNote(f"transforms.{alias}.type", text))
     return tuple(specs), problems
 
 
@@ -136,7 +149,9 @@ def _undeclared(what: str, aliases: Sequence[str], raw: Mapping[str, str]) -> li
     return found
 
 
-def _read_predicate(alias: str, raw: Mapping[str, str], problems: list[Problem]) -> PredicateSpec | None:
+def _read_predicate(
+    alias: str, raw: Mapping[str, str], problems: list[Problem | TransformNote]
+) -> PredicateSpec | None:
     options = _options(f"predicates.{alias}.", raw)
     type_name = f"predicates.{alias}.type"
     text = options.pop("type", "").strip()
@@ -157,7 +172,7 @@ def _read_transform(
     raw: Mapping[str, str],
     predicates: Mapping[str, PredicateSpec],
     predicate_aliases: Sequence[str],
-    problems: list[Problem],
+    problems: list[Problem | TransformNote],
     check: TransformCheck | None,
 ) -> TransformSpec | None:
     options = _options(f"transforms.{alias}.", raw)
@@ -175,8 +190,9 @@ def _read_transform(
     kind = TRANSFORMS.get(text)
     if kind is None:
         name = f"transforms.{alias}.type"
-        known = check(TransformSpec(alias, text), True) if check is not None and text else ()
-        problems += [replace(found, property=name, value=text) for found in known]
+        found = check(TransformSpec(alias, text), True) if check is not None and text else ()
+        known = [one for one in found if isinstance(one, Problem)]
+        problems += [replace(one, property=name, value=text) for one in known]
         if not known:
             problems.append(_unknown_class(name, text, "transform", TRANSFORMS))
         return None
@@ -195,7 +211,10 @@ def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) ->
         return Problem(
             name, f"Missing required configuration: the class of the {what}", None, f"supported: {supported}"
         )
-    hint = did_you_mean(text.rsplit(".", 1)[-1].removesuffix("$Value").removesuffix("$Key"), known, 0.8)
+    package, _, short = text.rpartition(".")
+    # Another package's class is another class, however alike its name is.
+    near = not package or nearest(package, {name.rpartition(".")[0] for name in known} - {""}, 0.9)
+    hint = did_you_mean(short.removesuffix("$Value").removesuffix("$Key"), known, 0.8) if near else None
     supported = f"{hint} supported: {supported}" if hint else f"supported: {supported}"
     return Problem(name, f"This {what} is not supported", text, supported)
 

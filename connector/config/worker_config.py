@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
+from urllib.parse import quote
 
 from pydantic import BeforeValidator, InstanceOf
 
@@ -23,6 +25,9 @@ from connector.config.secret import Secret
 from connector.table_name import TableName
 
 _TABLES = "scylla.table.names"
+
+# All of ASCII that can be seen but the per cent, which begins what is written otherwise.
+_PLAIN = string.ascii_letters + string.digits + string.punctuation.replace("%", "") + " "
 
 #: What differs between the workers of one group by right.
 _OF_ONE_RUN = frozenset(("group.instance.id", "client.rack", "native", *(one.name for one in HTTP.properties)))
@@ -74,7 +79,24 @@ class Configuration(Part):
     @property
     def group(self) -> str:
         """The consumer group that shares the slots."""
-        return f"{self.worker.group_id}-{self.connector.name}"
+        return self.group_of(self.worker.group_id, self.connector.name)
+
+    @staticmethod
+    def group_of(group_id: str, name: str) -> str:
+        """That of a connector of that name."""
+        return Configuration.kafka_name(f"{group_id}-{name}")
+
+    @staticmethod
+    def kafka_name(text: str) -> str:
+        """As groups and their members are called: librdkafka takes any name, but refuses in each transaction the
+        offsets of a group with other than printable ASCII in its name or a member's."""
+        plain = text.isascii() and text.isprintable()
+        return text if plain else quote(text, safe=_PLAIN, errors="surrogatepass")
+
+    @property
+    def client_name(self) -> str:
+        """What the names of its workers begin with, where Kafka knows them."""
+        return self.kafka_name(self.connector.name)
 
     @property
     def written_tables(self) -> str:

@@ -18,6 +18,7 @@ from connector.formats.avro_names import AvroNames
 from connector.formats.avro_schema import avro_schema
 from connector.formats.converter import SchemaIds, Serialize, Side
 from connector.formats.record import Schema
+from connector.formats.schemas import without_default
 
 #: Appends the encoding of a value to a buffer.
 Write = Callable[[Any, bytearray], None]
@@ -34,19 +35,25 @@ class AvroConverter:
         self._names = AvroNames.of(config)
         self._side = side
         self._ids = ids
+        self._null_is_default = config.replace_null_with_default
 
     def serializer(self, topic: str, schema: Schema | None) -> Serialize:
         """A callable for values of one schema. Null without a schema becomes null bytes, and registers nothing."""
         if schema is None:
             return _serialize_null
         head, write = self.head(topic, schema), writer(schema)
+        without = None if self._null_is_default else without_default(schema)
 
         def serialize(value: Any) -> bytes | None:
             buffer = bytearray(head())
-            write(value, buffer)
+            write(value if without is None else without(value), buffer)
             return bytes(buffer)
 
         return serialize
+
+    def as_they_are(self, schema: Schema) -> bool:
+        """Whether values of a schema are written as they are, with defaults."""
+        return self._null_is_default or without_default(schema) is None
 
     def head(self, topic: str, schema: Schema) -> Callable[[], bytes]:
         """A callable for what stands before each value of a schema; the first call asks for the schema's id."""

@@ -51,7 +51,7 @@ def columnwise(
 
 def _columns(converter: Converter, topic: str, schema: Schema | None, options: OutputConfig) -> Columns | None:
     if isinstance(converter, JsonConverter):
-        return JsonColumns(*converter.frame(schema), rules_of(options)) if converter.null_is_default else None
-    if isinstance(converter, AvroConverter) and schema is not None:
+        return JsonColumns(*converter.frame(schema), rules_of(options)) if converter.as_they_are(schema) else None
+    if isinstance(converter, AvroConverter) and schema is not None and converter.as_they_are(schema):
         return AvroColumns(converter.head(topic, schema), rules_of(options))
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -17,6 +18,7 @@ import orjson
 from connector.config import ConverterConfig
 from connector.formats.converter import Serialize
 from connector.formats.record import Schema
+from connector.formats.schemas import without_default
 from connector.values import Float32, WideDouble, java_double, java_float
 
 # What Jackson writes otherwise than orjson: characters beyond the basic plane as two escapes, and hex
@@ -75,13 +77,11 @@ class JsonConverter:
 
     def __init__(self, config: ConverterConfig) -> None:
         self._schemas = config.schemas_enable
-        self.null_is_default = config.replace_null_with_default
+        self._null_is_default = config.replace_null_with_default
 
     def serializer(self, topic: str, schema: Schema | None) -> Serialize:
         """A callable for values of one schema. Null without a schema becomes null bytes."""
-        encode = to_json
-        if not self.null_is_default and schema is not None and _has_snapshot(schema):
-            encode = _without_default
+        encode = to_json if schema is None or self.as_they_are(schema) else _encode_without_default(schema)
         if not self._schemas:
             if schema is not None:
                 return encode
@@ -91,18 +91,15 @@ class JsonConverter:
             return lambda value: None if value is None else head + to_json(value) + tail
         return lambda value: head + encode(value) + tail
 
+    def as_they_are(self, schema: Schema | None) -> bool:
+        """Whether values of a schema are written as they are, with defaults."""
+        return self._null_is_default or schema is None or without_default(schema) is None
+
     def frame(self, schema: Schema | None) -> tuple[bytes, bytes]:
         """What stands around the text of a value that is not null."""
         return (b'{"schema":' + to_json(schema) + b',"payload":', b"}") if self._schemas else (b"", b"")
 
 
-def _has_snapshot(schema: Schema) -> bool:
-    return any(field["field"] == "source" for field in schema.get("fields", ()))
-
-
-def _without_default(value: Any) -> bytes:
-    # The Java connector never sets the one field with a default; its converter fills it unless told
-    # otherwise.
-    if isinstance(value, dict) and isinstance(value.get("source"), dict):
-        value = {**value, "source": {**value["source"], "snapshot": None}}
-    return to_json(value)
+def _encode_without_default(schema: Schema) -> Callable[[Any], bytes]:
+    without = without_default(schema)
+    return to_json if without is None else lambda value: to_json(without(value))

@@ -109,9 +109,9 @@ def _headers_alike(layout: LogLayout, options: OutputConfig) -> bool:
 
 
 def _side(converter: Converter, topic: str, schema: Schema | None) -> OutlineSide | None:
-    if isinstance(converter, JsonConverter) and converter.null_is_default:
+    if isinstance(converter, JsonConverter) and converter.as_they_are(schema):
         head, tail = converter.frame(schema)
         return OutlineSide(False, lambda: head, tail)
-    if isinstance(converter, AvroConverter) and schema is not None:
+    if isinstance(converter, AvroConverter) and schema is not None and converter.as_they_are(schema):
         return OutlineSide(True, converter.head(topic, schema))
     return None

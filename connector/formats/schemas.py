@@ -5,7 +5,7 @@ Schemas are plain dicts in the form, and with the order of members, that the Jav
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, assert_never
 
 from connector.formats.record import Schema
@@ -175,3 +175,25 @@ def envelope_schema(
         ("ts_ns", INT64),
     ]
     return struct(f"{base}.Envelope", fields, optional=False)
+
+
+def without_default(schema: Schema) -> Callable[[Any], Any] | None:
+    """What takes the default out of the one field that has one, `source.snapshot`, in values of a schema; None where it
+    is not there.
+
+    The Java connector leaves the field unset where a record is of no snapshot, and its converters fill in the default,
+    unless they are told not to. Here values have it from the start.
+    """
+    if _has_snapshot(schema):
+        return _unset
+    if any(field["field"] == "source" and _has_snapshot(field) for field in schema.get("fields", ())):
+        return lambda value: value if value is None else {**value, "source": _unset(value["source"])}
+    return None
+
+
+def _has_snapshot(schema: Schema) -> bool:
+    return any(field["field"] == "snapshot" and "default" in field for field in schema.get("fields", ()))
+
+
+def _unset(source: Any) -> Any:
+    return {**source, "snapshot": None} if source and source["snapshot"] == SNAPSHOT["default"] else source

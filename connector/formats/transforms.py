@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from connector.config import TransformSpec
+from connector.config import TransformNote, TransformSpec
 from connector.errors import Problem
 from connector.formats.record import DecodedRecord
 from smt import DEBEZIUM_EXTRACT, Place, SmtOptionError, build_predicate, build_transform, chosen
@@ -141,10 +141,11 @@ def build_step(spec: TransformSpec, schemaless_output: bool = False, strict: boo
     )
 
 
-def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[Problem]:
-    """What is wrong with a transform's class or its options: the ``transform_check`` of ``config.load``."""
+def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> list[Problem | TransformNote]:
+    """What is wrong with a transform's class or its options, and which of them are ignored: the ``transform_check`` of
+    ``config.load``."""
     try:
-        build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
+        built = build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
     except SmtOptionError as error:
         return [Problem(found.option, found.problem, suggestion=found.suggestion) for found in error.problems]
-    return []
+    return [TransformNote(option, text) for option, text in built.ignored]

@@ -40,11 +40,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """``notes`` say which options were ignored, as Java ignores them."""
+    """``ignored``: options that were, as Java ignores them, with what is to be said of each."""
 
     values: Values
     problems: tuple[OptionProblem, ...]
-    notes: tuple[str, ...] = ()
+    ignored: tuple[tuple[str, str], ...] = ()
 
 
 def parse(declared: tuple[Option, ...], given: Mapping[str, str]) -> Parsed:
@@ -52,7 +52,7 @@ def parse(declared: tuple[Option, ...], given: Mapping[str, str]) -> Parsed:
     named = {name: option for option in declared for name in (option.name, *option.aliases)}
     values = {option.name: None if option.default is REQUIRED else option.default for option in declared}
     problems: list[OptionProblem] = []
-    notes = []
+    ignored = []
     seen: dict[str, str] = {}
     for name, text in given.items():
         option = named.get(name)
@@ -62,7 +62,7 @@ def parse(declared: tuple[Option, ...], given: Mapping[str, str]) -> Parsed:
                 hint = f"did you mean {close}?" if close else "the transform has no options"
                 problems.append(OptionProblem(name, "Unknown option", hint, text))
             else:
-                notes.append(f"{name} is no option of it, and has no effect: it knows {', '.join(named)}")
+                ignored.append((name, f"has no effect: it knows {', '.join(named)}"))
             continue
         if option.name in seen:
             problems.append(OptionProblem(name, f"Contradicts {seen[option.name]}", f"leave out {name}", text))
@@ -77,7 +77,7 @@ def parse(declared: tuple[Option, ...], given: Mapping[str, str]) -> Parsed:
         for option in declared
         if option.default is REQUIRED and option.name not in seen
     ]
-    return Parsed(values, tuple(problems), tuple(notes))
+    return Parsed(values, tuple(problems), tuple(ignored))
 
 
 def _trimmed(text: str) -> str:

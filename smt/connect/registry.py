@@ -1,4 +1,4 @@
-"""All transforms by their Java class names, full or short, and what is refused with a reason.
+"""All transforms by their Java class names, full or short.
 
 In: a type's name and options as text. Out: the function, with what it loses.
 """
@@ -51,21 +51,14 @@ _BY_SHORT: Final[dict[str, Declared]] = {
 CONNECT_TYPES: Final[dict[str, str]] = {
     spelling: short for declared in ALL for spelling, short in declared.spellings.items()
 }
-_SCRIPT: Final = "its condition is a script in Groovy or JavaScript, for which there is no engine here"
-#: Classes that users have, and why they cannot be had.
-REFUSED: Final = {
-    "io.debezium.transforms.Filter": f"{_SCRIPT}: skipped.operations drops operations, Connect's Filter with a "
-    "predicate drops records by topic or header",
-    "io.debezium.transforms.ContentBasedRouter": f"{_SCRIPT}: extract-new-state with route.by.field routes by a column",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """``routes``: it changes the topic and nothing else."""
+    """``routes``: it changes the topic and nothing else. ``ignored``: options, and what is to be said of them."""
 
     apply: Apply
-    notes: tuple[str, ...]
+    ignored: tuple[tuple[str, str], ...]
     routes: bool
 
 
@@ -82,4 +75,4 @@ def build_connect(short: str, options: Mapping[str, str]) -> Built:
     if problems:
         raise SmtOptionError(problems)
     side = SIDES.get(short.partition("$")[2], VALUE)
-    return Built(declared.build(parsed.values, side), parsed.notes, declared.routes)
+    return Built(declared.build(parsed.values, side), parsed.ignored, declared.routes)

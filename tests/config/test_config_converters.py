@@ -83,6 +83,25 @@ def test_registry_mistakes() -> None:
     }
 
 
+@pytest.mark.parametrize("side", ["key", "value"])
+@pytest.mark.parametrize(("text", "fills"), [(None, True), ("false", True), ("TRUE", False)])
+def test_defaults_of_nullables(side: str, text: str | None, fills: bool) -> None:
+    given = {name.replace("value.", f"{side}.", 1): each for name, each in AVRO.items()}
+    option = {} if text is None else {f"{side}.converter.ignore.default.for.nullables": text}
+    output = loaded({**given, **option}).connector.output
+    assert (output.key_converter if side == "key" else output.value_converter).replace_null_with_default is fills
+
+
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_ids_of_schemas_stand_before_values_alone(side: str) -> None:
+    package = "io.confluent.kafka.serializers.schema.id"
+    name = f"value.converter.{side}.schema.id.serializer"
+    loaded({**AVRO, name: f"{package}.PrefixSchemaIdSerializer"})
+    found = problem({**AVRO, name: f"{package}.HeaderSchemaIdSerializer"})
+    assert found.property == name and "not into headers" in found.problem
+    assert found.suggestion == f"leave it out, or {package}.PrefixSchemaIdSerializer"
+
+
 def test_options_of_the_other_converter_are_only_mentioned() -> None:
     notices = loaded({"value.converter": "json", "value.converter.schema.registry.url": "http://h"}).notices
     assert "no option of the JsonConverter" in notices[0]

@@ -200,6 +200,99 @@ def test_a_worker_of_variables(tmp_path: Path, name: str, content: str) -> None:
     assert (found.worker.bootstrap_servers, found.worker.offsets.name) == ("k:9092", "positions")
 
 
+BARE = "BOOTSTRAP_SERVERS=k:9092\nOFFSET_STORAGE_TOPIC=positions\nSHUTDOWN_TIMEOUT=9\nCONNECT_GROUP_ID=g\nGROUP_ID=1\n"
+
+
+def bare_service(image: str) -> str:
+    lines = "".join(f"      - {line}\n" for line in BARE.splitlines())
+    app = "  app:\n    image: shop\n    environment: {BOOTSTRAP_SERVERS: k:9092, GROUP_ID: shop, KEY_CONVERTER: x}\n"
+    return f"services:\n{app}  connect:\n    {image}\n    environment:\n{lines}"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "group"),
+    [
+        ("connect.env", BARE, "g"),
+        ("compose.yaml", bare_service("build: ."), "g"),
+        # In the image itself the variable without the prefix is exported over the other one.
+        ("compose.yaml", bare_service("image: debezium/connect:2.7"), "1"),
+        ("compose.yaml", bare_service("image: quay.io/debezium/connect-base@sha256:12"), "1"),
+        ("compose.yaml", bare_service("image: quay.io/debezium/connect"), "1"),
+        ("compose.yaml", bare_service("image: debezium/connector"), "g"),
+    ],
+)
+def test_debeziums_image_takes_variables_without_the_prefix(
+    tmp_path: Path, name: str, content: str, group: str
+) -> None:
+    found = load(CONNECTOR, written(tmp_path, name, content), {})
+    assert (found.worker.bootstrap_servers, found.worker.offsets.name) == ("k:9092", "positions")
+    assert found.worker.group_id == group
+    assert "task.shutdown.graceful.timeout.ms" in found.worker.given
+    taken_as = [notice for notice in found.notices if "taken from a variable without CONNECT_" in notice]
+    unlike = [notice for notice in found.notices if "GROUP_ID: has no effect without its prefix" in notice]
+    assert (len(taken_as), len(unlike)) == ((1, 1) if group == "g" else (0, 0))
+
+
+def test_a_service_of_bare_variables_is_the_worker_where_no_other_is(tmp_path: Path) -> None:
+    bare = bare_service("build: .").replace("      - CONNECT_GROUP_ID=g\n", "")
+    found = load(CONNECTOR, written(tmp_path, "compose.yaml", bare), {})
+    assert (found.worker.group_id, found.worker.offsets.name) == ("1", "positions")
+    other = '  other:\n    environment: {CONNECT_BOOTSTRAP_SERVERS: "x:1"}\n'
+    found = load(CONNECTOR, written(tmp_path, "compose.yaml", bare + other), {})
+    assert found.worker.bootstrap_servers == "x:1"
+    image = "  third:\n    image: debezium/connect\n    environment: {BOOTSTRAP_SERVERS: k:1}\n"
+    with pytest.raises(ConfigurationError, match="and has 2: other, third"):
+        load(CONNECTOR, written(tmp_path, "compose.yaml", bare + other + image), {})
+
+
+def test_one_variable_without_the_prefix_is_nobodys(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="some of them with names CONNECT_"):
+        load(CONNECTOR, written(tmp_path, "connect.env", "BOOTSTRAP_SERVERS=k:9092\nGROUP_ID=\n"), {})
+    content = "CONNECT_OFFSET_STORAGE_TOPIC=positions\nBOOTSTRAP_SERVERS=k:9092\n"
+    content += "POSTGRES_USER=u\nCONNECT=1\nHTTP_PORT=80\nADMIN_PASSWORD=x\nLOG_LEVEL=info\nREST_PORT=1\n"
+    found = load(CONNECTOR, written(tmp_path, "connect.env", content), {})
+    assert found.worker.bootstrap_servers == "localhost:9092"
+    (said,) = found.notices
+    assert said.endswith(
+        "BOOTSTRAP_SERVERS: has no effect without its prefix: CONNECT_BOOTSTRAP_SERVERS is the worker's"
+    )
+
+
+def test_a_container_that_was_debeziums(tmp_path: Path) -> None:
+    variables = {"BOOTSTRAP_SERVERS": "k:9092", "GROUP_ID": "1", "OFFSET_STORAGE_TOPIC": "positions"}
+    found = load(CONNECTOR, None, variables)
+    assert found.worker.bootstrap_servers == "localhost:9092"
+    (said,) = found.notices
+    assert "CONNECT_BOOTSTRAP_SERVERS, CONNECT_GROUP_ID, CONNECT_OFFSET_STORAGE_TOPIC" in said
+    # Of another program's variables, and of what stands in the worker's file, nobody wants to hear.
+    assert not load(CONNECTOR, None, {"GROUP_ID": "shop"}).notices
+    assert not load(CONNECTOR, WORKER, variables).notices
+
+
+BLOCK = "group.id=connectors\noffset.storage.topic=positions\n# group.id=x\nkey.converter.schemas.enable=false\n"
+
+
+def test_redpandas_image_takes_a_file_in_one_variable(tmp_path: Path) -> None:
+    variables = {"CONNECT_BOOTSTRAP_SERVERS": "k:9092", "CONNECT_CONFIGURATION": BLOCK, "CONNECT_GROUP_ID": "x"}
+    service = {"image": "docker.redpanda.com/redpandadata/connectors:latest", "environment": variables}
+    worker = written(tmp_path, "compose.yaml", json.dumps({"services": {"connect": service}}))
+    for found in (load(CONNECTOR, worker, {}), load(CONNECTOR, None, variables)):
+        assert (found.worker.bootstrap_servers, found.worker.group_id) == ("k:9092", "connectors")
+        assert found.worker.offsets.name == "positions" and not found.notices
+    broken = load(CONNECTOR, None, {"CONNECT_CONFIGURATION": "a=\\u12"})
+    assert "CONNECT_CONFIGURATION: no property of that name" in broken.notices[0]
+
+
+def test_a_log_level_of_an_image_is_no_property_of_a_client(tmp_path: Path) -> None:
+    content = "CONNECT_BOOTSTRAP_SERVERS=k:9092\nCONNECT_LOG_LEVEL=info\n"
+    for found in (
+        load(CONNECTOR, written(tmp_path, "connect.env", content), {}),
+        load(CONNECTOR, WORKER, {"CONNECT_LOG_LEVEL": "DEBUG"}),
+    ):
+        (said,) = found.notices
+        assert "has no effect here" in said and "`--debug`" in said
+
+
 def test_variables_that_are_no_workers(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="some of them with names CONNECT_"):
         load(CONNECTOR, written(tmp_path, "connect.env", "KAFKA_HEAP_OPTS=-Xmx2g\n"), {})

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 from connector.config.kafka.security import parse_jaas
 from connector.config.kafka.table import CLIENT_PROPERTIES, NATIVE_NAMES, PRODUCER
 from connector.config.kafka.translation import KafkaProperties
-from tests.config.files import STORES, loaded, problem, problems
+from tests.config.files import CONNECTOR, STORES, loaded, problem, problems, validate
 
 QUIET = {"log_level": "0", "bootstrap.servers": "127.0.0.1:1"}
 
@@ -130,6 +130,32 @@ def test_what_contradicts_the_promises_is_an_error(given: dict[str, str]) -> Non
     found = problem(worker=given)
     assert found.property == next(iter(given))
     assert "Contradicts" in found.problem
+
+
+@pytest.mark.parametrize("role", ["producer", "consumer", "admin"])
+@pytest.mark.parametrize("support", ["required", "disabled"])
+def test_records_and_positions_are_in_one_cluster(role: str, support: str) -> None:
+    usual, asked = {"bootstrap.servers": "k1:9092, k2:9092"}, {"exactly.once.support": support}
+    name, override = f"{role}.bootstrap.servers", f"{role}.override.bootstrap.servers"
+    for found in (problem(asked, {**usual, name: "x:9092"}), problem({**asked, override: "x:9092"}, usual)):
+        assert found.property in (name, override) and f"The {role}'s Kafka is another one" in found.problem
+        assert "(k1:9092, k2:9092)" in found.problem
+        assert "bootstrap.servers=x:9092 in the worker's file" in str(found.suggestion)
+
+
+def test_a_cluster_is_the_same_by_any_of_its_brokers_and_for_all_clients() -> None:
+    usual = {"bootstrap.servers": "k1:9092,k2:9092"}
+    assert not problems({"producer.override.bootstrap.servers": "K2:9092"}, usual)
+    everywhere = {f"{role}.override.bootstrap.servers": "x:9092" for role in ("producer", "consumer", "admin")}
+    assert not problems(everywhere, usual)
+    found = problems({**everywhere, "admin.override.bootstrap.servers": "k1:9092"}, usual)
+    assert {one.property for one in found} == everywhere.keys() - {"admin.override.bootstrap.servers"}
+
+
+def test_without_a_worker_the_default_is_the_cluster() -> None:
+    given = {**CONNECTOR, "producer.override.bootstrap.servers": "x:9092"}
+    (found,) = validate(given, None, {})
+    assert found.property == "producer.override.bootstrap.servers" and "(localhost:9092)" in found.problem
 
 
 FREE = {"exactly.once.support": "disabled"}

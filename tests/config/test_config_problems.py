@@ -186,6 +186,21 @@ def test_transforms() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("org.apache.kafka.connect.transforms.predicates.TopicNameMatch", "TopicNameMatches"),
+        ("org.apache.kafka.connect.transform.predicates.TopicNameMatches", "TopicNameMatches"),
+        ("HasHeaderKeys", "HasHeaderKey"),
+        ("com.acme.predicates.TopicNameMatch", None),
+    ],
+)
+def test_a_predicate_of_another_package_is_no_slip_of_the_keys(name: str, meant: str | None) -> None:
+    given = {"transforms": "f", "transforms.f.type": "Filter", "transforms.f.predicate": "p", "predicates": "p"}
+    hint = str(problem({**given, "predicates.p.type": name}).suggestion)
+    assert hint.startswith(f"did you mean {meant}?" if meant else "supported: ")
+
+
 def test_other_transforms_are_refused_with_what_is_supported() -> None:
     found = problem({"transforms": "a", "transforms.a.type": "com.example.MaskCards"})
     assert "ScyllaExtractNewRecordState" in str(found.suggestion) and "RegexRouter" in str(found.suggestion)

@@ -109,6 +109,41 @@ def test_legacy_records() -> None:
     assert sorted(ids.subjects.values()) == ["cases.ks.t-key", "cases.ks.t-value"]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"cdc.output.format": "advanced", "cdc.include.before": "full", "cdc.include.metadata": "true"},
+        {"transforms": "f", "transforms.f.type": "ScyllaFlattenColumns"},
+        # The block alone is the value.
+        {"transforms": "s", "transforms.s.type": "ExtractField$Value", "transforms.s.field": "source"},
+    ],
+)
+def test_nulls_in_fields_with_a_default_stay_null_if_they_are_to(given: dict[str, str]) -> None:
+    def snapshots(**properties: str) -> list[Any]:
+        """What stands in `source.snapshot` of a change, and of a row of a snapshot."""
+        ids = Ids()
+        made = Encoder(avro_options(**given, **properties), ids, ids, clock=lambda: NOW_NS)
+        changes = [LOG.changes(LOG.row(operation, 0, True, pk=1, ck=1)) for operation in (b"\2", b"\x7f")]
+        values = [ids.read(made.encode(change)[0].value) for (change,) in changes]
+        return [value.get("source", value)["snapshot"] for value in values]
+
+    assert snapshots() == ["false", "true"]
+    assert snapshots(**{"value.converter.ignore.default.for.nullables": "false"}) == ["false", "true"]
+    assert snapshots(**{"value.converter.ignore.default.for.nullables": "true"}) == [None, "true"]
+    # Keys have no field with a default.
+    assert snapshots(**{"key.converter.ignore.default.for.nullables": "true"}) == ["false", "true"]
+
+
+def test_the_schema_is_the_same_with_and_without_its_default() -> None:
+    schemas = []
+    for text in ("false", "true"):
+        ids = Ids()
+        encoded(ids, LOG, LOG.row(2, 0, True, pk=1, ck=1), **{"value.converter.ignore.default.for.nullables": text})
+        schemas.append(ids.schemas)
+    assert schemas[0] == schemas[1]
+
+
 def test_a_subject_is_asked_for_once_and_only_when_it_is_needed() -> None:
     ids = Ids()
     encoder = Encoder(avro_options(), ids, ids, clock=lambda: NOW_NS)

@@ -58,6 +58,11 @@ VARIANTS: dict[str, dict[str, str]] = {
     "legacy Avro": BOTH_AVRO,
     "legacy Avro with pre-images": BOTH_AVRO | {"experimental.preimages.enabled": "true"},
     "legacy Avro, strict, with keys in JSON": AVRO_VALUES | {"scylla.compatibility": "strict"},
+    "keys without defaults": {"key.converter.replace.null.with.default": "false"},
+    "Avro keys without defaults": BOTH_AVRO | {"key.converter.ignore.default.for.nullables": "true"},
+    "rows, Avro, without defaults": BOTH_AVRO
+    | {"value.converter.ignore.default.for.nullables": "true"}
+    | step("ScyllaExtractNewRecordState", add_fields="source.snapshot"),
     "images": advanced("full", "full", "payload-before,payload-after,payload-key"),
     "what was updated, with schemas": SCHEMAS | advanced("only-updated", "only-updated", "payload-after"),
     "images before, strict": {"scylla.compatibility": "strict"} | advanced("full", "none", "payload-before"),
@@ -140,6 +145,10 @@ def logs(draw: st.DrawFn, names: tuple[str, ...]) -> list[Change]:
     log = Log(table(types, clustering=("ck",), static=(names[1],), types={"u": U}))
 
     def row(operation: int, number: int, last: bool, time: uuid.UUID, key: dict[str, Any]) -> Any:
+        if key["ck"] is None:
+            # Of the static row.
+            value = draw(NATIVE_VALUES[types[names[1]]])
+            return log.row(operation, number, last, time, **{names[1]: value}, **key)
         values: dict[str, Any] = {name: draw(st.none() | NATIVE_VALUES[types[name]]) for name in names}
         values["vec"] = draw(st.none() | st.just([0.5, 1e10]))
         values["f"] = draw(st.none() | st.lists(NATIVE_VALUES["text"], max_size=2))
@@ -157,7 +166,8 @@ def logs(draw: st.DrawFn, names: tuple[str, ...]) -> list[Change]:
         key = {"pk": draw(NATIVE_VALUES[types["pk"]]), "ck": draw(st.none() | NATIVE_VALUES[types["ck"]])}
         time = uuid.UUID(int=draw(st.integers(0, 2**128 - 1)), version=1)
         rows = [row(0, 0, False, time, key)] if draw(st.booleans()) else []
-        rows.append(row(draw(st.sampled_from((1, 2, 3, -3, 0x7F, 0x7E))), 1, False, time, key))
+        codes = (1, 0x7F, 0x7E) if key["ck"] is None else (1, 2, 3, -3, 0x7F, 0x7E)
+        rows.append(row(draw(st.sampled_from(codes)), 1, False, time, key))
         rows += [row(9, 2, True, time, key)] if draw(st.booleans()) else []
         changes += log.changes(*rows)
     return changes
@@ -228,6 +238,7 @@ def test_what_is_no_plain_row_has_no_shortcut() -> None:
     [
         {"skipped.operations": "c"},
         {"value.converter.replace.null.with.default": "false"},
+        BOTH_AVRO | {"value.converter.ignore.default.for.nullables": "true"},
         {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
         | {"transforms.h.field": "x"},
         step("extract-new-state", add_headers="op"),
@@ -240,6 +251,18 @@ def test_other_options_have_no_shortcut(properties: dict[str, str]) -> None:
     made = encoder(**properties)
     assert made.encode_alike(ONE) is None
     made.encode(ONE[0])
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"value.converter.replace.null.with.default": "false"},
+        BOTH_AVRO | {"value.converter.ignore.default.for.nullables": "true"},
+    ],
+)
+def test_values_without_their_defaults_are_not_the_kernels(properties: dict[str, str]) -> None:
+    assert encoder(**properties).outline(LOG.layout) is None
+    assert encoder(**{name.replace("value.", "key.", 1): text for name, text in properties.items()}).outline(LOG.layout)
 
 
 def test_a_key_of_collections_alone_has_no_shortcut_in_the_legacy_format() -> None:

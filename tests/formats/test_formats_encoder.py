@@ -71,7 +71,7 @@ def test_range_deletes_as_records() -> None:
     (record,) = encode(made, LOG, LOG.row(-4, 0, True, p=2))
     value = json.loads(record.value or b"")
     assert (value["kind"], value["partition"], value["start"], value["end"]) == ("partition", {"p": 2}, None, None)
-    (record,) = encode(made, LOG, LOG.row(6, 0, p=1), LOG.row(7, 1, True, p=1))
+    (record,) = encode(made, LOG, LOG.row(5, 0, p=1), LOG.row(7, 1, True, p=1))
     value = json.loads(record.value or b"")
     assert (value["kind"], value["start"]["values"], value["end"]["values"]) == ("range", [], [])
 
@@ -153,7 +153,7 @@ def test_schema_versions_follow_table_and_output() -> None:
 
 @pytest.mark.parametrize("column", ["v", "p"])
 def test_a_cell_that_cannot_be_decoded_is_poison_that_names_the_column(column: str) -> None:
-    row = LOG.row(1, 2, True, raw={column: b"\xff"}, a=1, b="x")
+    row = LOG.row(1, 2, True, raw={column: b"\xff"}, p=1, a=1, b="x")
     with pytest.raises(PoisonRow, match=rf"ks\.t.*batch_seq_no 2: column {column}: "):
         encode(encoder(), LOG, row)
 

@@ -99,6 +99,11 @@ def test_the_default_of_the_snapshot_field_can_be_switched_off() -> None:
     value = {"source": {"snapshot": "false"}}
     keeping = JsonConverter(ConverterConfig("json", schemas_enable=False, replace_null_with_default=False))
     assert keeping.serializer("t", envelope)(value) == b'{"source":{"snapshot":null}}'
+    of_a_snapshot = keeping.serializer("t", envelope)({"source": {"snapshot": "true"}})
+    assert of_a_snapshot == b'{"source":{"snapshot":"true"}}'
     assert keeping.serializer("t", SCHEMA)({"id": 1}) == b'{"id":1}'
+    # A user's own column of that name.
+    row = struct("a.Row", [("source", struct("a.UDT_u", [("x", schema("int32"))]))])
+    assert keeping.serializer("t", row)({"source": {"x": 1}}) == b'{"source":{"x":1}}'
     replacing = JsonConverter(ConverterConfig("json", schemas_enable=False))
     assert replacing.serializer("t", envelope)(value) == b'{"source":{"snapshot":"false"}}'

@@ -54,7 +54,7 @@ def test_a_batch() -> None:
 
 
 def test_deletes_of_several_rows() -> None:
-    shown = document(LOG.row(5, 0, pk=1, ck=2), LOG.row(8, 1, pk=1), LOG.row(4, 2, True, pk=1))
+    shown = document(LOG.row(5, 0, pk=1, ck=2), LOG.row(7, 1, pk=1), LOG.row(4, 2, True, pk=1))
     assert shown["changes"] == [
         {
             "op": "range",
@@ -63,7 +63,7 @@ def test_deletes_of_several_rows() -> None:
             "ttl": None,
             "key": {"pk": 1},
             "start": {"values": [2], "inclusive": True},
-            "end": {"values": [], "inclusive": False},
+            "end": {"values": [], "inclusive": True},
         },
         {"op": "partition", "operation": 4, "batch_seq_no": 2, "ttl": None, "key": {"pk": 1}},
     ]

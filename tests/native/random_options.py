@@ -93,6 +93,7 @@ def _sides(pick: random.Random) -> dict[str, str]:
         if kind == "avro":
             made |= {f"{side}.converter": AVRO, f"{side}.converter.schema.registry.url": _REGISTRY}
             _perhaps(pick, 0.2, made, f"{side}.converter.connect.meta.data", "false")
+            _perhaps(pick, 0.1, made, f"{side}.converter.ignore.default.for.nullables", "true")
             _perhaps(pick, 0.2, made, f"{side}.converter.{side}.subject.name.strategy", "RecordNameStrategy")
         elif kind == "string":
             made[f"{side}.converter"] = "org.apache.kafka.connect.storage.StringConverter"

@@ -70,6 +70,17 @@ def test_old_options_may_be_given_to_the_safe_name() -> None:
     assert len(transform.losses) == 2
 
 
+@pytest.mark.parametrize("name", ["io.debezium.transforms.ExtractNewRecordState", JAVA, "extract-new-state"])
+def test_what_debezium_has_no_more_is_ignored_as_in_java(name: str) -> None:
+    plain = build_transform(name)
+    built = build_transform(name, {"operation.header": "true", "add.source.fields": "table", "drop.deletes": "false"})
+    assert built.losses == plain.losses
+    assert [option for option, _ in built.ignored] == ["operation.header", "add.source.fields", "drop.deletes"]
+    (said, *_) = (note for note in built.notes if "operation.header" in note)
+    assert "has no effect, as in the Java connector" in said and "add.headers=op" in said
+    assert problems(name, operation_headers="true").keys() == {"operation.headers"}
+
+
 def test_every_format_of_the_connector_is_known() -> None:
     assert tuple(IN_CELLS) == OUTPUT_FORMATS
 

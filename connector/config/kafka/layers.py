@@ -66,4 +66,39 @@ def kafka_properties(
             )
         else:
             findings.notice(owner, setting.written_as, finding.text)
+    _one_cluster(layers, required, {"worker": worker, "connector": connector}, findings)
     return found
+
+
+def _one_cluster(
+    layers: Mapping[str, list[Setting]],
+    required: Mapping[str, str],
+    documents: Mapping[str, Document],
+    findings: Findings,
+) -> None:
+    """Records, positions and the group are of one transaction, which no two clusters have. In Kafka Connect records
+    may go to another one (`producer.override.bootstrap.servers`); here that would wait for it until it times out."""
+    name = "bootstrap.servers"
+    usual = required.get(name, "")
+    given: dict[str, Setting] = {}
+    for role, settings in layers.items():
+        for setting in settings:
+            if setting.name == name:
+                given[role] = setting
+                usual = setting.text if setting.written_as == name else usual
+    named = {role: _brokers(given[role].text if role in given else usual) for role in ALL}
+    # Who names some of the same brokers means the same cluster.
+    common = _brokers(usual) if any(brokers & _brokers(usual) for brokers in named.values()) else named[PRODUCER]
+    for role, brokers in named.items():
+        if common and brokers and not brokers & common:
+            setting = given[role]
+            text = (
+                f"The {role}'s Kafka is another one than that of the other clients ({', '.join(sorted(common))}): "
+                "records and positions are committed in one transaction, so they must be in one cluster"
+            )
+            hint = f"{name}={setting.text.strip()} in the worker's file, for all of them; copies elsewhere: MirrorMaker"
+            findings.problem(documents[setting.file], setting.written_as, text, hint)
+
+
+def _brokers(text: str) -> frozenset[str]:
+    return frozenset(each.strip().lower() for each in text.split(",") if each.strip())

@@ -22,7 +22,7 @@ from connector.config.properties.catalogue import (
     WORKER_SECTIONS,
     family_of,
 )
-from connector.config.properties.connection import CONNECTION, READING
+from connector.config.properties.connection import CONNECTION, OTHER_SNAPSHOT_MODES, READING
 from connector.config.properties.framework import CONNECTOR_CLASS
 from connector.config.properties.http import HTTP
 from connector.config.properties.kind import (
@@ -56,6 +56,7 @@ __all__ = [
     "LIST",
     "LONG_MAX",
     "NEIGHBOURS",
+    "OTHER_SNAPSHOT_MODES",
     "OUTPUT_FORMATS",
     "PASSWORD",
     "READING",

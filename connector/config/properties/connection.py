@@ -6,6 +6,17 @@ from connector.config.properties.address import CONTACT_POINTS, TABLE_NAMES
 from connector.config.properties.kind import BOOLEAN, LIST, LONG_MAX, PASSWORD, STRING, integer, list_of, one_of
 from connector.config.properties.property import Effect, Property, Section, without_effect
 
+#: Modes of Debezium's that stand in files of the Java connector, which looks at none: with what would be used here.
+OTHER_SNAPSHOT_MODES = {
+    "": None,
+    "schema_only": None,
+    "schema_only_recovery": None,
+    "recovery": None,
+    "exported": "initial",
+    "configuration_based": "initial, or when_needed",
+    "custom": "initial, or signals for a part of the rows",
+}
+
 CONNECTION = Section(
     "Connection to ScyllaDB",
     "Where the cluster is and how to log in.",
@@ -36,7 +47,13 @@ CONNECTION = Section(
             "Rows per page; 0 means the driver's default of 5000.",
             default=0,
         ),
-        Property("scylla.local.dc", STRING, "Data centre whose nodes are used; all of them if unset."),
+        Property(
+            "scylla.local.dc",
+            STRING,
+            "Data centre whose nodes are used; all of them if unset. Set it if there are several and "
+            "`scylla.consistency.level` is `local_quorum` or `local_one`: these read in the data centre of the node "
+            "that is asked.",
+        ),
         Property("scylla.ssl.enabled", BOOLEAN, "TLS to ScyllaDB.", default=False),
         Property(
             "scylla.ssl.truststore.path",
@@ -147,19 +164,16 @@ READING = Section(
             "snapshot.mode",
             one_of(
                 *("no_data", "never", "initial", "initial_only", "always", "when_needed"),
-                instead={
-                    "schema_only": "no_data",
-                    "schema_only_recovery": "no_data",
-                    "recovery": "no_data",
-                    "configuration_based": "initial, or when_needed",
-                    "custom": "initial, or signals for a part of the rows (docs/snapshots.md)",
-                },
+                taken_as=dict.fromkeys(OTHER_SNAPSHOT_MODES, "no_data"),
             ),
             "`initial`: the rows that a table holds already are written to its topic as well, as `r` records, when the "
             "table is started (see [snapshots](snapshots.md)); `initial_only`: and `run` ends when they are; `always`: "
             "also at each start of the connector; `when_needed`: also when changes have expired unread. `no_data` "
-            "and `never`: they are not, as in the Java connector; with `scylla.compatibility=strict` they never are.",
+            "and `never`: they are not, as in the Java connector, which has no snapshots and ignores the property "
+            "whatever it says; with `scylla.compatibility=strict` they never are. Nothing, and Debezium's other modes "
+            "(`schema_only`, `recovery`, `custom`, …), are taken as `no_data`.",
             default="no_data",
+            ours=True,
         ),
         Property(
             "scylla.snapshot.max.queries.per.second",

@@ -83,16 +83,15 @@ def integer(low: int, high: int = INT_MAX, *, also: Sequence[int] = (), problem:
     return Kind("long" if wide else "int", parse)
 
 
-def one_of(*literals: str, instead: Mapping[str, str] | None = None) -> Kind:
-    """One of the literals, in any case, as Debezium compares its enums (trimmed, lower case). ``instead``: what to use
-    for values that others know."""
-    by_folded = {literal.lower(): literal for literal in literals}
+def one_of(*literals: str, taken_as: Mapping[str, str] | None = None) -> Kind:
+    """One of the literals, in any case, as Debezium compares its enums (trimmed, lower case). ``taken_as``: what values
+    that others know mean here."""
+    by_folded = {**(taken_as or {}), **{literal.lower(): literal for literal in literals}}
 
     def parse(text: str) -> str:
         found = by_folded.get(text.strip().lower())
         if found is None:
-            other = (instead or {}).get(text.strip().lower())
-            hint = other or did_you_mean(text.strip(), literals, 0.6) or literals[0]
+            hint = did_you_mean(text.strip(), literals, 0.6) or literals[0]
             raise Invalid("Value must be one of " + ", ".join(literals), hint)
         return found
 

@@ -184,6 +184,10 @@ WORKER = Section(
         ),
         *without_effect(_NO_PLUGINS, ("plugin.path", "plugin.discovery")),
         *without_effect(
+            "it is for the JVM in an image of Connect's; `--debug` shows more of the log here",
+            ("log.level", "heap.opts", "gc.log.enabled"),
+        ),
+        *without_effect(
             "properties that the guarantees depend on are always protected",
             ("connector.client.config.override.policy",),
         ),

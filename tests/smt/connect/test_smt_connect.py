@@ -71,9 +71,66 @@ def test_scripts_are_refused_with_what_to_use_instead() -> None:
         build_transform("io.debezium.transforms.Filter", {"language": "jsr223.groovy", "condition": "value.op == 'u'"})
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("io.confluent.connect.transforms.Filter$Value", "skipped.operations drops operations"),
+        ("io.confluent.connect.transforms.ExtractTopic$Value", "route.by.field"),
+        ("io.debezium.transforms.HeaderToValue", "where records are read"),
+        ("HeaderToValue", "where records are read"),
+        ("io.debezium.transforms.outbox.EventRouter", "rows of an outbox table"),
+        ("io.debezium.transforms.ExtractChangedRecordState", "nothing here names the columns that changed"),
+        ("io.debezium.transforms.UnwrapFromEnvelope", "ExtractNewRecordState since 0.10"),
+        ("io.debezium.connector.mongodb.transforms.ExtractNewDocumentState", "another database's records"),
+        ("io.aiven.kafka.connect.transforms.ExtractTimestamp$Value", "cannot be loaded here"),
+        ("com.acme.transforms.ReplaceField", "cannot be loaded here"),
+        ("com.acme.ReplaceField$Value", "cannot be loaded here"),
+    ],
+)
+def test_classes_of_others_are_not_taken_for_slips_of_the_keys(name: str, said: str) -> None:
+    with pytest.raises(SmtOptionError) as caught:
+        build_transform(name)
+    (found,) = caught.value.problems
+    assert said in found.problem
+    assert "did you mean" not in str(found) and "$Key or" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("org.apache.kafka.connect.transform.RegexRouter", "org.apache.kafka.connect.transforms.RegexRouter"),
+        ("org.apache.kafka.connect.transforms.RegexRoutr", "org.apache.kafka.connect.transforms.RegexRouter"),
+        ("org.apache.kafka.connect.transforms.Cast$key", "org.apache.kafka.connect.transforms.Cast$Key"),
+        ("io.debezium.transforms.ExtractNewRecordStat", "io.debezium.transforms.ExtractNewRecordState"),
+        ("org.apache.kafka.connect.transforms.ExtractNewRecordState", "io.debezium.transforms.ExtractNewRecordState"),
+        ("ExtractNewRecordStat", "ExtractNewRecordState"),
+        (
+            "com.scylladb.cdc.transforms.ScyllaFlattenColumns",
+            "com.scylladb.cdc.debezium.connector.transforms.ScyllaFlattenColumns",
+        ),
+        (
+            "com.scylladb.cdc.debezium.connector.transforms.ScyllaExtractNewState",
+            "com.scylladb.cdc.debezium.connector.transforms.ScyllaExtractNewRecordState",
+        ),
+    ],
+)
+def test_slips_of_the_keys_are_answered_with_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(SmtOptionError) as caught:
+        build_transform(name)
+    assert [found.suggestion for found in caught.value.problems] == [f"did you mean {meant}?"]
+
+
+@pytest.mark.parametrize(
+    "name", ["org.apache.kafka.connect.transforms.ExtractTopic$Value", "io.debezium.transforms.Tee"]
+)
+def test_names_are_not_alike_by_their_packages(name: str) -> None:
+    with pytest.raises(SmtOptionError, match=r"There is no transform .*\(one of ByLogicalTableRouter, "):
+        build_transform(name)
+
+
 def test_unknown_options_are_ignored_with_a_word_unless_they_resemble_one() -> None:
     built = build_transform("ExtractField$Key", {"field": "id", "owner": "me"})
-    assert built.losses == (
+    assert built.notes == (
         "owner is no option of it, and has no effect: it knows field, field.syntax.version, replace.null.with.default",
     )
     with pytest.raises(SmtOptionError, match="did you mean field"):
