@@ -43,9 +43,8 @@ class OffsetsCommand:
             "--from-file", metavar="FILE", type=Path, help="connect-standalone's offset.storage.file.filename"
         )
         taken.add_argument("--from-connector", metavar="NAME", help="its name (default: this connector's)")
-        for action in (show, reset):
-            action.add_argument("--table", metavar="T", help="only this table (default: all of the connector)")
         for action in (show, reset, taken):
+            action.add_argument("--table", metavar="T", help="only this table (default: all of the connector)")
             add_configuration_arguments(action)
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
@@ -148,9 +147,9 @@ def _told(ms: int | None) -> str:
 def _import(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
     from connector.worker.java_offsets import import_offsets
 
-    report = import_offsets(
-        configuration, args.from_file or args.from_topic, args.from_connector or configuration.connector.name
-    )
+    place, name = args.from_file or args.from_topic, args.from_connector or configuration.connector.name
+    tables = None if args.table is None else _tables(configuration, args.table)
+    report = import_offsets(configuration, place, name, tables)
     output.result(report.document(), report.text())
     return 0
 

@@ -191,7 +191,22 @@ def _checks(
     stop: threading.Event,
     waiting: Waiting,
 ) -> tuple[Sequence[Problem], Noted | None]:
-    """What the servers object to; if nothing, what the offsets topic says, if there are marks."""
+    """What the servers object to, and the offsets topic; if nothing, what that says, if there are marks."""
+    try:
+        return _checked(shared, starts, warnings, configuration, stop, waiting)
+    except ConfigurationError as error:
+        return error.problems, None
+
+
+def _checked(
+    shared: SharedState,
+    starts: dict[str, str | None],
+    warnings: dict[str, tuple[str, ...]],
+    configuration: Configuration,
+    stop: threading.Event,
+    waiting: Waiting,
+) -> tuple[Sequence[Problem], Noted | None]:
+    """The same, but that the offsets topic's objections are raised, whoever reads it."""
     from connector.worker.checks import wait_until_checked
     from connector.worker.lost_positions import lost_positions
     from connector.worker.slots import slots_by_marks

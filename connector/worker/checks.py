@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,20 +36,22 @@ from connector.registry import SchemaRegistry
 from connector.source import (
     Connection,
     DescribedTable,
-    StreamSets,
     TabletStreams,
     VnodeGenerations,
     connection_settings,
     describe_tables,
     instant,
+    loose_datacenter,
 )
 from connector.table_name import TableName
 from connector.worker.settings import kafka_clients, topic_specs
+from connector.worker.slots import slots_by_marks
 
 log = logging.getLogger(__name__)
 
 ADDRESSES = "scylla.cluster.ip.addresses"
 TABLES = "scylla.table.names"
+KAFKA = "bootstrap.servers"
 FIRST_PAUSE = 0.5
 # For all that Kafka is asked. Each question has a limit of its own, which librdkafka takes for the list of topics up to
 # twice: of a Kafka that answers byte by byte they add up to three quarters of a minute.
@@ -58,10 +60,11 @@ KAFKA_SECONDS = 20.0
 
 @dataclass(slots=True)
 class Findings:
-    """``unreachable``: nobody answered, so nothing is known. ``awaited``: some table's records wait until it is mended,
-    and others go on. ``warnings``: true, but no reason to refuse."""
+    """``missing``: tables that are not there. ``unreachable``: nobody answered, so nothing is known. ``awaited``: some
+    table's records wait until it is mended, and others go on. ``warnings``: true, but no reason to refuse."""
 
     problems: list[Problem] = field(default_factory=list)
+    missing: dict[TableName, Problem] = field(default_factory=dict)
     unreachable: list[Problem] = field(default_factory=list)
     awaited: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -78,7 +81,21 @@ def live_problems(configuration: Configuration) -> Sequence[Problem]:
     found = check(configuration)
     for warning in found.warnings:
         log.warning("%s", warning)
-    return [*found.problems, *found.awaited, *found.unreachable]
+    problems = [*found.problems, *found.missing.values(), *found.awaited, *found.unreachable]
+    return [*problems, *_of_positions(configuration, {problem.property for problem in problems})]
+
+
+def _of_positions(configuration: Configuration, wrong: Container[str]) -> Sequence[Problem]:
+    """What `run` finds out as it reads them, behind these checks."""
+    if KAFKA in wrong:
+        return []
+    try:
+        slots_by_marks(configuration, lambda: False)
+    except ConfigurationError as error:
+        return error.problems
+    except CdcError as error:
+        return [Problem("offset.storage.topic", str(error), configuration.connector.delivery.offset_topic)]
+    return []
 
 
 def wait_until_checked(configuration: Configuration, stop: threading.Event, waiting: Waiting) -> Sequence[Problem]:
@@ -89,16 +106,28 @@ def wait_until_checked(configuration: Configuration, stop: threading.Event, wait
         first = False
         if found is None:
             break
-        if found.problems or not found.unreachable:
+        problems = [*found.problems, *_never_read(configuration, found, stop)]
+        if problems or not found.unreachable:
             for warning in [*found.warnings, *map(str, found.awaited)]:
                 log.warning("%s", warning)
-            return found.problems
+            return problems
         unreachable = "; ".join(problem.problem for problem in found.unreachable)
         waiting.waiting_for = f"{unreachable} (since {since})"
         log.warning("waiting for servers: %s; retrying in %.1f s", waiting.waiting_for, pause)
         stop.wait(pause)
         pause = min(LONGEST_PAUSE, pause * 2)
     return []
+
+
+def _never_read(configuration: Configuration, found: Findings, stop: threading.Event) -> list[Problem]:
+    """Of tables that are not there. One that was read before fails alone, and goes on when it is there again."""
+    if found.problems or len(found.missing) == len(configuration.connector.reading.tables):
+        return list(found.missing.values())
+    if not found.missing or found.unreachable:
+        return []
+    noted = slots_by_marks(configuration, stop.is_set)
+    read = frozenset[TableName]() if noted is None else noted.tables
+    return [problem for table, problem in found.missing.items() if table not in read]
 
 
 def _checked(
@@ -193,6 +222,7 @@ def _together(asked: Iterable[Asked]) -> Findings:
     for each in asked:
         its = each.findings()
         found.problems += its.problems
+        found.missing |= its.missing
         found.unreachable += its.unreachable
         found.awaited += its.awaited
         found.warnings += its.warnings
@@ -223,6 +253,8 @@ def _check_scylla(configuration: Configuration, found: Findings) -> list[Describ
         return []
     try:
         connection.open()
+        loose = loose_datacenter(connection.settings, connection.datacenters())
+        found.warnings += [] if loose is None else [loose]
         described = describe_tables(connection, list(configuration.connector.reading.tables))
         tables = [table for name, answer in described.items() if (table := _readable(connection, name, answer, found))]
         found.warnings += _untold_ends(configuration, tables)
@@ -246,9 +278,10 @@ def _readable(
     connection: Connection, name: TableName, table: DescribedTable | FatalSourceError, found: Findings
 ) -> DescribedTable | None:
     """The table, if it is there and its log may be read."""
+    if isinstance(table, FatalSourceError):
+        found.missing[name] = Problem(TABLES, str(table), str(name))
+        return None
     try:
-        if isinstance(table, FatalSourceError):
-            raise table
         connection.query(f'SELECT "cdc$time" FROM {table.log.cql} LIMIT 1 BYPASS CACHE', consistency="ONE")
     except RetriableSourceError:
         raise
@@ -271,14 +304,19 @@ def _untold_ends(configuration: Configuration, tables: Iterable[DescribedTable])
 
 
 def _check_streams(connection: Connection, tables: Iterable[DescribedTable], found: Findings) -> None:
-    asked: list[StreamSets] = [TabletStreams(connection, table.table) for table in tables if table.tablets]
+    refused: list[Exception] = []
     if any(not table.tablets for table in tables):
-        asked.append(VnodeGenerations(connection))
-    for sets in asked:
         try:
-            sets.listed()
+            VnodeGenerations(connection).listed()
         except (UnsupportedServer, AccessDenied) as error:
-            found.problems.append(Problem(ADDRESSES, str(error)))
+            refused.append(error)
+    with_tablets = [TabletStreams(connection, table.table) for table in tables if table.tablets]
+    for answer in TabletStreams.listed_together(with_tablets):
+        if isinstance(answer, UnsupportedServer | AccessDenied):
+            refused.append(answer)
+        elif isinstance(answer, Exception):
+            raise answer
+    found.problems += [Problem(ADDRESSES, text) for text in dict.fromkeys(map(str, refused))]
 
 
 def _missing_images(configuration: Configuration, table: DescribedTable) -> list[Problem]:
@@ -318,14 +356,14 @@ def _check_kafka(configuration: Configuration, clients: KafkaClients, found: Fin
     except RetriableDeliveryError as error:
         found.unreachable.append(_no_kafka(str(error), configuration))
     except DeliveryError as error:
-        found.problems.append(Problem("bootstrap.servers", str(error), configuration.worker.bootstrap_servers))
+        found.problems.append(Problem(KAFKA, str(error), configuration.worker.bootstrap_servers))
     except ConfigurationError as error:
         found.problems += error.problems
 
 
 def _no_kafka(why: str, configuration: Configuration) -> Problem:
     servers = configuration.worker.bootstrap_servers
-    return Problem("bootstrap.servers", f"unable to reach Kafka: {why}", servers)
+    return Problem(KAFKA, f"unable to reach Kafka: {why}", servers)
 
 
 def _registries(configuration: Configuration) -> dict[str, SchemaRegistry]:

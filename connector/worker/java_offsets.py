@@ -2,14 +2,14 @@
 
 In: a configuration, Connect's offsets topic or file, the Java connector's name. Out: marks and positions, written in
 one transaction, and a report of what was found. Nothing is skipped: a batch may come once more, where Java's own
-offsets cannot tell how far inside it they are.
+offsets cannot tell how far inside it they are, and streams without an offset are read from where Java would begin them.
 """
 
 from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,68 +25,76 @@ from connector.source import (
     VnodeGenerations,
     connection_settings,
     describe_table,
+    instant,
 )
 from connector.table_name import TableName
-from connector.timeuuid import millis_of, time_key
-from connector.topology import (
-    Mark,
-    MarkKey,
-    Position,
-    PositionKey,
-    StreamId,
-    StreamSet,
-    mark_entry,
-    position_entry,
-    slot_of,
-)
+from connector.timeuuid import millis_of
+from connector.topology import Mark, MarkKey, PositionKey, mark_entry, position_entry, slot_of
 from connector.worker.java_positions_file import read_positions_file
+from connector.worker.java_tasks import JavaOffset, Resumed, resumed, sets_wanted
 from connector.worker.positions import Positions
 from connector.worker.settings import kafka_clients, offsets_spec
 
-# Newer versions of the Java library give each tablet's stream a task of its own, numbered behind all vnodes: by the
-# stream's place in the set, ids compared as Java compares byte buffers.
-FIRST_TABLET_TASK = 1 << 22
-
 
 @dataclass(frozen=True, slots=True)
-class JavaOffset:
-    """One task's offset. Times are the UUIDs' milliseconds; Java reads up to and with all of ``window_end``'s."""
+class TakenOver:
+    """Of a table: so many ``streams`` resume where Java stopped, the earliest at ``read_to``. So many ``unread`` ones
+    had no offset; they begin at ``unread_from``, with ``generation`` or later."""
 
-    table: TableName
     generation: int
-    vnode: int
-    window_start: int
-    window_end: int
-    change_stream: bytes | None = None
-    change_time: bytes | None = None
+    streams: int
+    read_to: int
+    unread: int = 0
+    unread_from: int = 0
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "streams": self.streams,
+            "read_to": self.read_to,
+            "generation": self.generation,
+            "without_offset": self.unread,
+            "without_offset_from": self.unread_from if self.unread else None,
+        }
+
+    def lines(self, name: str) -> Iterator[str]:
+        if self.streams:
+            yield f"{name}: positions of {self.streams} streams taken over, the earliest at {self.read_to}"
+        if self.unread:
+            begin = "the beginning of" if self.unread_from == self.generation else f"{self.unread_from} on in"
+            yield (
+                f"{name}: {self.unread} streams had no offset: read from {begin} generation {self.generation} "
+                f"({instant(self.generation / 1000)})"
+            )
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What was taken over; `problems` are offsets that could not be used, and why."""
+    """What was taken over; ``problems`` are offsets that could not be used, and why. ``new``: tables without any."""
 
     connector: str
-    streams: dict[str, int] = field(default_factory=dict)
-    from_ms: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, TakenOver] = field(default_factory=dict)
+    new: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         return {
             "connector": self.connector,
-            "tables": {name: {"streams": self.streams[name], "read_to": self.from_ms[name]} for name in self.streams},
+            "tables": {name: taken.document() for name, taken in self.tables.items()},
+            "new_tables": self.new,
             "problems": self.problems,
         }
 
     def text(self) -> str:
-        lines = [
-            f"{name}: positions of {count} streams taken over, the earliest at {self.from_ms[name]}"
-            for name, count in self.streams.items()
-        ]
+        lines = [line for name, taken in self.tables.items() for line in taken.lines(name)]
+        lines += [f"{name}: no offsets, so it begins as a new table" for name in self.new]
         return "\n".join(lines + [f"not used: {problem}" for problem in self.problems])
 
 
-def import_offsets(configuration: Configuration, source: str | Path, java_name: str) -> ImportReport:
-    """Read, translate, write. ``source`` is a topic, or `connect-standalone`'s file.
+def import_offsets(
+    configuration: Configuration, source: str | Path, java_name: str, tables: Iterable[TableName] | None = None
+) -> ImportReport:
+    """Read, translate, write: of all tables of the connector, or of ``tables``. ``source`` is a topic, or
+    `connect-standalone`'s file.
 
     Refuses while our workers run, and when there is nothing to take over.
     """
@@ -99,21 +107,32 @@ def import_offsets(configuration: Configuration, source: str | Path, java_name: 
     report = ImportReport(java_name)
     values = _last_values(clients, configuration, str(source)) if of_file is None else of_file
     offsets = list(java_offsets(values, java_name, report.problems))
-    wanted = set(configuration.connector.reading.tables)
+    wanted = set(configuration.connector.reading.tables if tables is None else tables)
     offsets = [offset for offset in offsets if offset.table in wanted]
     if not offsets:
         place = f"topic {source}" if of_file is None else str(source)
-        raise CdcError(f"{place} has no offsets of connector {java_name} for the tables of this one")
+        of_what = "the tables of this one" if tables is None else ", ".join(map(str, sorted(wanted)))
+        raise CdcError(f"{place} has no offsets of connector {java_name} for {of_what}")
     owner = f"{configuration.connector.name}-import-{secrets.token_hex(4)}"
     slots = positions.slots()
     entries: list[OffsetsEntry] = []
+    lookback_ms = configuration.connector.reading.initial_lookback_ms
     connection = Connection(connection_settings(configuration.connector.connection))
     connection.open()
     try:
-        for table in sorted({offset.table for offset in offsets}):
+        for host in connection.hosts()[:1]:
+            connection.sample_clock(host)
+        for table in sorted(wanted):
             mine = [offset for offset in offsets if offset.table == table]
-            sets = _sets(connection, table, {offset.generation for offset in mine}, report)
-            entries += _entries(table, mine, sets, slots, owner, report)
+            found = _resumed(connection, table, mine, lookback_ms, report) if mine else None
+            if found is not None:
+                entries += position_entries(table, found, slots, owner)
+                taken, unread = len(found.places) - len(found.unread), len(found.unread)
+                report.tables[str(table)] = TakenOver(
+                    found.generation, taken, found.earliest, unread, found.unread_from
+                )
+            elif not mine:
+                report.new.append(str(table))
     finally:
         connection.close()
     if not entries:
@@ -148,101 +167,39 @@ def java_offsets(values: Mapping[bytes, bytes | None], java_name: str, problems:
             problems.append(f"{raw_key.decode(errors='replace')}: {error}")
 
 
-def stream_positions(offset: JavaOffset, streams: Iterable[bytes]) -> dict[bytes, Position]:
-    """Where each stream of a task resumes.
-
-    Java reads a task's streams one after the other, in the order of their ids as signed bytes, each through the whole
-    window. So behind the named stream none was read, before it all were; the named one resumes *at* its change's time,
-    whose batch may have been delivered in part, since the offset moves with every row of it.
-    """
-    if offset.change_stream is None or offset.change_time is None:
-        return {stream: Position(offset.window_start) for stream in streams}
-    named = java_order(offset.change_stream)
-    found: dict[bytes, Position] = {}
-    for stream in streams:
-        order = java_order(stream)
-        if order < named:
-            found[stream] = Position(offset.window_end + 1)
-        elif order > named:
-            found[stream] = Position(offset.window_start)
-        else:
-            found[stream] = Position(millis_of(offset.change_time), just_before(offset.change_time))
-    return found
-
-
-def java_order(stream: bytes) -> bytes:
-    """Sorts as Java compares byte buffers: byte by byte, signed."""
-    return bytes(byte ^ 0x80 for byte in stream)
-
-
-def just_before(time_uuid: bytes) -> bytes:
-    """The time UUID right before this one in ScyllaDB's order, so that "behind it" begins with this one."""
-    low = int.from_bytes(bytes(byte ^ 0x80 for byte in time_uuid[8:]), "big")
-    if low == 0:
-        # Nothing of this tick comes before; a row of the tick before cannot lie between two of one stream's window.
-        return time_uuid
-    previous = bytes(byte ^ 0x80 for byte in (low - 1).to_bytes(8, "big"))
-    before = time_uuid[:8] + previous
-    assert time_key(before) < time_key(time_uuid)
-    return before
-
-
-def _entries(
-    table: TableName,
-    offsets: list[JavaOffset],
-    sets: Mapping[int, StreamSet],
-    slots: int,
-    owner: str,
-    report: ImportReport,
-) -> list[OffsetsEntry]:
-    placed: dict[bytes, tuple[int, Position]] = {}
-    for offset in offsets:
-        streams = _streams_of(offset, sets, report)
-        for stream, position in stream_positions(offset, streams).items():
-            slot = slot_of(table, streams[stream], slots)
-            # A stream's own newer offset rules over the one that all streams of a tablets table once shared.
-            if stream not in placed or offset.vnode >= FIRST_TABLET_TASK:
-                placed[stream] = (slot, position)
-    if not placed:
-        return []
-    earliest = min(position.read_to for _, position in placed.values())
-    generation = min(offset.generation for offset in offsets if offset.generation in sets)
-    entries = [
-        position_entry(slot, PositionKey(table, stream), position) for stream, (slot, position) in placed.items()
-    ]
-    # Streams opened by later generations start where they were opened; Java never visited them.
-    mark = Mark(read_to=earliest, stream_set=generation, start=earliest, owner=owner)
-    entries += [mark_entry(MarkKey(table, slot, slots), mark) for slot in range(slots)]
-    report.streams[str(table)] = len(placed)
-    report.from_ms[str(table)] = earliest
+def position_entries(table: TableName, found: Resumed, slots: int, owner: str) -> list[OffsetsEntry]:
+    """What says this in the offsets topic. Each stream of the generation has a position, so that marks only speak of
+    those that are opened by later ones: these start where they were opened, as Java never visited them."""
+    entries: list[OffsetsEntry] = []
+    reached: dict[int, int] = {}
+    for stream, place in found.places.items():
+        slot = slot_of(table, found.ranges[stream], slots)
+        entries.append(position_entry(slot, PositionKey(table, stream), place))
+        # One that nobody has read holds no others back: a mark behind the log's TTL would say that they lack changes.
+        if stream not in found.unread:
+            reached[slot] = min(place.read_to, reached.get(slot, place.read_to))
+    for slot in range(slots):
+        read_to = reached.get(slot, found.earliest)
+        mark = Mark(read_to=read_to, stream_set=found.generation, start=found.generation, owner=owner)
+        entries.append(mark_entry(MarkKey(table, slot, slots), mark))
     return entries
 
 
-def _streams_of(offset: JavaOffset, sets: Mapping[int, StreamSet], report: ImportReport) -> dict[bytes, int]:
-    """The streams that a task read, with the end of each one's range."""
-    stream_set = sets.get(offset.generation)
-    if stream_set is None:
-        report.problems.append(
-            f"{offset.table}, vnode {offset.vnode}: the server does not list generation {offset.generation} any more"
-        )
-        return {}
-    everything = {stream: group.range_end for group in stream_set.groups for stream in group.streams}
-    if offset.vnode >= FIRST_TABLET_TASK:
-        if offset.change_stream in everything:
-            return {offset.change_stream: everything[offset.change_stream]}
-        ordered = sorted(everything, key=java_order)
-        index = offset.vnode - FIRST_TABLET_TASK
-        return {ordered[index]: everything[ordered[index]]} if index < len(ordered) else {}
-    return {stream: end for stream, end in everything.items() if (StreamId.parse(stream).index or 0) == offset.vnode}
-
-
-def _sets(
-    connection: Connection, table: TableName, generations: set[int], report: ImportReport
-) -> dict[int, StreamSet]:
+def _resumed(
+    connection: Connection, table: TableName, offsets: list[JavaOffset], lookback_ms: int, report: ImportReport
+) -> Resumed | None:
+    """None, with a problem, where the server lists none of the generations any more."""
     described = describe_table(connection, table)
     source: StreamSets = TabletStreams(connection, table) if described.tablets else VnodeGenerations(connection)
-    listed = source.listed()
-    return source.fetched(sorted(generations & set(listed)))
+    listed, ttl = source.listed(), described.description.cdc.ttl
+    wanted = sets_wanted(offsets, listed, connection.clock.now_ms() - ttl * 1000 if ttl else 0)
+    newest = max(offset.generation for offset in offsets)
+    if newest not in listed:
+        report.problems.append(f"{table}: the server does not list generation {newest}")
+    if not wanted and described.tablets and listed and newest < listed[0]:
+        # Sets of tablets are forgotten when all of their changes have expired: Java begins with the first that is left.
+        wanted = list(listed[:1])
+    return resumed(offsets, listed, source.fetched(wanted), lookback_ms) if wanted else None
 
 
 def _last_values(clients: KafkaClients, configuration: Configuration, topic: str) -> dict[bytes, bytes | None]:

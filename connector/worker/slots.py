@@ -1,6 +1,7 @@
 """How many slots a connector has: what its existing marks say, else what is configured.
 
-In: the offsets topic. Out: the number that rules, and what is worth saying about it; which tables the topic names.
+In: the offsets topic. Out: the number that rules, and what is worth saying about it; which tables the topic names. It
+raises where tables would be begun that the Java connector has read (`not_taken_over`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from connector.delivery import KafkaClients, NamedTables, read_committed, topic_
 from connector.errors import ConfigurationError, Problem, RetriableDeliveryError
 from connector.table_name import TableName
 from connector.topology import noted_slots
+from connector.worker.not_taken_over import MarkedTables, not_taken_over
 from connector.worker.settings import kafka_clients, offsets_spec
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,12 @@ def slots_in_force(
 def _noted(
     clients: KafkaClients, configuration: Configuration, partitions: int, cancelled: Callable[[], bool]
 ) -> Noted | None:
-    named = NamedTables()
+    named, marked = NamedTables(), MarkedTables()
+
+    def note(key: bytes) -> None:
+        named.note(key)
+        marked.note(key)
+
     read = read_committed(
         clients,
         connector=configuration.connector.name,
@@ -74,9 +81,12 @@ def _noted(
         group=configuration.group,
         slots=range(partitions),
         cancelled=cancelled,
-        noted=named.note,
+        noted=note,
     )
-    slots = noted_slots([entry for slot in read.values() for entry in slot.entries])
+    entries = [entry for slot in read.values() for entry in slot.entries]
+    if problems := not_taken_over(configuration, entries, marked.tables):
+        raise ConfigurationError(problems)
+    slots = noted_slots(entries)
     if slots is None:
         return None
     return Noted(slots, frozenset(named.tables), {slot: each.end for slot, each in read.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from pathlib import Path
@@ -103,6 +104,42 @@ def test_what_is_as_before_is_not_said_to_change(migrate: Any) -> None:
     assert changed[:2] == ["(transactions)", "(float keys)"] and "tasks.max" not in changed
 
 
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("initial", "here initial writes the rows that are in the tables already"),
+        ("ALWAYS", "at each start"),
+        ("initial_only", "ends `run`"),
+        ("when_needed", "write when_needed into the new file if you want that"),
+        ("schema_only", "a mode of Debezium's other connectors"),
+        ("custom", "signals for a part of the rows"),
+        ("", "is empty"),
+    ],
+)
+def test_a_mode_of_snapshots_that_java_ignores_is_not_handed_on(
+    migrate: Any, tmp_path: Path, mode: str, said: str
+) -> None:
+    answer = migrate("--to", tmp_path / "new", connector={**ORDERS, "snapshot.mode": mode})
+    assert answer.status == 0
+    verdict, text = answer.verdict("snapshot.mode")
+    assert verdict == "changed" and text.startswith("no_data is written in its place") and said in text
+    written = json.loads((tmp_path / "new" / "orders.json").read_text())
+    assert written["config"]["snapshot.mode"] == "no_data"
+
+
+@pytest.mark.parametrize("mode", ["no_data", "never"])
+def test_a_mode_without_snapshots_is_kept(migrate: Any, mode: str) -> None:
+    assert migrate(connector={**ORDERS, "snapshot.mode": mode}).verdict("snapshot.mode") == ("kept", "")
+
+
+def test_options_of_transforms_that_are_ignored_are_left_out(migrate: Any, tmp_path: Path) -> None:
+    unwrap = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
+    answer = migrate("--to", tmp_path / "new", connector={**ORDERS, **unwrap, "transforms.u.operation.header": "true"})
+    verdict, text = answer.verdict("transforms.u.operation.header")
+    assert verdict == "no effect" and "add.headers=op" in text
+    assert "operation.header" not in (tmp_path / "new" / "orders.json").read_text()
+
+
 def test_the_files_are_valid_and_say_no_more_than_needed(migrate: Any, tmp_path: Path, capsys: Any) -> None:
     to = tmp_path / "new"
     assert migrate("--to", to).document["files"] == [str(to / "orders.json"), str(to / "worker.json")]
@@ -135,6 +172,18 @@ def test_files_are_overwritten_only_by_force(migrate: Any, tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["worker.json"]
     assert migrate("--to", tmp_path / "new", "--force").status == 0
     assert json.loads((tmp_path / "new" / "worker.json").read_text())["group.id"] == "connect"
+
+
+def test_a_disk_without_room_is_named_with_the_file_and_nothing_is_left_behind(
+    migrate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    answer = migrate("--to", tmp_path / "new")
+    assert answer.status == 1 and not [*(tmp_path / "new").iterdir()]
+    assert answer.document["error"].endswith("new/orders.json cannot be written: No space left on device")
 
 
 def test_what_is_impossible_stays_to_be_mended(migrate: Any, tmp_path: Path, capsys: Any) -> None:
@@ -221,12 +270,15 @@ def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
 
     def taken(configuration: Configuration, topic: str | Path, java_name: str) -> java_offsets.ImportReport:
         asked.append((configuration.connector.delivery.offset_topic, topic, java_name))
-        return java_offsets.ImportReport(java_name, {"shop.orders": 4}, {"shop.orders": 7})
+        return java_offsets.ImportReport(java_name, {"shop.orders": java_offsets.TakenOver(5, 4, 7)})
 
     monkeypatch.setattr(java_offsets, "import_offsets", taken)
     answer = migrate("--to", tmp_path / "new", "--import-positions")
     assert asked == [("connect-offsets-scylla-cdc", "connect-offsets", "orders")]
-    assert answer.document["positions"][0]["tables"] == {"shop.orders": {"streams": 4, "read_to": 7}}
+    (taken_over,) = answer.document["positions"]
+    assert {name: (each["streams"], each["read_to"]) for name, each in taken_over["tables"].items()} == {
+        "shop.orders": (4, 7)
+    }
     own = {**ORDERS, "offsets.storage.topic": "own-offsets"}
     migrate("--to", tmp_path / "own", "--import-positions", connector=own)
     assert asked[-1] == ("own-offsets-scylla-cdc", "own-offsets", "orders")

@@ -10,10 +10,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from connector.errors import Problem
 from connector.source import Connection, ConnectionSettings
 from connector.source.failures import translated
+from connector.table_name import TableName
 from connector.worker import checks, process
 from connector.worker.messages import Message, WaitingMessage
+from connector.worker.slots import Noted
 from tests.config.files import loaded
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
@@ -48,6 +51,51 @@ def test_who_is_silent_is_named_beside_who_refuses(monkeypatch: pytest.MonkeyPat
         finally:
             stop.set()
         assert found.result() == [], "it ends although nobody answers"
+
+
+A, B, C = (TableName("ks", each) for each in "abc")
+ALL = {"scylla.table.names": "ks.a,ks.b,ks.c"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "read", "others", "refused"),
+    [
+        ((B,), {A, B}, (), ()),
+        ((B, C), {A, B}, (), (C,)),
+        ((B,), {A}, (), (B,)),
+        ((B,), None, (), (B,)),
+        ((A, B, C), {A, B, C}, (), (A, B, C)),
+        ((B,), {A, B}, (A,), (A, B)),
+    ],
+)
+def test_a_table_that_is_missing_and_was_read_before_fails_alone_beside_others(
+    missing: tuple[TableName, ...],
+    read: set[TableName] | None,
+    others: tuple[TableName, ...],
+    refused: tuple[TableName, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = {table: Problem(checks.TABLES, f"table {table} does not exist") for table in missing}
+    wrong = [Problem(checks.TABLES, f"table {table} does not have CDC enabled") for table in others]
+    monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone, problems=wrong))
+    noted = None if read is None else Noted(25, frozenset(read))
+    monkeypatch.setattr(checks, "slots_by_marks", lambda *_: noted)
+    found = checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())
+    assert [problem.problem.split()[1] for problem in found] == [*map(str, refused)]
+    monkeypatch.setattr(checks, "check", lambda *_: checks.Findings(missing=gone, problems=wrong))
+    assert len(checks.live_problems(loaded(ALL))) == len(gone) + len(wrong), "validate says all"
+
+
+def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {B: Problem(checks.TABLES, "it does not exist")}
+    answers = [
+        checks.Findings(missing=gone, unreachable=[Problem(checks.KAFKA, "unable to reach Kafka")]),
+        checks.Findings(missing=gone),
+    ]
+    monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
+    monkeypatch.setattr(checks, "slots_by_marks", lambda *_: Noted(25, frozenset({B})))
+    assert checks.wait_until_checked(loaded(ALL), threading.Event(), Shown()) == [] and not answers
 
 
 def test_validate_gives_up_a_kafka_that_never_comes_to_an_end_and_says_for_whom_it_waits(
@@ -104,7 +152,7 @@ def test_many_tables_are_checked_by_what_their_keyspace_says(
     Counting.asked = []
     found = checks.Findings()
     checks._check_source(loaded({**scylla.properties(), "scylla.table.names": ",".join(names)}), found)
-    assert [problem.value for problem in found.problems] == names[8:]
+    assert [problem.value for problem in found.missing.values()] == names[8:]
     assert [warning.partition(" has ")[0] for warning in found.warnings] == [names[3]]
     about_tables = [text for text in Counting.asked if "system_schema" in text]
     assert len(about_tables) < len(names), "one of each kind for the keyspace"
@@ -124,7 +172,7 @@ def test_what_is_advised_is_cql_that_works(scylla: Scylla, unique: Callable[[str
     assert problem.suggestion
     scylla.execute(problem.suggestion)
     checks._check_source(given, after := checks.Findings())
-    assert not after.problems
+    assert not after.problems and not after.missing
 
 
 class Exhausted(Connection):
