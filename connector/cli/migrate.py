@@ -28,7 +28,7 @@ from connector.config import (
     of_another_connector,
     read_documents,
 )
-from connector.errors import ConfigurationError, FatalSourceError, Problem, UsageError
+from connector.errors import CdcError, ConfigurationError, FatalSourceError, Problem, UsageError
 from connector.values import CqlType, ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
 
 if TYPE_CHECKING:
@@ -216,9 +216,13 @@ def _write(to: Path, migrated: list[Migrated], worker: Migrated, force: bool) ->
 def _put(path: Path, text: str, mode: int) -> None:
     """A file that nobody else can read before it is complete, nor after, if it holds secrets."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-    beside.replace(path)
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise CdcError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 # -- positions -------------------------------------------------------------------------------------------------

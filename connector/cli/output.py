@@ -208,9 +208,25 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 
+def _escaped(text: str, encoding: str) -> str:
+    """Where letters are no more than ASCII, say: the others as JSON escapes them, so that it stays JSON if it is."""
+
+    def shown(letter: str) -> str:
+        try:
+            letter.encode(encoding)
+        except UnicodeEncodeError:
+            return json.dumps(letter)[1:-1]
+        return letter
+
+    return "".join(map(shown, text))
+
+
 def _write_line(stream: IO[str], text: str) -> None:
     try:
-        stream.write(f"{text}\n")
+        try:
+            stream.write(f"{text}\n")
+        except UnicodeEncodeError as error:
+            stream.write(f"{_escaped(text, error.encoding)}\n")
         stream.flush()
     except BrokenPipeError:
         raise

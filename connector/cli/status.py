@@ -30,6 +30,8 @@ class StatusCommand:
 
 def _text(report: StatusReport) -> str:
     lines = [f"connector {report.connector}: {report.state.value}{_servers(report)}"]
+    if report.given_up is not None:
+        lines.append(f"  given up: {report.given_up}")
     for name, table in report.tables.items():
         lag = "" if table.lag_ms is None else f", {table.lag_ms / 1000:.1f} s behind"
         if table.lag_ms is None and table.committed_ms == 0:

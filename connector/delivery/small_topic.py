@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
-from connector.delivery.failures import translated
+from connector.delivery.failures import describe, translated
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.slots_reader import MESSAGES_PER_CALL
 from connector.delivery.stranded import Silence
@@ -22,6 +22,11 @@ WRITE_SECONDS = 15.0
 ASK_SECONDS = 30.0
 FETCH_WAIT_MS = 100
 
+# What a client says of a topic that it has known before, while brokers start.
+_MISSING_FOR_NOW = frozenset(
+    {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+
 
 class SmallTopic:
     """Read by one thread; anybody may write."""
@@ -32,8 +37,9 @@ class SmallTopic:
         self._failing, self._quiet = Silence(), Silence(ASK_SECONDS)
         #: Whether there is such a topic.
         self.reading = False
-        #: Whether everything that was there has been read, or that there is nothing.
+        #: Whether everything that was there has been read, or that there is nothing; what is read once more is not.
         self.complete = False
+        self._held: list[tuple[int, bytes, bytes | None]] = []
         #: The offset of the next record, when it was looked at first.
         self.end: int | None = None
 
@@ -50,19 +56,31 @@ class SmallTopic:
                 return found
         except DeliveryError:
             self.reading = False
+            self._held.clear()  # it comes once more
             if self._failing.lasts():
                 self.close()
                 self._consumer = None
             raise
 
-    def write(self, key: bytes, value: bytes | None) -> None:
-        """When this returns it is kept. Raises ``DeliveryError``; ``ConfigurationError`` if there can be no topic."""
+    def poll_whole(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
+        """As `poll_with_offsets`, but nothing while it is read from its beginning, which any failure leads to: all of
+        it together then. Who obeys records must not obey what others behind them have undone long ago."""
+        self._held += self.poll_with_offsets(seconds)
+        if not self.complete:
+            return []
+        whole, self._held = self._held, []
+        return whole
+
+    def write(self, key: bytes, value: bytes | None) -> int:
+        """When this returns it is kept, at the offset that is returned. Raises ``DeliveryError``;
+        ``ConfigurationError`` if there can be no topic."""
         with self._clients.named():
             ensure_topics(self._clients.admin(), [self._spec])
-            producer = ReportingProducer(self._clients)
+            producer = _NotingProducer(self._clients)
             try:
                 producer.produce_to(self._spec.name, 0, key, value)
                 producer.flush(time.monotonic() + WRITE_SECONDS)
+                return producer.offset
             except TransactionAborted as error:
                 raise RetriableDeliveryError(str(error)) from None
             finally:
@@ -97,7 +115,10 @@ class SmallTopic:
         except KafkaException as caught:
             if self._consumer is not None and not self.reading:
                 self._consumer.poll(0)  # what its connections have to say is said in here
-            raise translated(caught.args[0], f"reading topic {self._spec.name}") from None
+            error, doing = caught.args[0], f"reading topic {self._spec.name}"
+            if error.code() in _MISSING_FOR_NOW:
+                raise RetriableDeliveryError(f"{doing}: {describe(error)}") from None
+            raise translated(error, doing) from None
 
     def _begin(self, consumer: Consumer) -> bool:
         """From the beginning, whatever was read before; False while there is no such topic."""
@@ -111,5 +132,17 @@ class SmallTopic:
         if self.end is None:
             self.end = consumer.get_watermark_offsets(TopicPartition(name, 0), CALL_SECONDS)[1]
         consumer.assign([TopicPartition(name, 0, OFFSET_BEGINNING)])
-        self.reading = True
+        self.reading, self.complete = True, False
         return True
+
+
+class _NotingProducer(ReportingProducer):
+    """Of one record: where it stands."""
+
+    offset = -1
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            offset = message.offset()
+            self.offset = self.offset if offset is None else offset
+        super()._reported(error, message)

@@ -53,8 +53,8 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         config = _accepted(cluster, _named(name, properties(body.get("config"))))
         if _view(cluster, name) is not None:
             raise Refused(409, f"Connector {name} already exists")
-        if target is not None:
-            cluster.direct(name, target)
+        # What one of that name was to do that is no more may still stand there.
+        cluster.direct(name, target or "RUNNING")
         cluster.define(name, config)
         return _created(request, cluster, name)
 
@@ -63,6 +63,8 @@ def writing_routes(cluster: Cluster) -> list[Route]:
         given = _named(name, properties(json_object(request)))
         config = _accepted(cluster, {**given, **cluster.with_secrets(name, texts(given))}, _OF_A_CHANGE)
         existed = _view(cluster, name) is not None
+        if not existed:
+            cluster.direct(name, "RUNNING")
         cluster.define(name, config)
         return answer(found_view(cluster, name, _missing(name)).info()) if existed else _created(request, cluster, name)
 

@@ -111,12 +111,11 @@ class ConnectCluster:
     def own(self) -> Sequence[ConnectorView]:
         """What runs in this process."""
         configurations, status = self._service.configurations(), self._service.status()
-        broken = self._defined.broken if self._defined else {}
-        names = status.connectors.keys() - broken.keys()
-        running = [self._view(each, status) for each in configurations if each.connector.name in names]
-        return (
-            running + [self._broken(each) for each in list(self._defined.broken.values())] if self._defined else running
-        )
+        broken = dict(self._defined.broken) if self._defined else {}
+        known = [each for each in configurations if each.connector.name in status.connectors]
+        views = {each.connector.name: self._view(each, status) for each in known}
+        views |= {name: self._broken(each, views.get(name)) for name, each in broken.items()}
+        return list(views.values())
 
     def numbers(self, own: ConnectorView) -> list[int]:
         """Of this process's tasks, among those of all."""
@@ -204,10 +203,10 @@ class ConnectCluster:
 
     def _restart(self, connector: str, itself: bool, tasks: Collection[int]) -> None:
         """Of this process, with the numbers that its tasks have here."""
+        if self._defined is not None and itself:
+            self._defined.load_again(connector)
         configuration, status = self._configuration(connector), self._service.status()
         if configuration is None:
-            if self._defined is not None and itself:
-                self._defined.load_again(connector)
             return
         if itself:
             self._restarts.begin_anew(configuration.group)
@@ -224,9 +223,11 @@ class ConnectCluster:
     def step_options(self, what: Steps, class_name: str) -> Sequence[StepOption]:
         return step_options(what, class_name)
 
-    def _broken(self, broken: Broken) -> ConnectorView:
+    def _broken(self, broken: Broken, runs: ConnectorView | None) -> ConnectorView:
+        """``runs``: by the definition before."""
         instance = Instance("FAILED", self.worker_id, __version__, broken.reason)
-        return ConnectorView(broken.name, as_written(self.given(broken.name)), instance, (), ())
+        tasks, topics = ((), ()) if runs is None else (runs.tasks, runs.topics)
+        return ConnectorView(broken.name, as_written(self.given(broken.name)), instance, tasks, topics)
 
     def _configuration(self, connector: str) -> Configuration | None:
         return next((each for each in self._service.configurations() if each.connector.name == connector), None)

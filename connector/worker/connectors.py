@@ -1,13 +1,16 @@
 """The connectors of a run without files: defined through the API, and the same in every process of the group.
 
-In: definitions, as the config topic has them. Out: workers for each; those that cannot be loaded here, with the reason.
+In: definitions, as the config topic has them. Out: workers for each; those that cannot be loaded here, with the reason:
+what ran before goes on, and they are tried again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,6 +28,9 @@ log = logging.getLogger(__name__)
 
 # Between attempts to write a definition.
 PAUSE_SECONDS = 2.0
+# Between attempts to load one: a store of secrets that is away for a moment must not cost more than that.
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,10 @@ class Broken:
 
     name: str
     reason: str
+    attempts: int = 1
+
+    def pause(self) -> float:
+        return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.attempts - 1, 10)))
 
 
 @dataclass
@@ -56,14 +66,15 @@ class Connectors:
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
         self._one_at_a_time = threading.Lock()
+        self._tries = False
 
     def take(self, name: str, config: Mapping[str, str] | None) -> None:
         """A definition that was made, here or in another process; None: the connector is no more."""
         with self._one_at_a_time:
             self.broken.pop(name, None)
             if config is None:
-                log.info("connector %s: deleted", name)
-                self.given.pop(name, None)
+                if self.given.pop(name, None) is not None:
+                    log.info("connector %s: deleted", name)
                 self.deleted.add(name)
                 self._dismiss(self._group(name))
                 self.supervisor.former_topics.pop(name, None)
@@ -76,6 +87,7 @@ class Connectors:
         """What files say of connectors that nobody has defined yet; what was defined by the API stays that."""
         for config in definitions:
             name = config["name"]
+            self._forget_wishes(name)
             while name not in self.given and not stop.is_set():
                 try:
                     self.shared.define(name, config)
@@ -83,6 +95,12 @@ class Connectors:
                     self.supervisor.waiting_for = f"connector {name} cannot be defined: {error}"
                     log.warning("%s; trying again", self.supervisor.waiting_for)
                     stop.wait(PAUSE_SECONDS)
+
+    def _forget_wishes(self, name: str) -> None:
+        """Whoever deleted it may have been interrupted before he took away what it was to do."""
+        if name in self.deleted and self.shared.target(name) is not Target.RUNNING:
+            with contextlib.suppress(CdcError):
+                self.shared.wish(name, Target.RUNNING)
 
     def load_again(self, name: str) -> None:
         """What a definition refers to may be there by now."""
@@ -94,10 +112,14 @@ class Connectors:
             configuration = self.load(config)
         except CdcError as error:
             log.error("connector %s: its definition cannot be used in this process: %s", name, error)
-            self.broken[name] = Broken(name, str(error))
-            self._dismiss(self._group(name))
-            self.supervisor.tenants = {**self.supervisor.tenants, self._group(name): Tenant(name, over=str(error))}
+            self._set_aside(Broken(name, str(error)))
             return
+        self._run(name, configuration)
+
+    def _run(self, name: str, configuration: Configuration) -> None:
+        tenant = self.supervisor.tenants.get(configuration.group)
+        if tenant is not None:
+            tenant.unheeded = None
         if self._goes_on(configuration):
             self._read_on(configuration)
             return
@@ -106,10 +128,60 @@ class Connectors:
         tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
         self._admit(tenant, orders)
 
+    def _set_aside(self, broken: Broken) -> None:
+        """It is tried again. Meanwhile its workers go on by the definition before: of that nothing is wrong."""
+        supervisor, group = self.supervisor, self._group(broken.name)
+        self.broken[broken.name] = broken
+        tenant = supervisor.tenants.get(group)
+        if tenant is not None and tenant.over is None and supervisor.workers_of(group):
+            tenant.unheeded = (
+                f"connector {broken.name} goes on by its former definition: the new one cannot be used: {broken.reason}"
+            )
+        else:
+            self._dismiss(group)
+            supervisor.tenants = {**supervisor.tenants, group: Tenant(broken.name, over=broken.reason)}
+        if not self._tries:
+            self._tries = True
+            threading.Thread(target=self._try_again, daemon=True, name="definitions").start()
+
+    def _try_again(self) -> None:
+        """Until none is broken any more."""
+        due: dict[str, float] = {}
+        while not self.stop.wait(LOOK_SECONDS):
+            now = time.monotonic()
+            for broken in list(self.broken.values()):
+                if now < due.setdefault(broken.name, now + broken.pause()):
+                    continue
+                del due[broken.name]
+                self._try(broken)
+            with self._one_at_a_time:
+                if not self.broken:
+                    self._tries = False
+                    return
+
+    def _try(self, broken: Broken) -> None:
+        config = self.given.get(broken.name)
+        if config is None:
+            return
+        try:
+            found: Configuration | CdcError = self.load(config)
+        except CdcError as error:
+            found = error
+        with self._one_at_a_time:
+            if self.given.get(broken.name) != config or self.broken.get(broken.name) is not broken:
+                return  # defined anew, deleted or tried meanwhile
+            if isinstance(found, CdcError):
+                self._set_aside(Broken(broken.name, str(found), broken.attempts + 1))
+                return
+            log.info("connector %s: its definition can be used now", broken.name)
+            del self.broken[broken.name]
+            self._run(broken.name, found)
+
     def _admit(self, tenant: Tenant, orders: list[WorkerOrder]) -> None:
         """A connector with its workers, in place of what it was; who looks sees the one or the other."""
         supervisor, group = self.supervisor, self._group(tenant.name)
         supervisor.noted.pop(tenant.name, None)
+        supervisor.succeed(supervisor.workers_of(group), [order.index for order in orders])
         supervisor.due |= {order.index: 0.0 for order in orders}
         supervisor.tenants = {**supervisor.tenants, group: tenant}
         supervisor.orders = [*self._others(group), *orders]
@@ -147,7 +219,7 @@ class Connectors:
         return [order for order in self.supervisor.orders if order.configuration.group != group]
 
     def _group(self, name: str) -> str:
-        return f"{self.shared.group_id}-{name}"
+        return Configuration.group_of(self.shared.group_id, name)
 
     def with_secrets(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
         """Who sends back what was shown does not know the passwords: those are what they were."""

@@ -51,7 +51,7 @@ class OneGroup:
     """Of one connector."""
 
     def __init__(self, configuration: Configuration, clients: KafkaClients, who: str) -> None:
-        self._connector = configuration.connector.name
+        self._connector, self._clients_name = configuration.connector.name, configuration.client_name
         self._topic = configuration.connector.delivery.offset_topic
         self._group = configuration.group
         self._group_id = configuration.worker.group_id
@@ -159,7 +159,7 @@ class OneGroup:
                 )
 
     def _ours(self, members: Sequence[GroupMember]) -> list[GroupMember]:
-        return [member for member in members if member.client_id.startswith(f"{self._connector}-")]
+        return [member for member in members if member.client_id.startswith(f"{self._clients_name}-")]
 
     def _foreign(self, way: InTheWay) -> ForeignGroup:
         more = len(way.members) - SHOWN

@@ -36,6 +36,8 @@ OLD_SECONDS = 60.0
 PAUSE_SECONDS = 1.0
 FAREWELL_SECONDS = 1.0
 
+_PREFIX = b'["",'
+
 #: The worst first: what a connector is that is not the same everywhere.
 _WORST: tuple[ConnectState, ...] = ("FAILED", "UNASSIGNED", "RESTARTING", "STOPPED", "PAUSED", "RUNNING")
 #: What a connector is by request.
@@ -154,14 +156,18 @@ class Processes:
 
     def _run(self) -> None:
         announcer, due = _Announcer(self._clients, self._name, self._key(self.id)), 0.0
+        said: dict[bytes, bytes | None] = {}
         while not self._ended.is_set() and not self._ending.is_set():
             try:
-                for key, value in self._topic.poll(POLL_SECONDS):
-                    self._hear(key, value)
+                # Workers' reports stand between them.
+                said |= {key: value for key, value in self._topic.poll(POLL_SECONDS) if key.startswith(_PREFIX)}
+                while self._topic.complete and said:
+                    self._hear(*said.popitem())
                 if self._topic.reading and time.monotonic() >= due:
                     due = time.monotonic() + LOOK_SECONDS
                     announcer.say(self._process())
             except CdcError as error:
+                said.clear()
                 log.debug("what other processes say is not heard: %s", error)
             if not self._topic.reading:
                 self._ended.wait(PAUSE_SECONDS)
@@ -169,7 +175,7 @@ class Processes:
         self._topic.close()
 
     def _key(self, id_: str) -> bytes:
-        # No connector has an empty name: readers of workers' reports pass it over.
+        # No connector has an empty name: readers of workers' reports know it by that.
         return compact_json(["", {"group": self._group_id, "process": id_}])
 
     def _hear(self, key: bytes, value: bytes | None) -> None:
@@ -183,7 +189,9 @@ class Processes:
             process = _DOCUMENT.validate_python(parse_json(value))
         except (ValueError, TypeError, LookupError, ValidationError):
             return  # of somebody else, who shares the topic, or of another version
-        if time.time() - process.at_ms / 1000 < OLD_SECONDS:
+        known, _ = self._others.get(process.id, (None, 0.0))
+        # A topic that is read once more tells what it told before.
+        if process != known and time.time() - process.at_ms / 1000 < OLD_SECONDS:
             self._others[process.id] = process, time.monotonic()
 
 

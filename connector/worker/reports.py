@@ -5,6 +5,7 @@ In: a configuration. Out: one document; it needs no worker to answer, so it work
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -46,9 +47,9 @@ def status_report(configuration: Configuration) -> StatusReport:
     snapshots: dict[str, SnapshotStatus] = {}
     unread: list[str] = []
     with clients.named():
-        words = _last_words(clients, configuration)
+        said = _said(clients, configuration)
         now = int(time.time() * 1000)
-        workers = tuple(_workers(words, now))
+        workers = tuple(_workers(_last_words(said, configuration), now))
         try:
             positions, last = Positions(configuration).stored_with_snapshots()
             snapshots = {str(table): SnapshotStatus.of(*each) for table, each in last.items()}
@@ -70,9 +71,11 @@ def status_report(configuration: Configuration) -> StatusReport:
         if table.snapshot is None and name in snapshots:
             tables[name] = table.model_copy(update={"snapshot": snapshots[name]})
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
+    given_up = next(_given_up(said, configuration, now), None)
     return StatusReport(
         connector=configuration.connector.name,
-        state=max(states) if workers else State.STOPPED,
+        state=State.FAILED if given_up is not None else max(states) if workers else State.STOPPED,
+        given_up=given_up,
         tables=tables,
         workers=workers,
         warnings=tuple(dict.fromkeys([*_warnings(configuration, present), *(unread if present else [])])),
@@ -83,7 +86,8 @@ def reported_workers(configuration: Configuration) -> tuple[ReportedWorker, ...]
     """The connector's workers in all processes, by what they said last."""
     clients = kafka_clients(configuration)
     with clients.named():
-        return tuple(_workers(_last_words(clients, configuration), int(time.time() * 1000)))
+        words = _last_words(_said(clients, configuration), configuration)
+        return tuple(_workers(words, int(time.time() * 1000)))
 
 
 def _workers(words: Iterable[WorkerStatus], now: int) -> list[ReportedWorker]:
@@ -240,18 +244,37 @@ def _without_owner(workers: list[ReportedWorker]) -> list[int]:
     return sorted(set(range(slot_count)) - {slot for worker in workers for slot in worker.slots})
 
 
-def _last_words(clients: KafkaClients, configuration: Configuration) -> list[WorkerStatus]:
+def _said(clients: KafkaClients, configuration: Configuration) -> dict[bytes | None, bytes | None]:
+    """The newest record of each key in the status topic."""
     topic = configuration.worker.status.name
     partitions = topic_partitions(clients.admin()).get(topic)
     if not partitions:
-        return []
+        return {}
     # A worker reports every second or two, and long: only what it said last is parsed.
     records = read_topic(clients, topic, partitions, configuration.group, READ_COMMITTED)
-    newest = {record.key: record.value for record in records}
+    return {record.key: record.value for record in records}
+
+
+def _last_words(said: Mapping[bytes | None, bytes | None], configuration: Configuration) -> list[WorkerStatus]:
     found: dict[str, WorkerStatus] = {}
-    for key, value in newest.items():
+    for key, value in said.items():
         _take(configuration.connector.name, key, value, found)
     return [found[name] for name in sorted(found)]
+
+
+def _given_up(said: Mapping[bytes | None, bytes | None], configuration: Configuration, now: int) -> Iterator[str]:
+    """Why processes do not run it: one that was given up has no workers who could say so. See `Processes`."""
+    for key, value in said.items():
+        with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):  # of somebody else
+            name, who = parse_json(key or b"")
+            if name != "" or who["group"] != configuration.worker.group_id or value is None:
+                continue
+            process = parse_json(value)
+            if now - process["at_ms"] > STALE_MS:
+                continue
+            for view in process["connectors"]:
+                if view["name"] == configuration.connector.name and view["instance"]["state"] == "FAILED":
+                    yield str(view["instance"]["trace"] or "no reason is known")
 
 
 def _take(connector: str, key: bytes | None, value: bytes | None, found: dict[str, WorkerStatus]) -> None:

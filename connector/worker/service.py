@@ -107,18 +107,24 @@ class Service:
         # What a worker said last stands until its successor says something: no figure vanishes with a process.
         gone = [(index, *last) for index, last in list(self._last.items()) if index in numbers - present]
         held = {index: reason for group, reason in self.held().items() for index in self.workers_of(group)}
+        ailing = {
+            index: tenant.reason()
+            for group, tenant in self.tenants.items()
+            if tenant.over is not None
+            for index in self.workers_of(group)
+        } | held
         workers = [
             aged(
                 child.status,
                 self._age(child.status_at),
-                held.get(child.index) or self._trouble(child),
+                ailing.get(child.index) or self._trouble(child),
                 starting=child.starting,
             )
             for child in children
             if child.status
         ]
         workers += [
-            aged(status, self._age(at), held.get(index) or f"worker {index} is started again", starting=True)
+            aged(status, self._age(at), ailing.get(index) or f"worker {index} is started again", starting=True)
             for index, status, at in gone
         ]
         workers = self._with_owners_places(workers)
@@ -172,6 +178,7 @@ class Service:
         held = self.held()
         ours = {group: tenant.reason() for group, tenant in self.tenants.items()} | held
         yield from (reason for reason in ours.values() if reason is not None)
+        yield from (tenant.unheeded for tenant in self.tenants.values() if tenant.unheeded is not None)
         for order in self.orders:
             if order.index not in present and ours.get(order.configuration.group) is None:
                 yield f"worker {order.index} is started again{self._why(order.index)}"
@@ -219,13 +226,13 @@ class Service:
             running = {child.index for child in self.children.values() if child.group == group}
             states = [worker.state for worker in workers if worker.index in orders]
             state = max(states, default=State.WAITING)
-            if self.waiting_for or len(states) < len(orders) or tenant.reason() is not None:
+            if self.waiting_for or len(states) < len(orders) or tenant.reason() or tenant.unheeded:
                 state = max(state, State.WAITING)
             yield (
                 tenant.name,
                 ConnectorStatus(
                     state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
-                    waiting_for=held.get(group) or tenant.reason() or self.waiting_for,
+                    waiting_for=held.get(group) or tenant.reason() or tenant.unheeded or self.waiting_for,
                     given_up=tenant.over,
                     target=tenant.target.value,
                     workers=tuple(orders),

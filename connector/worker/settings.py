@@ -43,9 +43,10 @@ class WorkerIdentity:
 def identity(configuration: Configuration, index: int) -> WorkerIdentity:
     """New at every start by default; with ``group.instance.id`` the same at every start, so that `init_transactions`
     ends what the predecessor left open."""
-    name, instance = configuration.connector.name, configuration.worker.group_instance_id
+    name, instance = configuration.client_name, configuration.worker.group_instance_id
     if instance is None:
         return WorkerIdentity(f"{name}-{secrets.token_hex(6)}", None, index)
+    instance = Configuration.kafka_name(instance)
     return WorkerIdentity(f"{name}-{instance}-{index}", f"{instance}-{index}", index)
 
 

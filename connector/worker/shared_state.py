@@ -1,8 +1,9 @@
 """What was asked of connectors, known to every process of the group and remembered by the next one.
 
-In: wishes of this process; the config topic, where those of all are. Out: calls with each wish, in the topic's order.
-Keys are ``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic. What is
-to happen once, as a restart, stands under ``"event"``: those hear it who run when it is said, and nobody remembers it.
+In: wishes of this process; the config topic, where those of all are. Out: calls with the last wish of each kind; those
+that it has replaced, and what is read once more after a failure, nobody obeys. Keys are
+``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic. What is to
+happen once, as a restart, stands under ``"event"``: those hear it who run when it is said, and nobody remembers it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from connector.config import Configuration
@@ -59,8 +60,10 @@ class SharedState:
         self._name = configuration.worker.configs.name
         self._clients = kafka_clients(configuration)
         self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
-        self._heard: dict[tuple[str, Wish | Event], Any] = {}
+        self._heard: dict[tuple[str, Wish], Any] = {}
         self._said: set[bytes] = set()
+        #: Whether what was there at the start is known, and the offset up to which all is obeyed.
+        self._listens, self._taken = False, -1
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._known = threading.Event()
@@ -94,9 +97,10 @@ class SharedState:
 
     def define(self, connector: str, config: dict[str, str] | None) -> None:
         """What a connector is; None: it is no more, nor what it was to do. As ``wish``."""
-        if config is None:
-            self._write(connector, "target", None)
         self._write(connector, "config", None if config is None else {"config": config})
+        if config is None:
+            # Not before: one that was to stand still would run until it is no more, or on, if this were the last word.
+            self._write(connector, "target", None)
 
     def tell(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
         """What is to happen once. As ``wish``; who begins later does not hear of it."""
@@ -108,17 +112,16 @@ class SharedState:
     def _write(self, connector: str, wish: Wish | Event, value: Any) -> None:
         kind = "event" if wish in EVENTS else "wish"
         key = compact_json([connector, {"group": self.group_id, kind: wish}])
-        self._topic.write(key, None if value is None else compact_json(value))
+        offset = self._topic.write(key, None if value is None else compact_json(value))
         with self._changed:
-            if not self._changed.wait_for(lambda: self._heard.get((connector, wish)) == value, HEAR_SECONDS):
+            if not self._changed.wait_for(lambda: self._taken >= offset, HEAR_SECONDS):
                 why = self.error or "nothing comes"
                 raise RetriableDeliveryError(f"topic {self._name}: it was written, but is not read: {why}")
 
     def _follow(self) -> None:
         while not self._ended.is_set():
             try:
-                for key, value in self._topic.poll(POLL_SECONDS):
-                    self._take(key, value)
+                self._take(self._topic.poll_whole(POLL_SECONDS))
                 self.error = None
             except RetriableDeliveryError as error:
                 if self.error is None:
@@ -131,31 +134,46 @@ class SharedState:
                 # Whoever may not read it has paused nothing; nor must the connector stand still for lack of a right.
                 self._known.set()
             if self._topic.complete:
+                self._listens = True
                 self._known.set()
                 self._ended.wait(0 if self._topic.reading else PAUSE_SECONDS)
             elif self.error is not None:
                 self._ended.wait(PAUSE_SECONDS)
         self._topic.close()
 
-    def _take(self, key: bytes, value: bytes | None) -> None:
-        found = self._parsed(key, value)
-        if found is None:
-            return  # of somebody else who shares the topic
-        connector, wish, content = found
-        if wish in EVENTS:
-            # What was said before this process began was for those that ran then. A topic may be read once more.
-            said = compact_json([connector, wish, content])
-            old = said in self._said
-            self._said.add(said)
-            if self._known.is_set() and not old:
-                with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # of another version
-                    self._told(connector, wish, content)
-        elif self._heard.get((connector, wish)) != content:
-            self._obey(connector, cast(Wish, wish), content)
-        # Only now: whoever waits for it is told when it is done.
-        with self._changed:
+    def _take(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> None:
+        """What stands in them together: of each key the last word."""
+        wishes: dict[tuple[str, Wish], Any] = {}
+        events: list[tuple[str, Event, Any]] = []
+        for _, key, value in records:
+            found = self._parsed(key, value)
+            if found is None:
+                continue  # of somebody else who shares the topic
+            connector, what, content = found
+            if what in EVENTS:
+                events.append((connector, what, content))
+            else:
+                wishes[connector, cast(Wish, what)] = content
+        for (connector, wish), content in sorted(wishes.items(), key=_place):
+            if (connector, wish) not in self._heard or self._heard[connector, wish] != content:
+                self._obey(connector, wish, content)
             self._heard[connector, wish] = content
-            self._changed.notify_all()
+        for connector, event, content in events:
+            self._hear(connector, event, content)
+        if records:
+            # Only now: whoever waits for it is told when it is done.
+            with self._changed:
+                self._taken = records[-1][0]
+                self._changed.notify_all()
+
+    def _hear(self, connector: str, event: Event, content: Mapping[str, Any]) -> None:
+        """What was said before this process began was for those that ran then. A topic may be read once more."""
+        said = compact_json([connector, event, content])
+        old = said in self._said
+        self._said.add(said)
+        if self._listens and not old:
+            with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # of another version
+                self._told(connector, event, content)
 
     def _obey(self, connector: str, wish: Wish, content: Any) -> None:
         if wish == "config":
@@ -184,3 +202,11 @@ class SharedState:
 
 def _target(content: Any) -> Target:
     return Target.RUNNING if content is None else Target(content["target"])
+
+
+def _place(wish: tuple[tuple[str, Wish], Any]) -> int:
+    """Among those that come together: nothing runs in between that is to stand still, or is to be another one."""
+    (_, kind), content = wish
+    if kind == "config":
+        return 1
+    return 2 if _target(content) is Target.RUNNING else 0

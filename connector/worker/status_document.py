@@ -328,10 +328,12 @@ class TableReport(Document):
 
 
 class StatusReport(Document):
-    """`scylla-cdc status`: the connector, its tables and its workers; ``warnings`` name what needs a look."""
+    """`scylla-cdc status`: the connector, its tables and its workers; ``warnings`` name what needs a look.
+    ``given_up``: why a process has given it up, or cannot use its definition."""
 
     connector: str
     state: State
+    given_up: str | None = None
     tables: dict[str, TableReport]
     workers: tuple[ReportedWorker, ...]
     warnings: tuple[str, ...]

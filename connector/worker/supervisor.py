@@ -90,6 +90,8 @@ class Supervisor(Service):
         self.warnings: dict[str, tuple[str, ...]] = {}
         self.shared: SharedState | None = None
         self._levels: dict[str, LogLevel] = {}
+        #: By workers of connectors that are defined anew: who comes in their place.
+        self._heirs: dict[int, int] = {}
         #: By worker: how often a signal ended it, without a commit since.
         self._kills: dict[int, int] = {}
 
@@ -104,6 +106,7 @@ class Supervisor(Service):
                 self._round = self._monotonic()
                 while not self.requests.empty():
                     self.requests.get()()
+                self._look_again()
                 self._start_due()
                 self._take_reports()
                 self._look_after()
@@ -139,6 +142,13 @@ class Supervisor(Service):
         """Workers of connectors that are no more, or are another now."""
         for child in self._leftovers():
             end_in_order(child)
+        for index in self._heirs.keys() - self.children.keys():
+            self._bequeath(index)
+
+    def succeed(self, workers: Sequence[int], others: Sequence[int]) -> None:
+        """These come in the place of those, which go: their connector is defined anew."""
+        heirs = dict(zip(workers, others, strict=False))
+        self._heirs = {index: heirs.get(heir, heir) for index, heir in list(self._heirs.items())} | heirs
 
     def own_statuses(self) -> list[WorkerStatus]:
         """What the workers that run now said last."""
@@ -161,6 +171,15 @@ class Supervisor(Service):
             instruct(child, level)
 
     # -- children --------------------------------------------------------------------------------------------
+
+    def _look_again(self) -> None:
+        """What connectors were given up for may be mended by now."""
+        for group, tenant in self.tenants.items():
+            if tenant.over is None:
+                continue
+            workers = [index for index in self.workers_of(group) if index not in self.children]
+            if workers and tenant.look_again():
+                self.due |= dict.fromkeys(workers, 0.0)
 
     def _start_due(self) -> None:
         now = time.monotonic()
@@ -219,7 +238,7 @@ class Supervisor(Service):
                 child.waiting = child.blocked = None
                 if status.delivery.commits > (child.status.delivery.commits if child.status and child.own else 0):
                     if (tenant := self.tenants.get(child.group)) is not None:
-                        tenant.causes.clear()
+                        tenant.forget_ends()
                     self._last_end.pop(child.index, None)
                     self._kills.pop(child.index, None)
                 begins = not child.own
@@ -252,7 +271,7 @@ class Supervisor(Service):
         child.say_no_more()
         tenant = self.tenants.get(child.group)
         if tenant is None or child.index not in self._numbers:
-            self._last.pop(child.index, None)
+            self._bequeath(child.index)
             return None
         if child.renewed and code != 2:
             self.due[child.index] = 0.0
@@ -282,6 +301,14 @@ class Supervisor(Service):
             return 1
         self.due[child.index] = time.monotonic() + _restart_pause(ends)
         return None
+
+    def _bequeath(self, index: int) -> None:
+        """What a worker of a former definition said last stands until one of the new definition says something, which
+        may be never."""
+        heir, said = self._heirs.pop(index, None), self._last.pop(index, None)
+        if said is not None and heir is not None and heir in self._numbers and heir not in self._last:
+            status, at = said
+            self._last[heir] = (status.model_copy(update={"index": heir}), at)
 
     def _keep_topics(self, child: Child) -> None:
         """Whoever takes its place knows nothing of them; of a connector that was deleted nothing is to be said."""

@@ -1,13 +1,14 @@
 """The connectors of one `run`, each with a fate of its own: what ails one neither delays nor ends another.
 
 In: the configuration of each. Out: whether its workers may be started, and what has become of it. With a single
-connector its end is the end of `run`, which tells an orchestrator; beside others it is FAILED, or tried again.
+connector its end is the end of `run`, which tells an orchestrator; beside others it is FAILED, and tried again.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ from connector.worker.holding import Target
 from connector.worker.slots import Noted
 
 log = logging.getLogger(__name__)
+
+# Until what was given up is tried again: as soon as a table that has failed is, and twice as long each time.
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 
 #: What servers object to, and what the offsets topic says if there are marks. Sets ``waiting_for`` of what it is given.
 Checks = Callable[[Configuration, threading.Event, "Preparation"], tuple[Sequence[Problem], Noted | None]]
@@ -56,7 +60,12 @@ class Tenant:
     restarts: int = 0
     #: Why it is not run any more.
     over: str | None = None
+    #: Why it still runs by another definition than its newest one.
+    unheeded: str | None = None
     target: Target = Target.RUNNING
+    #: How often it was given up, without a commit since; when it is looked at again.
+    _looks: int = 0
+    _look_due: float = 0.0
     _prepare: Callable[[], Preparation] | None = None
 
     def prepare(self, prepare: Callable[[], Preparation]) -> None:
@@ -67,10 +76,27 @@ class Tenant:
 
     def begin_anew(self) -> None:
         """One that was given up is tried again, from its checks on."""
+        self.forget_ends()
         self.over = None
-        self.causes.clear()
         if self._prepare is not None:
             self.prepare(self._prepare)
+
+    def look_again(self) -> bool:
+        """Whether it was given up and is tried again now. What it failed of stands until its checks find nothing."""
+        due = self.over is not None and self.preparation is None and time.monotonic() >= self._look_due
+        if not due or self.target is not Target.RUNNING:
+            return False
+        log.info("connector %s: looked at again", self.name)
+        if self._prepare is None:
+            self.over = None
+        else:
+            self.prepare(self._prepare)
+        return True
+
+    def forget_ends(self) -> None:
+        """Something got through: the next failure is the first one."""
+        self.causes.clear()
+        self._looks = 0
 
     def may_start(self) -> bool:
         """Whether its workers may be started now."""
@@ -79,13 +105,21 @@ class Tenant:
         if self.preparation is not None and self.preparation.done.is_set():
             failure, self.preparation = self.preparation.failure, None
             if failure is not None:
-                self.give_up(failure)
+                self._give_up(failure)
+            else:
+                self.over = None
         return self.preparation is None and self.over is None
 
     def give_up(self, why: str) -> None:
         if self.over is None:
+            self._give_up(why)
+
+    def _give_up(self, why: str) -> None:
+        if self.over != why:
             log.error("connector %s: FAILED: %s", self.name, why)
-            self.over = why
+        self.over = why
+        self._look_due = time.monotonic() + min(LONGEST_LOOK_SECONDS, FIRST_LOOK_SECONDS * 2 ** min(self._looks, 10))
+        self._looks += 1
 
     def ended(self, cause: str) -> int:
         """A worker ended: how many have by now for the same reason, without a commit between them."""

@@ -303,3 +303,14 @@ def test_a_result_that_goes_nowhere_is_an_error_of_one_line(name: str) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120)
     assert done.returncode in (1, 2)
     assert "error: " in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", [ConsoleOutput, JsonOutput])
+def test_what_a_terminal_has_no_letters_for_is_escaped(form: type[Output]) -> None:
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    form(shown).result({"name": 'größe "😀"'}, "größe 😀")
+    text = shown.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    if form is ConsoleOutput:
+        assert text == "gr\\u00f6\\u00dfe \\ud83d\\ude00\n"
+    else:
+        assert json.loads(text) == {"name": 'größe "😀"'}

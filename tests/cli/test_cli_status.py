@@ -38,6 +38,15 @@ def test_only_what_has_failed_is_a_failure(
     assert f"connector shop: {state} (ScyllaDB 2026.1.0; Kafka 4.0 or newer)" in capsys.readouterr().out
 
 
+def test_why_a_connector_was_given_up_is_said(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = reported("FAILED").model_copy(update={"workers": (), "given_up": "table ks.t does not exist"})
+    monkeypatch.setattr("connector.worker.reports.status_report", lambda _: report)
+    assert run(["status", *files]) == 1
+    assert "connector shop: FAILED\n  given up: table ks.t does not exist\n" in capsys.readouterr().out
+
+
 def test_a_worker_is_told_with_its_place_and_what_is_new_about_it(
     files: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

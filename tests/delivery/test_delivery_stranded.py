@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery import KafkaClients, Lookout, ReportingProducer, SmallTopic
+from connector.delivery import KafkaClients, Lookout, ReportingProducer, SmallTopic, small_topic
 from connector.delivery.stranded import STRANDED_SECONDS, Silence, is_stranded
 from connector.delivery.topics import TopicSpec
 from connector.errors import RetriableDeliveryError, Stranded
@@ -65,28 +65,31 @@ class Clock:
         return self.now
 
 
+class Watched:
+    """A worker, as its lookout sees it."""
+
+    def __init__(self) -> None:
+        self.clients, self.membership, self.follower, self.clock = Clients(), Half(), Half(), Clock()
+        self.delivery = Delivering()
+        self.lookout = Lookout(
+            self.clients,  # type: ignore[arg-type]
+            "offsets",
+            self.membership,  # type: ignore[arg-type]
+            self.follower,  # type: ignore[arg-type]
+            self.delivery,  # type: ignore[arg-type]
+            self.clock,
+        )
+
+    def lives(self, seconds: float, commits: bool = False, fails: bool = False) -> None:
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now += 1.0
+            self.delivery.commits += commits
+            self.lookout.tick(fails)
+
+
 @pytest.fixture
-def worker() -> Any:
-    class Watched:
-        def __init__(self) -> None:
-            self.clients, self.membership, self.follower, self.clock = Clients(), Half(), Half(), Clock()
-            self.delivery = Delivering()
-            self.lookout = Lookout(
-                self.clients,  # type: ignore[arg-type]
-                "offsets",
-                self.membership,  # type: ignore[arg-type]
-                self.follower,  # type: ignore[arg-type]
-                self.delivery,  # type: ignore[arg-type]
-                self.clock,
-            )
-
-        def lives(self, seconds: float, commits: bool = False, fails: bool = False) -> None:
-            end = self.clock.now + seconds
-            while self.clock.now < end:
-                self.clock.now += 1.0
-                self.delivery.commits += commits
-                self.lookout.tick(fails)
-
+def worker() -> Watched:
     return Watched()
 
 
@@ -105,8 +108,9 @@ class Stranding(KafkaClients):
 class Lost(Client):
     closed = False
 
-    def __init__(self) -> None:
+    def __init__(self, error: int = KafkaError._TRANSPORT) -> None:
         super().__init__(reaches=False)
+        self.error = error
 
     def poll(self, timeout: float) -> None:
         pass
@@ -115,7 +119,7 @@ class Lost(Client):
         return []
 
     def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> None:
-        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        raise KafkaException(KafkaError(self.error))
 
     def close(self) -> None:
         self.closed = True
@@ -150,6 +154,41 @@ def test_a_quiet_topic_is_asked_for_a_sign_of_life(kafka: EmbeddedKafka, unique:
     assert polled(topic) is None
     clock.now += 1.0
     assert polled(topic) and not topic.reading
+
+
+def test_a_topic_that_is_known_is_waited_for_while_brokers_do_not_tell_of_it() -> None:
+    """As they start: librdkafka calls it an unknown partition then, and not a thing that passes."""
+    topic = SmallTopic(KafkaClients({"bootstrap.servers": "127.0.0.1:1"}), TopicSpec("t", 1, 1), "group")
+    topic._quiet = Silence(0.0)
+    topic._consumer, topic.reading = Lost(KafkaError._UNKNOWN_PARTITION), True  # type: ignore[assignment]
+    assert "_UNKNOWN_PARTITION" in (polled(topic) or "") and not topic.reading
+
+
+def test_nothing_of_a_topic_is_told_before_all_of_it_is_there(
+    kafka: EmbeddedKafka, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = SmallTopic(
+        KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}), TopicSpec(unique("topic"), 1, 1), "group"
+    )
+    assert [topic.write(b"k", value) for value in (b"1", b"2", b"3")] == [0, 1, 2]
+    monkeypatch.setattr(small_topic, "MESSAGES_PER_CALL", 1)
+    told = list[list[Any]]()
+
+    def tell() -> bool:
+        told.append([value for _, _, value in topic.poll_whole(0.1)])
+        return topic.complete
+
+    until(tell, what="its end")
+    assert [each for each in told if each] == [[b"1", b"2", b"3"]]
+    topic.reading = False
+    told.clear()
+    assert not tell() and not told[0], "all of it comes once more"
+    until(tell, what="its end")
+    assert [each for each in told if each] == [[b"1", b"2", b"3"]]
+    topic.write(b"k", b"4")
+    until(lambda: tell() and told[-1], what="the next one")
+    assert told[-1] == [b"4"]
+    topic.close()
 
 
 def test_a_producer_is_stuck_that_gets_nothing_through_for_long() -> None:

@@ -353,7 +353,25 @@ def test_a_password_that_was_not_shown_is_kept() -> None:
                 {"name": "shop", "config": {**config, "name": "shop"}, "initial_state": "stopped"},
             ),
         )
-        assert again.status == 201 and cluster.targets == {"shop": "STOPPED"}
+        assert again.status == 201 and cluster.targets == {"orders": "RUNNING", "shop": "STOPPED"}
+
+
+@pytest.mark.parametrize("way", ["POST", "PUT"])
+def test_what_one_that_is_no_more_was_to_do_is_nothing_to_the_next_one_of_its_name(way: str) -> None:
+    """Whoever deletes one may be interrupted half-way."""
+    cluster = Anything()
+    cluster.targets["orders"] = "STOPPED"
+    config = {**CONNECTOR, "connector.class": OURS, "name": "orders"}
+    creation = {
+        "POST": Case("POST", "/connectors", {"name": "orders", "config": config}),
+        "PUT": Case("PUT", "/connectors/orders/config", config),
+    }
+    with HttpServer("127.0.0.1", 0, rest_routes(cluster)) as server:
+        assert ask(server.url, creation[way]).status == 201
+        assert cluster.targets == {"orders": "RUNNING"}
+        cluster.targets["orders"] = "STOPPED"
+        assert ask(server.url, Case("PUT", "/connectors/orders/config", config)).status == 200
+        assert cluster.targets == {"orders": "STOPPED"}, "a change of what is stopped starts nothing"
 
 
 def test_offsets_are_altered_and_reset_while_it_is_stopped() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from cassandra.cluster import Session
+from pydantic import TypeAdapter
 
 from connector.delivery import ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
@@ -92,6 +94,39 @@ def test_an_end_is_said_when_it_begins(kafka: EmbeddedKafka, unique: Callable[[s
     finally:
         one.stop()
         other.stop()
+
+
+@pytest.mark.kafka
+def test_what_was_said_once_and_is_read_once_more_is_no_sign_of_life(
+    kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "status.storage.topic": unique("s")}
+    worker = loaded(worker={**given, "status.storage.replication.factor": "1", "status.storage.partitions": "1"})
+    gone = Processes(worker, "gone")
+    now, said = round(time.time() * 1000), list[bytes]()
+    for connectors, at in (((view("b:1", "RUNNING"),), now - 2_000), ((view("b:1", "FAILED"),), now - 1_000)):
+        word = TypeAdapter(Process).dump_json(Process("gone", 1, at, connectors))
+        gone._topic.write(gone._key("gone"), word)
+        said.append(word)
+    one, heard, stop = Processes(worker, "one"), list[bytes](), threading.Event()
+    hear = one._hear
+
+    def noted(key: bytes, value: bytes) -> None:
+        if json.loads(key)[1]["process"] == "gone":
+            heard.append(value)
+        hear(key, value)
+
+    one._hear = noted  # type: ignore[method-assign, assignment]
+    try:
+        one.start(lambda: (), stop)
+        until(lambda: heard, what="its last word")
+        assert heard == [said[-1]], "and not what it had replaced"
+        known = one._others["gone"]
+        one._topic.reading = False
+        until(lambda: len(heard) > 1, what="that it is read once more")
+        assert one._others["gone"] is known, "it was heard no later for that"
+    finally:
+        one.stop()
 
 
 def states(url: str, name: str) -> list[tuple[str, str]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from connector.config import load
+from connector.worker import reports
+from connector.worker.positions import Positions
 from connector.worker.process import LONGEST_REPORT_SECONDS, REPORT_SECONDS, REPORT_SHARE, until_the_next
-from connector.worker.reports import SILENT_MS, _orphaned, _take, _warnings, _workers
+from connector.worker.reports import SILENT_MS, _given_up, _orphaned, _take, _warnings, _workers, status_report
 from connector.worker.service import SILENT_SECONDS
 from connector.worker.state import State
 from connector.worker.status_document import ReportedWorker, WorkerStatus
@@ -131,3 +134,46 @@ def test_a_budget_of_queries_that_makes_changes_late_is_a_warning() -> None:
         "changes may be up to 12.3 s later than they need to be: scylla.max.queries.per.second (500) is less than "
         "worker w-1 has use for"
     ]
+
+
+def of_process(age: int = 1_000, state: str = "FAILED", **other: Any) -> tuple[bytes, bytes]:
+    given = {"name": "orders", "group": "workers", "now": 100_000, **other}
+    instance = {"state": state, "trace": "ks.t does not exist", "worker_id": "a:1", "version": "0.1.0"}
+    view = {"name": given["name"], "config": {}, "instance": instance, "tasks": [], "topics": []}
+    word = {"id": "p", "started_ms": 1, "at_ms": given["now"] - age, "connectors": [view]}
+    key = json.dumps(["", {"group": given["group"], "process": "p"}])
+    return key.encode(), json.dumps(word).encode()
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (of_process(), ["ks.t does not exist"]),
+        (of_process(state="RUNNING"), []),
+        (of_process(state="STOPPED"), []),
+        (of_process(name="other"), []),
+        (of_process(group="others"), []),
+        (of_process(age=60_000), []),
+        ((of_process()[0], None), []),
+        ((of_process()[0], b'{"at_ms": "now"}'), []),
+        ((of_process()[0], b'{"at_ms": 100000, "connectors": [1]}'), []),
+        ((b"x", b"{}"), []),
+        ((None, b"{}"), []),
+    ],
+)
+def test_a_connector_that_a_process_has_given_up_has_failed(
+    said: tuple[bytes | None, bytes | None], found: list[str]
+) -> None:
+    configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
+    assert [*_given_up(dict([said]), configuration, 100_000)] == found
+
+
+def test_status_of_a_connector_without_workers_says_that_it_was_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
+    monkeypatch.setattr(reports, "_said", lambda *_: dict([of_process(now=int(time.time() * 1000))]))
+    monkeypatch.setattr(Positions, "stored_with_snapshots", lambda _: ([], {}))
+    report = status_report(configuration)
+    assert (report.state, report.given_up) == (State.FAILED, "ks.t does not exist")
+    monkeypatch.setattr(reports, "_said", lambda *_: {})
+    report = status_report(configuration)
+    assert (report.state, report.given_up) == (State.STOPPED, None)

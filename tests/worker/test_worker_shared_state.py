@@ -10,6 +10,8 @@ import pytest
 
 from connector.config import Configuration
 from connector.delivery import ReportingProducer
+from connector.errors import FatalDeliveryError, RetriableDeliveryError
+from connector.worker import shared_state
 from connector.worker.holding import Target
 from connector.worker.settings import kafka_clients
 from connector.worker.shared_state import Event, SharedState
@@ -20,27 +22,54 @@ from tests.servers.patience import until
 class Process:
     """Hears what is wished."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, error: Exception | None = None) -> None:
+        """``error``: what its reader meets first."""
         self.configuration = configuration
         self.heard: list[tuple[str, Target]] = []
         self.defined: list[tuple[str, dict[str, str] | None]] = []
         self.told: list[tuple[str, Event, Mapping[str, Any]]] = []
+        #: Of them all, in order: the name, and what was asked.
+        self.asked: list[tuple[str, Any]] = []
         self.state = SharedState(configuration)
-        self.state.start(
-            lambda *wish: self.heard.append(wish),
-            lambda *definition: self.defined.append(definition),
-            lambda *what: self.told.append(what),
-        )
+        self.over = None if error is None else self._cut_off(error)[0]
+        self.state.start(self._directed, self._defined, lambda *what: self.told.append(what))
+
+    def _directed(self, connector: str, target: Target) -> None:
+        self.heard.append((connector, target))
+        self.asked.append((connector, target))
+
+    def _defined(self, connector: str, config: dict[str, str] | None) -> None:
+        self.defined.append((connector, config))
+        self.asked.append((connector, config))
+
+    def fail(self) -> threading.Event:
+        """Its reader is cut off until the event that is returned is set, and has to begin again."""
+        over, failed = self._cut_off(RetriableDeliveryError("the broker is away"))
+        until(failed.is_set, what="its reader to fail")
+        return over
+
+    def _cut_off(self, error: Exception) -> tuple[threading.Event, threading.Event]:
+        topic: Any = self.state._topic
+        polled, over, failed = topic._polled, threading.Event(), threading.Event()
+
+        def poll(seconds: float) -> Any:
+            if not over.is_set():
+                failed.set()
+                raise error
+            return polled(seconds)
+
+        topic._polled = poll
+        return over, failed
 
 
 @pytest.fixture
 def process(kafka: Any, unique: Any) -> Iterator[Any]:
     topic, made = unique("configs"), list[Process]()
 
-    def start(**worker: str) -> Process:
+    def start(error: Exception | None = None, **worker: str) -> Process:
         given = {"bootstrap.servers": kafka.bootstrap_servers, "config.storage.topic": topic, **worker}
         given |= {"config.storage.replication.factor": "1"}
-        made.append(Process(loaded(worker=given)))
+        made.append(Process(loaded(worker=given), error))
         return made[-1]
 
     yield start
@@ -104,6 +133,95 @@ def test_a_definition_goes_with_what_was_asked_of_it(process: Any) -> None:
 def test_who_wishes_is_told_when_it_is_done(process: Any) -> None:
     one = process()
     told_before: list[bool] = []
-    one.state._defined = lambda connector, config: told_before.append(("shop", "config") in one.state._heard)
+    returned = threading.Event()
+    one.state._defined = lambda connector, config: told_before.append(returned.is_set())
     one.state.define("shop", {"name": "shop"})
+    returned.set()
     assert told_before == [False]
+
+
+def test_what_is_read_once_more_is_obeyed_by_nobody(process: Any) -> None:
+    one = process()
+    assert one.state.wait(threading.Event()) is None
+    for config in ({"name": "shop", "v": "1"}, {"name": "shop", "v": "2"}):
+        one.state.define("shop", config)
+    one.state.wish("shop", Target.PAUSED)
+    one.state.wish("shop", Target.RUNNING)
+    one.state.define("gone", {"name": "gone"})
+    one.state.define("gone", None)
+    one.state.tell("shop", "restart", {})
+    asked, told = list(one.asked), list(one.told)
+    one.fail().set()
+    one.state.wish("other", Target.STOPPED)
+    assert one.asked == [*asked, ("other", Target.STOPPED)] and one.told == told
+
+
+def test_who_comes_to_it_late_obeys_the_last_word_alone(process: Any) -> None:
+    one, other = process(), process()
+    assert one.state.wait(threading.Event()) is None
+    one.state.define("shop", {"name": "shop", "v": "1"})
+    over = one.fail()
+    for version in "23":
+        other.state.define("shop", {"name": "shop", "v": version})
+        other.state.define("gone", {"name": "gone", "v": version})
+    for target in (Target.STOPPED, Target.RUNNING, Target.PAUSED):
+        other.state.wish("shop", target)
+    other.state.define("gone", None)
+    other.state.tell("shop", "restart", {})
+    over.set()
+    until(lambda: one.told, what="that the broker is back")
+    last = [("shop", Target.PAUSED), ("shop", {"name": "shop", "v": "3"})]
+    assert [each for each in one.asked[1:] if each[0] == "shop"] == last, "nothing runs that is to be paused"
+    assert [each for each in one.asked if each[0] == "gone"] == [("gone", None)]
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    assert [each for each in later.asked if each[0] == "shop"] == last and not later.told
+
+
+def test_what_nobody_was_allowed_to_read_was_said_long_ago(process: Any) -> None:
+    one = process()
+    one.state.tell("shop", "restart", {})
+    one.state.wish("shop", Target.PAUSED)
+    later = process(FatalDeliveryError("no rights"))
+    until(lambda: later.state.wait(threading.Event(), 0.0) is None, what="its start without")
+    later.over.set()
+    until(lambda: later.heard == [("shop", Target.PAUSED)], what="what was asked")
+    later.state.wish("other", Target.PAUSED)
+    assert not later.told
+
+
+def test_a_connector_is_deleted_before_what_it_was_to_do_is(process: Any) -> None:
+    one = process()
+    one.state.define("shop", {"name": "shop"})
+    one.state.wish("shop", Target.STOPPED)
+    one.state.define("shop", None)
+    assert one.asked[1:3] == [("shop", Target.STOPPED), ("shop", None)], "it must not run in between"
+    assert one.state.target("shop") is Target.RUNNING
+
+
+def test_of_two_who_ask_at_once_both_are_heard(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_state, "HEAR_SECONDS", 10.0)
+    one = process()
+    assert one.state.wait(threading.Event()) is None
+    one.state.define("shop", {"name": "shop"})
+    over, ended = one.fail(), list[str]()
+    written, write = list[int](), one.state._topic.write
+
+    def noted(key: bytes, value: bytes | None) -> int:
+        written.append(write(key, value))
+        return written[-1]
+
+    one.state._topic.write = noted
+
+    def ask(version: str) -> None:
+        one.state.define("shop", {"name": "shop", "v": version})
+        ended.append(version)
+
+    asking = [threading.Thread(target=ask, args=(version,)) for version in "12"]
+    for thread in asking:
+        thread.start()
+    until(lambda: len(written) == 2, what="both to be written")
+    over.set()
+    for thread in asking:
+        thread.join(90)
+    assert sorted(ended) == ["1", "2"] and len(one.defined) == 2

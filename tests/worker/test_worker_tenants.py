@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ import pytest
 from connector.config import Configuration
 from connector.errors import Problem
 from connector.secrets import MASK
+from connector.worker import connectors as defining
 from connector.worker import supervisor as supervising
+from connector.worker import tenants as given_up
 from connector.worker.connect_cluster import ConnectCluster
 from connector.worker.connectors import Connectors
 from connector.worker.holding import Target
@@ -26,7 +29,7 @@ from connector.worker.order import WorkerOrder
 from connector.worker.slots import Noted
 from connector.worker.steering import Steering
 from connector.worker.supervisor import Supervisor
-from connector.worker.tenants import Preparation
+from connector.worker.tenants import Preparation, Tenant
 from tests.config.files import loaded
 from tests.servers.patience import until
 
@@ -55,6 +58,8 @@ def listen():
 threading.Thread(target=listen, daemon=True).start()
 status = {"worker": name, "index": order.index, "connector": name, "fingerprint": "f", "tables_configured": [],
           "time_ms": 1, "pid": os.getpid(), "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
+if name == "measured":
+    status["tables"] = {"ks.t": {"state": "RUNNING", "position_ms": 1, "lag_ms": 5, "records": 1}}
 lingers = name == "lingers"
 signal.signal(signal.SIGTERM, lambda *_: threading.Timer(2.0 * lingers, os._exit, (0,)).start())
 while True:
@@ -238,6 +243,54 @@ def test_a_connector_that_was_given_up_is_begun_anew_from_its_checks_on() -> Non
         thread.join(90)
 
 
+def test_a_connector_that_was_given_up_is_tried_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_up, "FIRST_LOOK_SECONDS", 0.001)
+    orders = [WorkerOrder(configured(name), index) for index, name in enumerate(("works", "refused"))]
+    supervisor, stop = Supervisor([sys.executable, "-c", WORKER], orders), threading.Event()
+    objections, seen = ["the login was refused"], list[str]()
+
+    def checks(*_: Any) -> tuple[Sequence[Problem], Noted | None]:
+        if len(seen) > 1:
+            seen.append(state(supervisor, "refused"))
+        else:
+            seen.append("")
+        return [Problem("scylla.user", each) for each in objections], None
+
+    supervisor.prepare(orders[1].configuration, partial(Preparation, orders[1].configuration, stop, checks))
+    thread = threading.Thread(target=supervisor.run, args=(stop,))
+    thread.start()
+    try:
+        until(lambda: len(seen) > 3, what="some looks")
+        assert set(seen[2:]) == {"FAILED"}, "it is that until nothing is found"
+        objections.clear()
+        until(lambda: state(supervisor, "refused") == "RUNNING", what="its start")
+    finally:
+        stop.set()
+        thread.join(90)
+
+
+def test_a_connector_is_given_up_for_longer_each_time_until_it_gets_something_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(given_up, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    tenant, pauses = Tenant("shop"), list[float]()
+
+    def fail() -> None:
+        tenant.give_up("another group runs it")
+        began = now[0]
+        while not tenant.look_again():
+            now[0] += 1
+        pauses.append(now[0] - began)
+
+    for _ in range(6):
+        fail()
+    assert pauses == [60, 120, 240, 480, 900, 900]
+    tenant.forget_ends()
+    fail()
+    assert pauses[-1] == 60
+
+
 def test_what_was_asked_of_a_connector_that_is_deleted_before_anybody_comes_to_it_is_nothing(service: Any) -> None:
     supervisor, statuses = service("works", "fails", "gone")
     steering, group = Steering(supervisor), configured("gone").group
@@ -308,43 +361,135 @@ class Remembering:
         return Target.STOPPED if name == "stopped" else Target.RUNNING
 
 
-def test_connectors_are_admitted_replaced_and_dismissed() -> None:
+@pytest.fixture
+def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connectors]:
+    """Of a run without files, in a thread."""
+    monkeypatch.setattr(defining, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(defining, "LOOK_SECONDS", 0.01)
     supervisor, stop = Supervisor([sys.executable, "-c", WORKER], [], lasting=True), threading.Event()
     told: Any = Remembering()
 
     def load(config: Mapping[str, str]) -> Configuration:
-        return loaded({"topic.prefix": "any", **config})
+        return loaded({"topic.prefix": "any", **config}, environ=dict(os.environ))
 
     connectors = Connectors(
         supervisor, told, load, lambda c: c.connector.tasks_max, WorkerOrder, lambda *_: ([], None), stop
     )
-    shown = ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), configured("any"), connectors)
     thread = threading.Thread(target=supervisor.run, args=(stop,))
     thread.start()
     try:
         until(lambda: supervisor.status().state.value == "RUNNING", what="a service without connectors")
-        connectors.take("works", {"name": "works", "tasks.max": "2"})
-        connectors.take("stopped", {"name": "stopped"})
-        until(lambda: state(supervisor, "works") == "RUNNING", what="its workers")
-        login = {"scylla.user": "cdc", "scylla.password": "open sesame"}
-        first = {worker.pid for worker in supervisor.status().workers}
-        assert len(first) == 2 and state(supervisor, "stopped") == "STOPPED"
-
-        connectors.take("works", {"name": "works", "tasks.max": "1", **login})
-        until(lambda: [worker.pid in first for worker in supervisor.status().workers] == [False], what="the new one")
-        assert connectors.with_secrets("works", {"scylla.password": MASK})["scylla.password"] == "open sesame"
-
-        connectors.take("works", {"name": "works", "scylla.query.time.window.size": "${env:NO_SUCH_VARIABLE}"})
-        assert (state(supervisor, "works"), supervisor.status().state.value) == ("FAILED", "FAILED")
-        broken = next(view for view in shown.connectors() if view.name == "works")
-        assert broken.instance.state == "FAILED" and "NO_SUCH_VARIABLE" in str(broken.instance.trace)
-        until(lambda: not supervisor.status().workers_running, what="the end of its worker")
-        connectors.take("works", {"name": "works"})
-        until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
-        for name in ("works", "stopped"):
-            connectors.take(name, None)
-        until(lambda: not supervisor.children, what="the end of all workers")
-        assert not shown.connectors() and thread.is_alive() and supervisor.restarts == 0
+        yield connectors
     finally:
         stop.set()
         thread.join(90)
+
+
+def shown_of(connectors: Connectors) -> ConnectCluster:
+    supervisor, told = connectors.supervisor, connectors.shared
+    return ConnectCluster(supervisor, Steering(supervisor), told, lambda c: (), configured("any"), connectors)
+
+
+MISSING = {"name": "works", "tasks.max": "1", "scylla.query.time.window.size": "${env:A_VARIABLE_OF_THIS_TEST}"}
+
+
+def test_a_definition_that_cannot_be_loaded_is_tried_again_and_ends_no_worker_meanwhile(
+    defined: Connectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor, shown = defined.supervisor, shown_of(defined)
+    defined.take("works", {"name": "works", "tasks.max": "1"})
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its worker")
+    [before] = supervisor.status().workers
+    defined.take("works", MISSING)
+    until(lambda: defined.broken["works"].attempts > 2, what="some attempts")
+    status = supervisor.status()
+    assert (status.workers[0].pid, status.workers[0].state.value) == (before.pid, "RUNNING")
+    assert state(supervisor, "works") == "WAITING" and "A_VARIABLE_OF_THIS_TEST" in str(status.waiting_for)
+    [view] = shown.connectors()
+    assert (view.instance.state, [task.state for task in view.tasks]) == ("FAILED", ["RUNNING"])
+    assert "A_VARIABLE_OF_THIS_TEST" in str(view.instance.trace)
+    monkeypatch.setenv("A_VARIABLE_OF_THIS_TEST", "15000")
+    until(lambda: not defined.broken, what="that it is found")
+    until(lambda: state(supervisor, "works") == "RUNNING", what="the worker of the new definition")
+    assert [worker.pid for worker in supervisor.status().workers] != [before.pid]
+
+
+def test_a_connector_that_could_not_be_loaded_at_first_comes_by_itself(
+    defined: Connectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defined.take("works", MISSING)
+    assert state(defined.supervisor, "works") == "FAILED"
+    monkeypatch.setenv("A_VARIABLE_OF_THIS_TEST", "15000")
+    until(lambda: state(defined.supervisor, "works") == "RUNNING", what="its worker")
+
+
+def test_what_was_said_last_stands_where_a_new_definition_is_given_up(defined: Connectors) -> None:
+    supervisor = defined.supervisor
+    defined.take("measured", {"name": "measured", "tasks.max": "1"})
+    until(lambda: b'scylla_cdc_lag_seconds{connector="measured"' in metrics_page(supervisor.status), what="a lag")
+    defined.checks = lambda *_: ([Problem("scylla.table.names", "table ks.t does not exist")], None)
+    for window in ("1200", "1300"):
+        defined.take("measured", {"name": "measured", "tasks.max": "1", "scylla.confidence.window.size": window})
+        until(lambda: state(supervisor, "measured") == "FAILED" and not supervisor.children, what="its failure")
+        page = metrics_page(supervisor.status).decode()
+        assert 'scylla_cdc_lag_seconds{connector="measured"' in page and 'running{connector="measured"} 0.0' in page
+        [worker] = supervisor.status().workers
+        assert "ks.t does not exist" in str(worker.waiting_for)
+
+
+def test_a_connector_that_was_stopped_is_deleted_without_being_run(defined: Connectors) -> None:
+    supervisor, started = defined.supervisor, list[str]()
+    steering = Steering(supervisor)
+    defined.take("stopped", {"name": "stopped", "tasks.max": "1"})
+    supervisor._start = lambda order: started.append(order.configuration.connector.name)  # type: ignore[assignment]
+    # As it comes from the topic.
+    defined.take("stopped", None)
+    steering.wish("stopped", Target.RUNNING)
+    done = threading.Event()
+    supervisor.requests.put(done.set)
+    until(done.is_set, what="a round")
+    assert not supervisor.status().connectors and not started
+
+
+def test_a_file_defines_a_connector_that_was_deleted_half_way_to_be_run(defined: Connectors) -> None:
+    written = list[tuple[str, Any]]()
+
+    class Writing(Remembering):
+        def wish(self, name: str, target: Target) -> None:
+            written.append((name, target))
+
+        def define(self, name: str, config: dict[str, str]) -> None:
+            written.append((name, config))
+            defined.take(name, config)
+
+    told: Any = Writing()
+    defined.shared = told
+    for name in ("stopped", "other"):
+        defined.take(name, None)
+    given = [{"name": name, "tasks.max": "1"} for name in ("stopped", "other")]
+    defined.define_first(given, defined.stop)
+    assert written == [("stopped", Target.RUNNING), ("stopped", given[0]), ("other", given[1])]
+
+
+def test_connectors_are_admitted_replaced_and_dismissed(defined: Connectors) -> None:
+    connectors, supervisor, shown = defined, defined.supervisor, shown_of(defined)
+    connectors.take("works", {"name": "works", "tasks.max": "2"})
+    connectors.take("stopped", {"name": "stopped"})
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its workers")
+    login = {"scylla.user": "cdc", "scylla.password": "open sesame"}
+    first = {worker.pid for worker in supervisor.status().workers}
+    assert len(first) == 2 and state(supervisor, "stopped") == "STOPPED"
+
+    connectors.take("works", {"name": "works", "tasks.max": "1", **login})
+    until(lambda: [worker.pid in first for worker in supervisor.status().workers] == [False], what="the new one")
+    assert connectors.with_secrets("works", {"scylla.password": MASK})["scylla.password"] == "open sesame"
+
+    connectors.take("works", {"name": "works", "scylla.query.time.window.size": "${env:NO_SUCH_VARIABLE}"})
+    broken = next(view for view in shown.connectors() if view.name == "works")
+    assert broken.instance.state == "FAILED" and "NO_SUCH_VARIABLE" in str(broken.instance.trace)
+    connectors.take("works", {"name": "works"})
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its return")
+    for name in ("works", "stopped"):
+        connectors.take(name, None)
+    until(lambda: not supervisor.children, what="the end of all workers")
+    assert not shown.connectors() and supervisor.liveness().alive and supervisor.restarts == 0
