@@ -140,13 +140,17 @@ def _why(error: BaseException) -> str:
 
 
 def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progress: Progress) -> None:
+    if landing.stream.landed and not once:
+        # What fails now is something else than what failed before it.
+        landing.failures = 0
+    landing.stream.landed = False
     landing.failures += 1
     local = settings.passed_on.get("spark.local.dir", gettempdir()).split(",")
     why = with_room(why, [settings.warehouse, settings.checkpoint, *local])
     table = progress.of(landing.stream.name)
     table.failures += 1
     table.last_error = why
-    pause = min(_FIRST_PAUSE_S * 2 ** (landing.failures - 1), settings.retry_backoff_max_ms / 1000)
+    pause = min(_FIRST_PAUSE_S * 2 ** min(landing.failures - 1, 20), settings.retry_backoff_max_ms / 1000)
     if once and landing.failures >= ATTEMPTS_ONCE:
         progress.note(f"{landing.stream.name} failed: {why}")
         return

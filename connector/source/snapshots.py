@@ -375,7 +375,7 @@ class Snapshots:
         if held.reading or held.renewed or now < held.again_at or self._under_way[AGAIN] >= CHUNKS_AT_ONCE:
             return
         keys, table = held.ask_again(), held.opening.table
-        held.again_at = now + min(LONGEST_PAUSE_SECONDS, self.doubt_seconds * 2**held.tries)
+        held.again_at = now + min(LONGEST_PAUSE_SECONDS, self.doubt_seconds * 2 ** min(held.tries, 20))
         self.counters.rereads[table] += len(keys)
         if held.tries % TRIES == 0:
             log.warning(

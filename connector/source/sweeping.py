@@ -197,7 +197,7 @@ class Sweeping:
     def _rest(self, table: TableName, why: str) -> None:
         self._slow.discard(table)
         self._dear[table] += 1
-        pause = min(LONGEST_PAUSE, PAUSE_SECONDS * 2 ** (self._dear[table] - 1))
+        pause = min(LONGEST_PAUSE, PAUSE_SECONDS * 2 ** min(self._dear[table] - 1, 20))
         self._again[table] = self._clock() + pause
         log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
 

@@ -34,7 +34,7 @@ from connector.table_name import TableName
 from spark_jobs.config.file_systems import place_problems
 from spark_jobs.config.properties import BY_NAME, PREFIXES, REGISTRY
 from spark_jobs.config.source_settings import source_problems
-from spark_jobs.sinks import DEFAULT
+from spark_jobs.sinks import DEFAULT, FORMATS
 
 _TRIGGER_MS, _TRIGGER_MS_PER_TABLE = 2_000, 33
 
@@ -233,6 +233,10 @@ def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
         for table in values[name]:
             if table not in known:
                 problems.append(Problem(name, "Is not one of the tables", table, did_you_mean(table, known), file))
+    taken = {f"{table}__{part}": table for table in known for part in FORMATS[values["sink"]].beside}
+    for name in sorted(known & taken.keys()):
+        text = f"With {values['sink']} this is what landing keeps for {taken[name]}: both would be one table"
+        problems.append(Problem("tables", text, name, "land one of them into another warehouse", file))
     if values["publish.catalog"] and values["sink"] != DEFAULT:
         text = "Has no effect on Iceberg's tables: they are in the catalog scylla_cdc"
         problems.append(Problem("publish.catalog", text, file=file))

@@ -59,22 +59,35 @@ def decoded_json(
 
 def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: str, registry: Registry) -> DataFrame:
     """The changelog rows of a batch of Avro records."""
-    text = with_avro_text(batch.where("value IS NOT NULL"), registry)
+    text, unnamed = with_avro_text(batch.where("value IS NOT NULL"), registry)
     if layout.images:
-        text = with_avro_text(text, registry, "key")
-    return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True)
+        text, _ = with_avro_text(text, registry, "key")
+    return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True, unnamed=unnamed)
 
 
 def _decoded(
-    batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
+    batch: DataFrame,
+    layout: Layout,
+    segment: int,
+    range_topic: str,
+    wrapped: bool,
+    struct_bounds: bool,
+    unnamed: str | None = None,
 ) -> DataFrame:
-    return by_versions(
-        batch, layout, lambda part, reading: _read(part, reading, segment, range_topic, wrapped, struct_bounds)
-    )
+    def read(part: DataFrame, reading: Layout) -> DataFrame:
+        return _read(part, reading, segment, range_topic, wrapped, struct_bounds, unnamed)
+
+    return by_versions(batch, layout, read)
 
 
 def _read(
-    batch: DataFrame, layout: Layout, segment: int, range_topic: str, wrapped: bool, struct_bounds: bool
+    batch: DataFrame,
+    layout: Layout,
+    segment: int,
+    range_topic: str,
+    wrapped: bool,
+    struct_bounds: bool,
+    unnamed: str | None,
 ) -> DataFrame:
     inner = record_type(layout, struct_bounds)
     envelope = f"struct<payload:{inner}>" if wrapped else inner
@@ -86,6 +99,7 @@ def _read(
     e = "p.e.payload" if wrapped else "p.e"
     broken = reason_sql(
         ("length(raw_value) = 0", DeadReason.EMPTY),
+        *([(unnamed, DeadReason.UNKNOWN_SCHEMA)] if unnamed else []),
         ("NOT is_valid_utf8(text)", DeadReason.NOT_UTF8),
         ("p IS NULL OR p._corrupt IS NOT NULL", DeadReason.CORRUPT),
         ("p.z IS NULL", DeadReason.TRAILING),

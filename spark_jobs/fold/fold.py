@@ -30,6 +30,12 @@ _CERTAIN_S = 3600
 """After so long no clock of any reader is behind an end, and what ended can be forgotten."""
 
 
+def certainly_ended(newest_us: int) -> str:
+    """The second up to which what has ended can be forgotten, where something was written at this time by now: this
+    machine's clock may be ahead, and then it is not one that writers had."""
+    return f"least({NOW}, {newest_us // 1_000_000}L) - {_CERTAIN_S}"
+
+
 def partition_columns(layout: Layout) -> list[str]:
     """What rows of one partition have in common: brought together by these, fold and view need one shuffle, and one
     sort. Spark sorts in this order, which is cheap where the first column tells most rows apart, as no bucket does."""
@@ -138,17 +144,16 @@ def _newer(time: str, covers: list[str]) -> str:
     return f"CASE WHEN {time} > coalesce({greatest(covers)}, {NEVER}) THEN {time} END"
 
 
-def compacted(layout: Layout, patch: str, keeps_ended: bool = False) -> str:
+def compacted(layout: Layout, patch: str, ended: str | None = None) -> str:
     """State rows of folded patches: the row's greatest time once, and a time of its own only where a cell differs.
 
-    What ended long ago is kept as a delete with its end, unless its value is still asked for.
+    What ended up to this second is kept as a delete with its end; None where its value is still asked for.
     """
     times = [layout.marker_time, *(f"{quoted(cell.name)}.t" for cell in layout.cells)]
     based = f"SELECT *, {greatest(times)} AS base FROM ({patch}) AS patch"
-    past = None if keeps_ended else f"{NOW} - {_CERTAIN_S}"
 
     def unless_ended(what: str, value: str) -> str:
-        alive = has_not_ended(layout, what, past)
+        alive = has_not_ended(layout, what, ended)
         return f"CASE WHEN true{alive} THEN {value} END" if alive else value
 
     columns = ["bucket", "kind", *map(quoted, key_columns(layout))]

@@ -38,7 +38,7 @@ from spark_jobs.source import (
     read_source,
     reading_tasks,
 )
-from spark_jobs.stream import SchemaTopic, Topics, told
+from spark_jobs.stream import SchemaTopic, Topics, check_fitting, told
 from spark_jobs.tables import (
     BACKFILL,
     LAND,
@@ -113,6 +113,7 @@ class Filling:
                 raise LandingError(
                     f"{table}: the type of a key column was changed; run land first, which adapts the rows"
                 )
+            check_fitting(landed, table, restored.known, plan.known)
         mark, segment = restored.mark, restored.segment
         if plan.recreated:
             # Before the new table is noted: a crash between the two finds it new again.

@@ -18,7 +18,7 @@ from spark_jobs.config import Settings
 from spark_jobs.jobs.backfilling import Filled, Filling, known_versions
 from spark_jobs.source import SourceAccess
 from spark_jobs.stream import Topics
-from spark_jobs.tables import FORM, Known, LandedTable, job_lease, open_sink
+from spark_jobs.tables import FORM, LandedTable, Restored, job_lease, lost_by_topics, open_sink
 
 
 def rebuild(
@@ -39,8 +39,9 @@ def rebuild(
     sink = open_sink(session, settings.session_config())
     landed = LandedTable(session, sink, table.keyspace, table.name)
     with job_lease(session, settings, "rebuild"):
-        known = landed.known()
-        lacking = _lacking(session, settings, table, known)
+        restored = landed.restore()
+        known = restored.known
+        lacking = _lacking(session, settings, table, restored)
         if lacking is not None and access is None:
             raise LandingError(
                 f"{table}: {lacking}; with scylla.cluster.ip.addresses in the configuration the rest is read from "
@@ -71,16 +72,11 @@ def rebuild(
         return None if filling is None or versions is None else filling.fill(table, versions)
 
 
-def _lacking(session: SparkSession, settings: Settings, table: TableName, known: Known | None) -> str | None:
+def _lacking(session: SparkSession, settings: Settings, table: TableName, restored: Restored) -> str | None:
     """Why the topics do not hold everything that the table had; None if they do."""
-    if known is not None and known.backfilled is not None:
+    if restored.known is not None and restored.known.backfilled is not None:
         return "it was backfilled, so it cannot be rebuilt from its topics alone"
+    named = settings.topics_of(table)
     with contextlib.closing(Topics(session, settings.kafka())) as topics:
-        begins = topics.offsets(settings.topics_of(table), beginning=True)
-    for (topic, number), offset in sorted(begins.items()):
-        if offset > 0:
-            return (
-                f"{topic}, partition {number} begins at offset {offset}: its first records are gone, "
-                "so the table cannot be rebuilt from its topics alone"
-            )
-    return None
+        begins, ends = topics.offsets(named, beginning=True), topics.offsets(named)
+        return lost_by_topics(restored.known, restored.positions, begins, ends, topics.ids(named))

@@ -89,7 +89,7 @@ def maintain(session: SparkSession, settings: Settings, dry_run: bool = False) -
 
 def _published(session: SparkSession, settings: Settings, landed: LandedTable) -> PublishedTable | None:
     """The published double of the table, if there is one that is kept up."""
-    publisher = open_publisher(session, settings.session_config())
+    publisher = open_publisher(session, settings.session_config(), settings.publish_retention_ms)
     if publisher is None or publisher.schema(landed.folder) is None:
         return None
     known = landed.known()

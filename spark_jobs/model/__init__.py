@@ -15,7 +15,7 @@ from spark_jobs.model.changelog import (
     state_columns,
 )
 from spark_jobs.model.cql_definitions import carried, read_definitions
-from spark_jobs.model.dead_reason import HINTS, RETRIED, WAITING, DeadReason, reason_sql, reasons_sql
+from spark_jobs.model.dead_reason import HINTS, RETRIED, UNNAMED, WAITING, DeadReason, reason_sql, reasons_sql
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
 from spark_jobs.model.landed_types import (
     adapted,
@@ -55,7 +55,7 @@ from spark_jobs.model.patches import (
     state_patch,
     ttl_of,
 )
-from spark_jobs.model.shape import shape
+from spark_jobs.model.shape import same_table, shape
 
 __all__ = [
     "DEAD",
@@ -70,6 +70,7 @@ __all__ = [
     "SAME_TIME",
     "TEXTS",
     "TTL",
+    "UNNAMED",
     "WAITING",
     "WHOLE_NUMBERS",
     "Cell",
@@ -116,6 +117,7 @@ __all__ = [
     "reasons_sql",
     "recorded_type",
     "same_order",
+    "same_table",
     "shape",
     "state_columns",
     "state_patch",

@@ -26,6 +26,10 @@ class DeadReason(StrEnum):
 
     EMPTY = "EMPTY", "the value is empty"
     NOT_UTF8 = "NOT_UTF8", "the value is not UTF-8 text"
+    UNKNOWN_SCHEMA = (
+        "UNKNOWN_SCHEMA",
+        "no Schema Registry has the schema that the record names; landed at a start of `land` when one has it",
+    )
     CORRUPT = (
         "CORRUPT",
         "not JSON, or a value of the wrong type for its column; landed when a version of the table has that type",
@@ -54,8 +58,10 @@ HINTS: Final[dict[str, str]] = dict.fromkeys(
     (DeadReason.NULL_ENVELOPE, DeadReason.BAD_OP),
     "is value.converter.schemas.enable of the landing file what the connector's worker has?",
 )
-#: Letters that wait for a new version of the table: what is older than them may still be needed.
-WAITING: Final = (DeadReason.UNKNOWN_FIELD,)
+#: Letters that wait for a Schema Registry: each start asks whether it knows more by now.
+UNNAMED: Final = (DeadReason.UNKNOWN_SCHEMA,)
+#: Letters that wait for a new version of the table, or for these: what is older than them may still be needed.
+WAITING: Final = (DeadReason.UNKNOWN_FIELD, *UNNAMED)
 #: Letters that are tried again with each new version. Of most of these nobody expects that they ever land.
 RETRIED: Final = (*WAITING, DeadReason.CORRUPT, DeadReason.NO_KEY)
 
@@ -67,4 +73,5 @@ def reason_sql(*cases: tuple[str, DeadReason]) -> str:
 
 def reasons_sql(reasons: Iterable[DeadReason]) -> str:
     """Whether the column `reason` is one of these."""
-    return f"reason IN ({', '.join(map(literal, reasons))})"
+    listed = ", ".join(map(literal, reasons))
+    return f"reason IN ({listed})" if listed else "false"

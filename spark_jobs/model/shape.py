@@ -35,7 +35,7 @@ def shape(
         whole = replace(current, columns=(*current.columns, *lost))
         layout = replace(layout, merging=_shaped(definitions, whole, catalogue, base))
     readings: dict[str, Layout] = {}
-    for version in _same_table(definitions):
+    for version in _named(definitions):
         reading = _reading(version, layout, catalogue)
         if not _reads(layout, reading, version):
             readings[version.version] = reading
@@ -49,14 +49,35 @@ class _Base:
     not_before: int | None
 
 
+def same_table(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether both are of one table. A CQL file tells no id, so only other keys say that its table is another one: a
+    table never has more or fewer of them."""
+    if one.table_id is not None and other.table_id is not None:
+        return one.table_id == other.table_id
+    return all(len(one.of_kind(kind)) == len(other.of_kind(kind)) for kind in KEY_KINDS)
+
+
 def _same_table(definitions: Sequence[TableDefinition]) -> list[TableDefinition]:
-    return [version for version in definitions if version.table_id == definitions[-1].table_id]
+    """Versions of the current table. One without an id is of the table whose id came next, or else of the last one."""
+    ids = [version.table_id for version in definitions]
+    for at in reversed(range(len(ids) - 1)):
+        ids[at] = ids[at] or ids[at + 1]
+    for at in range(1, len(ids)):
+        ids[at] = ids[at] or ids[at - 1]
+    current = definitions[-1]
+    return [each for each, own in zip(definitions, ids) if own == ids[-1] and same_table(each, current)]
+
+
+def _named(definitions: Sequence[TableDefinition]) -> list[TableDefinition]:
+    """Versions that records can name: nothing is told of those of CQL files, which have no id."""
+    current = definitions[-1]
+    return [each for each in _same_table(definitions) if each.table_id is not None or current.table_id is None]
 
 
 def _versions(definitions: Sequence[TableDefinition]) -> tuple[str, ...]:
     if definitions[-1].table_id is None:
         return ()
-    return tuple(f"{version.table_id} {version.version}" for version in _same_table(definitions))
+    return tuple(f"{version.table_id} {version.version}" for version in _named(definitions))
 
 
 def _not_dropped(definitions: Sequence[TableDefinition]) -> list[Column]:
@@ -109,7 +130,7 @@ def _shaped(
         buckets=base.buckets,
         range_generation=_generation([_bound_types(version) for version in definitions]),
         not_before=base.not_before,
-        older_tables=any(version.table_id != current.table_id for version in definitions),
+        older_tables=len(_same_table(definitions)) < len(definitions),
         parts=_parts(recorded.values(), catalogue),
     )
 

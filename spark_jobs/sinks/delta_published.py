@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from connector.errors import LandingError
 from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.delta_files import (
     commit_metadata,
@@ -25,7 +26,7 @@ from spark_jobs.sinks.delta_files import (
     last_transaction,
     properties_of,
 )
-from spark_jobs.sinks.sink import NOTE, LostRaceError, merge_text, note_text, noted_in, retried
+from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, merge_text, note_text, noted_in, retried
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
@@ -40,6 +41,11 @@ _VECTORS_FROM = 1 << 20
 _FEED, _MAPPING = "delta.enableChangeDataFeed", "delta.columnMapping.mode"
 _INDEXED = "delta.dataSkippingNumIndexedCols"
 _VECTORS = "delta.enableDeletionVectors"
+_DAY_MS = 86_400_000
+_VERSIONS = {"delta.deletedFileRetentionDuration": 7 * _DAY_MS, "delta.logRetentionDuration": 30 * _DAY_MS}
+"""How long Delta lets versions be read, and what it takes unless it is told: whoever vacuums keeps them no longer."""
+_OURS = " seconds"
+"""How no person spells a time."""
 _MOST_DELETED, _DELETED_SORTED = 0.3, 0.1
 """Of a file's rows until it is written anew, and of the table's until ``compact`` sorts it again."""
 
@@ -61,6 +67,7 @@ class DeltaPublisher:
         jsession: Any = session._jsparkSession
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
         self.warehouse = warehouse
+        self.retention_ms: int | None = None
         # What is merged is made once, by who asks for it: of tables that are being written.
         self.session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
 
@@ -95,6 +102,7 @@ class DeltaPublisher:
             # Of other columns the bounds are never asked for, and dates beyond the year 9999 some readers cannot parse.
             _INDEXED: str(indexed),
         }
+        self._check_own(table)
         defaults = {name.replace("delta.", _DEFAULTS, 1): value for name, value in properties.items()}
         if self.schema(table) is not None:
             there = properties_of(self.session, self.path(table))
@@ -114,6 +122,13 @@ class DeltaPublisher:
             for name in defaults:
                 self.session.conf.unset(name)
         self._check_noted(table, note)
+
+    def _check_own(self, table: str) -> None:
+        """Refuses to make a table anew that somebody else has made."""
+        if self.schema(table) is None or self.turn(table) or self.note(table) is not None:
+            return
+        if self.session.table(self.relation(table)).limit(1).count():
+            raise LandingError(NOT_OURS.format(place=self.path(table)))
 
     def widen(self, table: str, columns: StructType) -> None:
         names = _names(columns) + (self.schema(table) or columns).names
@@ -178,6 +193,7 @@ class DeltaPublisher:
             schema = self.schema(table)
             assert schema is not None
             wanted[_FEED] = _properties(_names(schema))[_FEED]
+        wanted.update(_keeping(there, self.retention_ms))
         if size >= _VECTORS_FROM and _VECTORS not in there:
             wanted[_VECTORS] = "true"
         if wanted:
@@ -220,8 +236,20 @@ class DeltaPublisher:
         )
 
     def vacuum(self, table: str, older_than_ms: int) -> None:
+        there = properties_of(self.session, self.path(table))
+        give_properties(self.session, self.path(table), _keeping(there, self.retention_ms))
         self.session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         self.session.sql(f"VACUUM {self.relation(table)} RETAIN {older_than_ms / 3_600_000} HOURS")
+
+
+def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, str]:
+    """What lets versions be read for so long: more than Delta's own times, or what was more and is no longer."""
+    found: dict[str, str] = {}
+    for name, least_ms in _VERSIONS.items() if retention_ms is not None else ():
+        wanted_ms = max(retention_ms or 0, least_ms)
+        if wanted_ms > least_ms or there.get(name, "").endswith(_OURS):
+            found[name] = f"interval {wanted_ms // 1000}{_OURS}"
+    return {name: text for name, text in found.items() if there.get(name) != text}
 
 
 def _properties(names: Sequence[str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ from spark_jobs.model import literal, quoted
 from spark_jobs.sinks.sink import Result, retried
 
 CATALOG = "scylla_cdc"
+OWN = ("changelog", "history", "parcels", "state")
+"""What landing keeps for itself of a table ``t`` are tables ``t__state`` and so on beside it."""
 
 _CATALOG_SETTINGS = {
     "": "org.apache.iceberg.spark.SparkCatalog",
@@ -47,6 +49,8 @@ _PROPERTIES = {
     "commit.retry.num-retries": "20",
     "commit.retry.min-wait-ms": "50",
 }
+_LEVELS = 2
+"""Of the name of a table that others read; landing's own have one more."""
 _KEPT_MS = 3_600_000
 """How old a snapshot becomes without maintenance of the table: a commit each second makes metadata large."""
 _EXPIRE_EVERY = 100
@@ -69,12 +73,33 @@ class IcebergSink:
         self.catalog = _catalog(session, warehouse)
         self._locks = _local_folder(session, f"{warehouse}/_locks")
         self._appends: dict[str, int] = {}
+        self._own: set[str] = set()
 
     def relation(self, table: str) -> str:
         return quoted(self.catalog, *_names(table))
 
     def exists(self, table: str) -> bool:
-        return bool(self.session.catalog.tableExists(self.relation(table)))
+        if not self.session.catalog.tableExists(self.relation(table)):
+            return False
+        if len(table.split("/")) > _LEVELS and table not in self._own:
+            # Somebody's table may have the name of one of ours, and what is ours is rewritten and deleted.
+            if not self._is_own(table):
+                raise LandingError(
+                    f"the table {'.'.join(_names(table))} of the catalog {self.catalog} is not what landing keeps in a "
+                    "table of that name: land one of the two into another warehouse"
+                )
+            self._own.add(table)
+        return True
+
+    def is_taken(self, table: str) -> bool:
+        """Whether the name of a table that others read is one that landing has for itself."""
+        base, _, part = table.rpartition("__")
+        log = f"{base}/{OWN[0]}"
+        return part in OWN and bool(self.session.catalog.tableExists(self.relation(log))) and self._is_own(log)
+
+    def _is_own(self, table: str) -> bool:
+        """What landing keeps for itself is partitioned, what others read never is."""
+        return bool(self.loaded(table).spec().isPartitioned())
 
     def prepare(self, table: str, columns: Mapping[str, str], partition_by: str, sorted_by: Sequence[str] = ()) -> None:
         if not self.exists(table):

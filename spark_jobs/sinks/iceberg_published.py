@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType, MapType, ShortType, StructField, StructType
 
+from connector.errors import LandingError
 from spark_jobs.java_objects import java_class
 from spark_jobs.model import quoted
-from spark_jobs.sinks.iceberg import IcebergSink, MovedError
-from spark_jobs.sinks.sink import NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
+from spark_jobs.sinks.iceberg import OWN, IcebergSink, MovedError
+from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, TableFormat, merge_text, note_text, noted_in
 
 _SNAPSHOT_PROPERTY = f"spark.sql.iceberg.snapshot-property.{NOTE}"
 _SOURCE = "scylla_cdc_published"
@@ -46,6 +47,7 @@ class IcebergPublisher:
     def __init__(self, session: SparkSession, warehouse: str) -> None:
         jsession: Any = session._jsparkSession
         self.session = SparkSession(session.sparkContext, jsession.cloneSession())
+        self.retention_ms: int | None = None
         self._sink = IcebergSink(self.session, warehouse)
         self._since: dict[str, int] = {}
         self._gone_on_from: dict[str, int | None] = {}
@@ -77,6 +79,7 @@ class IcebergPublisher:
         wanted = self.stored(frame.schema)
         rows = frame.to(wanted)
         there = self.schema(table)
+        self._check_own(table, there)
         if there is None:
             self._sink.in_namespace(table)
             with self._noting(note, turn):
@@ -94,6 +97,17 @@ class IcebergPublisher:
         with self._noting(note, turn):
             self._sink.changed(table, made_anew)
         self._gone_on_from[table] = self._newest(table)
+
+    def _check_own(self, table: str, there: StructType | None) -> None:
+        """Refuses to make a table anew that somebody else has made, or to take a name that is landing's own."""
+        taken = self._sink.is_taken(table)
+        if there is not None and not taken and self.note(table) is None:
+            # The commits with our notes may have expired; its properties stay.
+            properties = self._sink.loaded(table).properties()
+            ours = all(properties.get(name) == value for name, value in _PROPERTIES.items())
+            taken = not ours and bool(self.session.table(self.relation(table)).limit(1).count())
+        if taken:
+            raise LandingError(NOT_OURS.format(place=self.relation(table)))
 
     def widen(self, table: str, columns: StructType) -> None:
         types = java_class(self.session, "org.apache.spark.sql.types.DataType")
@@ -255,4 +269,5 @@ FORMAT = TableFormat(
     coordinate="org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
     open=IcebergSink,
     publisher=IcebergPublisher,
+    beside=OWN,
 )

@@ -91,6 +91,8 @@ class Publisher(Protocol):
 
     session: SparkSession
     """Of its own: its settings are nobody else's. Frames given to the publisher are of this session."""
+    retention_ms: int | None
+    """For how long earlier versions can be read; None where nobody says."""
 
     def relation(self, table: str) -> str:
         """The table as SQL text names it."""
@@ -150,6 +152,7 @@ class TableFormat:
     """What a session must have for a sink, and how the sink of a warehouse is opened in it.
 
     ``jar_sets`` are the pinned sets of jars that land with this format, by the names that set-up fetches them by.
+    ``beside`` a published table ``t`` are those that landing keeps for itself, named ``t__`` and one of these.
     """
 
     name: str
@@ -159,6 +162,12 @@ class TableFormat:
     coordinate: str
     open: Callable[[SparkSession, str], Sink]
     publisher: Callable[[SparkSession, str], Publisher] | None = None
+    beside: tuple[str, ...] = ()
+
+
+NOT_OURS = (
+    "{place} is there already, and not by landing, so it is not replaced: move it away, or land into another warehouse"
+)
 
 
 def note_text(note: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ In: a session and a plan. Out: appended changes and merged state.
 
 from __future__ import annotations
 
+from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import YOUNG_MS
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics
 from spark_jobs.stream.progress import Progress, TableProgress
@@ -21,6 +22,7 @@ __all__ = [
     "TableProgress",
     "TableStream",
     "Topics",
+    "check_fitting",
     "one_line",
     "purge",
     "purge_limit",

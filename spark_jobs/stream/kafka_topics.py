@@ -27,6 +27,8 @@ Offsets = dict[tuple[str, int], int]
 
 _POLL_MS = 200
 _SILENCE_S = 60.0
+_NO_ID = "A" * 22
+"""A topic's id of zeros, as Kafka writes ids."""
 _LISTED_S = 2.0
 """For so long a listing of topics serves all tables."""
 
@@ -57,11 +59,15 @@ class Topics:
             settings.put(name, value)
         self._lock = threading.RLock()
         self._listed: tuple[float, Any] | None = None
+        self._settings = settings
         self._consumer = self._java("org.apache.kafka.clients.consumer.KafkaConsumer")(settings)
+        self._admin: Any = None
 
     def close(self) -> None:
         with self._lock:
-            self._consumer.close(self._java("java.time.Duration").ofSeconds(2))
+            for client in (self._consumer, self._admin):
+                if client is not None:
+                    client.close(self._java("java.time.Duration").ofSeconds(2))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """The partitions of those topics that exist."""
@@ -101,6 +107,25 @@ class Topics:
                 self._listed = None
                 raise LandingError(f"Kafka at {self._servers} tells no offsets: {_cause(error)}") from error
             return {named: answer.get(place) for named, place in places.items()}
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of those topics that exist; a topic that is deleted and created again has another one. Brokers that
+        know no ids tell none."""
+        with self._lock:
+            there = list(self.partitions(topics))
+            wanted = self._java("java.util.ArrayList")()
+            for topic in there:
+                wanted.add(topic)
+            if self._admin is None:
+                # No consumer tells them.
+                self._admin = self._java("org.apache.kafka.clients.admin.Admin").create(self._settings)
+            try:
+                answer = self._admin.describeTopics(wanted).allTopicNames().get()
+            except Py4JJavaError as error:
+                self._listed = None
+                raise LandingError(f"Kafka at {self._servers} tells no ids of topics: {_cause(error)}") from error
+            found = {topic: str(answer.get(topic).topicId().toString()) for topic in there}
+            return {topic: id_ for topic, id_ in found.items() if id_ != _NO_ID}
 
     def read_from(self, topic: str, offset: int, end: int) -> list[tuple[int, str | None]]:
         """The values of a topic's only partition between two offsets, with their offsets."""

@@ -35,7 +35,10 @@ class Publishing:
         self.lock = threading.Lock()
         self._interval_s = settings.publish_interval_ms / 1000
         self._catalog = settings.publish_catalog
-        publisher = open_publisher(session, settings.session_config()) if settings.publish_interval_ms else None
+        kept_ms = settings.publish_retention_ms
+        publisher = (
+            open_publisher(session, settings.session_config(), kept_ms) if settings.publish_interval_ms else None
+        )
         landed = LandedTable(session, sink, table.keyspace, table.name)
         self._table = None if publisher is None else PublishedTable(publisher, landed)
         self._lease = lease

@@ -50,7 +50,7 @@ def purge_limit(
     ).first()
     assert row is not None
     if row["timeless"]:
-        return Limit(None, "dead letters of unknown time wait for a definition")
+        return Limit(None, "dead letters of unknown time wait for a definition or a schema")
     return Limit(oldest_us if row["first"] is None else min(oldest_us, row["first"] - 1), ended_s=ended_s)
 
 
@@ -74,7 +74,7 @@ def purge(landed: LandedTable, layout: Layout, limit_us: int, ended_s: int = 0) 
     layout = layout.merging or layout
     found = sum(tombstones(landed, layout, limit_us, ended_s).values())
     if found:
-        text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s))
+        text = compacted(layout, purged(layout, landed.state.folded_text(layout), limit_us, ended_s), f"{ended_s}L")
         landed.state.rewrite(layout, lambda: landed.session.sql(text))
     return found
 

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -25,11 +26,12 @@ from pyspark.sql.streaming import StreamingQuery
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.decode import CELL_TTLS, MADE_BY, Registry, decoded_avro, decoded_json
+from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json, knows_any
 from spark_jobs.functions import register_functions
 from spark_jobs.java_objects import file_system, file_text, hadoop_path
-from spark_jobs.model import DEAD, RETRIED, TTL, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import DEAD, RETRIED, TTL, UNNAMED, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
+from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
 from spark_jobs.stream.moving_keys import move_keys
@@ -43,6 +45,7 @@ from spark_jobs.tables import (
     Parcel,
     Parcels,
     check_landed,
+    check_positions,
     check_rebuilt,
     check_same_table,
     lacking,
@@ -91,6 +94,8 @@ class TableStream:
         self.progress = progress
         self.described = described
         self.query: StreamingQuery | None = None
+        #: Whether any records landed since somebody set it back.
+        self.landed = False
         self._layout: Layout | None = None
         self._known: Known | None = None
         self._registry = Registry(settings.registry_urls, settings.passed_on)
@@ -104,6 +109,7 @@ class TableStream:
         self._has_rows = False
         self._has_letters = False
         self._lacking: str | None = None
+        self._topic_ids: Mapping[str, str] = {}
         self._housekeeping = Housekeeping(settings)
         self._batches = 0
         self._filling = False
@@ -125,6 +131,8 @@ class TableStream:
     def start(self, once: bool) -> None:
         """Prepares the table and starts its query; with ``once`` it ends at the topics' present ends."""
         landed = self._landed(self.session)
+        # A job that lands once tries a few times only; its letters wait for the next one.
+        self._registry.patience_s = 0.0 if once else PATIENCE_S
         restored = landed.restore()
         self._known, self._segment, self._mark = restored.known, restored.segment, restored.mark
         self._unmerged, self._since_ms = restored.unmerged, restored.since_ms
@@ -136,6 +144,12 @@ class TableStream:
         partitions = self.topics.partitions([self.data_topic, self.range_topic])
         begins = self.topics.offsets([self.data_topic, self.range_topic], beginning=True)
         self._lacking = lacking(restored, begins)
+        ends = self.topics.offsets([self.data_topic, self.range_topic])
+        # Without a topic another problem may be the first one to mend, and no id is noted that is not looked at.
+        self._topic_ids = {}
+        if self.data_topic in partitions:
+            self._topic_ids = self.topics.ids([self.data_topic, self.range_topic])
+            check_positions(self.table, self._known, positions, begins, ends, self._topic_ids)
         self._segment = self._publishing.begin(restored)
         landed.widen()
         self._adopt(landed)
@@ -148,9 +162,10 @@ class TableStream:
             raise LandingError(
                 f"{self.table}: there is no topic {self.data_topic}; start the connector, or correct topic.prefix"
             )
-        self._check_positions(positions, begins)
-        run = uuid.uuid4().hex
-        checkpoint = f"{self.settings.checkpoint}/{self.settings.name}/{self.table}/{run}"
+        run, runs = uuid.uuid4().hex, f"{self.settings.checkpoint}/{self.settings.name}/{self.table}"
+        # Those of jobs that were killed: whoever has the lease needs none of them.
+        self._delete(hadoop_path(self.session, runs))
+        checkpoint = f"{runs}/{run}"
         self._offsets_folder = f"{checkpoint}/offsets"
         reader = self.session.readStream.format("kafka").options(**_FETCH)
         for name, value in self.settings.kafka().items():
@@ -189,36 +204,29 @@ class TableStream:
         """Removes the ended run's checkpoint."""
         if not self._offsets_folder:
             return
-        path = hadoop_path(self.session, self._offsets_folder).getParent()
-        file_system(self.session, path).delete(path, True)
+        self._delete(hadoop_path(self.session, self._offsets_folder).getParent())
         self._offsets_folder = ""
+
+    def _delete(self, path: Any) -> None:
+        file_system(self.session, path).delete(path, True)
 
     def _landed(self, session: SparkSession) -> LandedTable:
         return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
-
-    def _check_positions(self, positions: Offsets, begins: Offsets) -> None:
-        ends = self.topics.offsets([self.data_topic, self.range_topic])
-        for (topic, number), position in sorted(positions.items()):
-            place = f"{self.table}: {topic}, partition {number}"
-            remedy = f"land --rebuild {self.table} re-creates the table"
-            if (topic, number) not in ends or position > ends[topic, number]:
-                raise LandingError(
-                    f"{place}: {position} records are landed, but it ends before; was the topic re-created? {remedy}"
-                )
-            if position < begins[topic, number]:
-                lost = begins[topic, number] - position
-                raise LandingError(f"{place}: {lost} records expired before they were landed; {remedy}")
 
     def _adopt(self, landed: LandedTable) -> bool:
         """Follows the table's versions; True if something changed."""
         versions = self._versions()
         check_rebuilt(self.table, self._known)
-        plan = plan_table(self.settings, self.table, versions, self._known, self._lacking)
-        if self._has_rows and not plan.recreated and check_landed(self.table, self._known, plan.known):
-            plan = replace(plan, known=self._move_keys(landed, plan.known))
+        plan = plan_table(self.settings, self.table, versions, self._known, self._lacking, self._topic_ids)
+        if self._has_rows and not plan.recreated:
+            check_fitting(landed, self.table, self._known, plan.known)
+            if check_landed(self.table, self._known, plan.known):
+                plan = replace(plan, known=self._move_keys(landed, plan.known))
         if (incomplete := plan.known.incomplete) is not None:
             self._say(f"{self.table} is incomplete: {incomplete}; scylla-cdc backfill completes it")
         self.progress.of(self.name).incomplete = incomplete
+        for text in plan.told:
+            self._say(text)
         if not plan.changed and self._layout is not None:
             return False
         for text in notices(plan.known.definitions[-1]):
@@ -373,7 +381,7 @@ class TableStream:
         landed_count = F.count_if(F.col("segment") != DEAD).alias("landed")
         frame = frame.observe(seen, landed_count, F.max("ts").alias("newest"), F.count(TTL).alias(TTL), *counts)
         landed.append(frame.unionByName(landed.position_rows(ends, self._segment), allowMissingColumns=True))
-        self._has_rows = True
+        self._has_rows = self.landed = True
         self._positions.update(ends)
         self._publishing.landed(ends)
         counted = told(landed.session, seen)
@@ -400,12 +408,16 @@ class TableStream:
         return decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
 
     def _land_letters(self, landed: LandedTable) -> None:
-        """Decodes again the dead letters that only waited for a definition, in a segment of its own."""
-        waiting = landed.letters(RETRIED) if self._has_letters else None
+        """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own."""
+        if not self._has_letters:
+            return
+        unnamed = landed.letters((), UNNAMED) if self.settings.avro else None
+        always = UNNAMED if unnamed is not None and knows_any(unnamed, self._registry) else ()
+        waiting = landed.letters(RETRIED, always)
         if waiting is None:
             return
         self._segment += 1
-        landed.replace_letters(self._decoded(waiting), RETRIED)
+        landed.replace_letters(self._decoded(waiting), RETRIED, always)
         self._segment += 1
 
     def _merge_is_due(self) -> bool:

@@ -6,6 +6,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 from __future__ import annotations
 
 from spark_jobs.tables.landed_table import LandedTable, Restored, older_positions
+from spark_jobs.tables.landed_topics import check_positions, lost_by_topics
 from spark_jobs.tables.landing_plan import (
     Plan,
     check_landed,
@@ -50,6 +51,7 @@ __all__ = [
     "Stand",
     "backfills",
     "check_landed",
+    "check_positions",
     "check_rebuilt",
     "check_same_table",
     "filling_lease",
@@ -57,6 +59,7 @@ __all__ = [
     "job_lease",
     "lacking",
     "leases",
+    "lost_by_topics",
     "notices",
     "older_positions",
     "open_publisher",

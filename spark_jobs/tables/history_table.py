@@ -104,7 +104,7 @@ class History:
         ]
 
         def made() -> DataFrame:
-            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"]), keeps_ended=True))
+            rows = self.session.sql(compacted(layout, folded(layout, patches, ["bucket"])))
             return rows.unionByName(self._mark_row(mark, horizon), allowMissingColumns=True)
 
         replace_made(self.sink, self.table, made)

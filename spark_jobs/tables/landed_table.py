@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.fold import NOW, folded, partition_columns, visible_rows
+from spark_jobs.fold import NOW, certainly_ended, folded, partition_columns, visible_rows
 from spark_jobs.model import (
     DEAD,
     DEFINITIONS,
@@ -202,9 +202,10 @@ class LandedTable:
     def append(self, frame: DataFrame) -> None:
         self.sink.append(self.changelog, frame)
 
-    def letters(self, reasons: Sequence[DeadReason]) -> DataFrame | None:
-        """The dead letters with these reasons that the newest definitions have not seen; None if there is none."""
-        where = f"segment = {DEAD} AND {self._waiting(reasons)}"
+    def letters(self, reasons: Sequence[DeadReason], always: Sequence[DeadReason] = ()) -> DataFrame | None:
+        """The dead letters with these reasons that the newest definitions have not seen, and all with those that are
+        ``always`` looked at; None if there is none."""
+        where = f"segment = {DEAD} AND {self._waiting(reasons, always)}"
         if self.session.sql(f"SELECT 1 FROM {self._log} WHERE {where} LIMIT 1").first() is None:
             return None
         return self.session.sql(
@@ -212,22 +213,27 @@ class LandedTable:
             f"timestamp_millis(kafka_ms) AS timestamp, {headers_of('note')} FROM {self._log} WHERE {where}"
         )
 
-    def replace_letters(self, decoded: DataFrame, reasons: Sequence[DeadReason]) -> None:
-        """Replaces the letters with these reasons by what they decode to now, in one commit.
+    def replace_letters(
+        self, decoded: DataFrame, reasons: Sequence[DeadReason], always: Sequence[DeadReason] = ()
+    ) -> None:
+        """Replaces the letters that ``letters`` told by what they decode to now, in one commit.
 
         The decoded rows must be of a segment that has none yet. The row without a reason keeps the dead segment's
         partition among those that are replaced when no letter is left.
         """
+        waiting = self._waiting(reasons, always)
         others = self.session.sql(
-            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL AND NOT {self._waiting(reasons)}"
+            f"SELECT * FROM {self._log} WHERE segment = {DEAD} AND reason IS NOT NULL AND NOT {waiting}"
         )
         blank = self.session.sql(f"SELECT {DEAD} AS segment, 0 AS kind")
         frame = decoded.unionByName(others, allowMissingColumns=True).unionByName(blank, allowMissingColumns=True)
         self.sink.replace_buckets(self.changelog, frame)
 
-    def _waiting(self, reasons: Sequence[DeadReason]) -> str:
+    def _waiting(self, reasons: Sequence[DeadReason], always: Sequence[DeadReason]) -> str:
         noted = f"(SELECT max(landed_at) FROM {self._log} WHERE segment = {DEFINITIONS})"
-        return f"({reasons_sql(reasons)} AND landed_at <= {noted})"
+        # A clock that was ahead has made some that are newer than any definition for a while.
+        unseen = f"(landed_at <= {noted} OR landed_at > current_timestamp())"
+        return f"({reasons_sql(always)} OR {reasons_sql(reasons)} AND {unseen})"
 
     def has_changes_beyond(self, segment: int) -> bool:
         """Whether a segment after this one has changes, merged ones as well."""
@@ -270,7 +276,12 @@ class LandedTable:
             layout = self.expect_ends(layout)
         new = sum(size for segment, size in self.sink.sizes(self.changelog).items() if mark < segment <= through)
         changes = changes_patch(layout, f"SELECT * FROM {self._log} WHERE {window}")
-        self.state.merge(layout, changes, new, through, positions)
+        self.state.merge(layout, changes, new, through, positions, self._ended(window) if layout.expiring else None)
+
+    def _ended(self, window: str) -> str | None:
+        """The second up to which values that have ended are not asked for any more, as far as these changes tell."""
+        newest = self.session.sql(f"SELECT max(ts) AS ts FROM {self._log} WHERE {window}").first()
+        return None if newest is None or newest["ts"] is None else certainly_ended(newest["ts"])
 
     def _has_ttls(self, window: str) -> bool:
         found = f"SELECT 1 FROM {self._log} WHERE {window} AND {TTL} IS NOT NULL LIMIT 1"

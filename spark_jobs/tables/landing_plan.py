@@ -6,7 +6,7 @@ the ``Known`` to prepare the table with, notices for the user, or ``LandingError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from connector.errors import LandingError
@@ -14,7 +14,7 @@ from connector.table_name import TableName
 from connector.values import CqlType, NativeType
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition, has_fields, immovable, moved
+from spark_jobs.model import TableDefinition, has_fields, immovable, moved, same_table
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import FORM, Known, Offsets
 
@@ -22,13 +22,20 @@ ADVANCED = (
     "{table}: the records are full row images (cdc.output.format=advanced): the landed table equals the source only "
     "without concurrent writers and without writes whose timestamps lie in the past"
 )
+NOT_TOLD = (
+    "{table}: the schemas topic {topic} tells nothing of it, so it is landed by the definition that is noted, with the "
+    "table's id; table.definitions has nothing new"
+)
 
 
 @dataclass(frozen=True)
 class Plan:
+    """``told`` is what a user should know of it."""
+
     known: Known
     changed: bool
     recreated: bool = False
+    told: tuple[str, ...] = ()
 
 
 def plan_table(
@@ -37,8 +44,9 @@ def plan_table(
     versions: Sequence[TableDefinition],
     noted: Known | None,
     lacking: str | None = None,
+    topic_ids: Mapping[str, str] | None = None,
 ) -> Plan:
-    """What to land with. ``lacking`` is what has turned out to be missing.
+    """What to land with. ``lacking`` is what has turned out to be missing, ``topic_ids`` are those of the topics now.
 
     The versions of an older table of the same name stay known, after which nothing of it exists any more: its columns
     in the warehouse may have other types than those of the same name now.
@@ -51,9 +59,15 @@ def plan_table(
     history = str(table) in settings.history
     if not versions:
         assert noted is not None
-        return _as_noted(noted, history, lacking)
+        return _as_noted(noted, history, lacking, topic_ids)
+    told: tuple[str, ...] = ()
+    if noted is not None and _says_less(versions[-1], noted):
+        # What was told before was told by a topic that may just be misspelt now.
+        told = (NOT_TOLD.format(table=table, topic=settings.schema_topic or "(none)"),)
+        versions = noted.definitions
     current = _current(versions)
-    recreated = noted is not None and noted.definitions[-1].table_id != current.table_id
+    # One without an id is of any table with as many keys: what a CQL file described, a connector publishes with its id.
+    recreated = noted is not None and not same_table(_with_id(noted), current)
     # The warehouse may know versions that compaction has removed from the topic. Each stands where it was seen first,
     # since the names of columns in the warehouse follow from that, and the current one comes last.
     first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
@@ -61,10 +75,12 @@ def plan_table(
     if together[-1].text != current.text:
         together.append(current)
     if noted is not None and not recreated and settings.frozen(table):
-        return _as_noted(noted, history, lacking)
+        return _as_noted(noted, history, lacking, topic_ids)
     check_output(current)
     declared = settings.declared_types(table)
     check_declared(table, current, declared)
+    if noted is not None and not recreated:
+        lacking = lacking or noted.incomplete or _not_carried(noted.definitions[-1], current)
     if history:
         check_names(current)
     known = Known(
@@ -75,11 +91,12 @@ def plan_table(
         sequence=noted.sequence + 1 if noted else 1,
         backfilled=noted.backfilled if noted and not recreated else None,
         history=history,
-        incomplete=lacking or (noted.incomplete if noted and not recreated else None),
+        incomplete=lacking,
         rebuilding=noted.rebuilding if noted and not recreated else False,
         filled_to=noted.filled_to if noted and not recreated else None,
         form=noted.form if noted and not recreated else FORM,
         lineage=noted.lineage + recreated if noted else 0,
+        topic_ids=_ids(noted, topic_ids),
         expiring=noted.expiring if noted else False,
     )
     if (
@@ -87,18 +104,51 @@ def plan_table(
         and not recreated
         and same_versions(noted.definitions, together)
         and dict(noted.declared) == declared
-        and (noted.history, noted.incomplete) == (known.history, known.incomplete)
+        and _beside(noted) == _beside(known)
     ):
-        return Plan(noted, changed=False)
-    return Plan(known, changed=True, recreated=recreated)
+        return Plan(noted, changed=False, told=told)
+    return Plan(known, changed=True, recreated=recreated, told=told)
 
 
-def _as_noted(noted: Known, history: bool, lacking: str | None) -> Plan:
-    incomplete = lacking or noted.incomplete
-    if (noted.history, noted.incomplete) == (history, incomplete):
+def _with_id(noted: Known) -> TableDefinition:
+    """The current definition, with the id that was told last if it has none."""
+    told = (version.table_id for version in reversed(noted.definitions) if version.table_id is not None)
+    return replace(noted.definitions[-1], table_id=next(told, None))
+
+
+def _says_less(described: TableDefinition, noted: Known) -> bool:
+    """Whether a CQL file has no column that a definition with an id, which it has not, does not know."""
+    current = noted.definitions[-1]
+    if current.table_id is None or described.table_id is not None:
+        return False
+    known = {(column.name, column.type) for version in noted.definitions for column in version.columns}
+    new = {(column.name, column.type) for column in described.columns} - known
+    return not new or not same_table(current, described)
+
+
+def _not_carried(noted: TableDefinition, current: TableDefinition) -> str | None:
+    """What was left out of a table as long as only a CQL file described it."""
+    if noted.table_id is not None or current.table_id is None or noted.output.images:
+        return None
+    missing = [each.name for each in current.columns if each.name not in noted.names and not _is_plain(each.type)]
+    return f"records that landed with table.definitions had no {', '.join(missing)}" if missing else None
+
+
+def _as_noted(noted: Known, history: bool, lacking: str | None, topic_ids: Mapping[str, str] | None) -> Plan:
+    known = replace(noted, history=history, incomplete=lacking or noted.incomplete, topic_ids=_ids(noted, topic_ids))
+    if _beside(noted) == _beside(known):
         return Plan(noted, changed=False)
-    known = replace(noted, history=history, incomplete=incomplete, sequence=noted.sequence + 1)
-    return Plan(known, changed=True)
+    return Plan(replace(known, sequence=noted.sequence + 1), changed=True)
+
+
+def _beside(known: Known) -> tuple[bool, str | None, dict[str, str]]:
+    """What is noted beside the versions and changes without them."""
+    return known.history, known.incomplete, dict(known.topic_ids)
+
+
+def _ids(noted: Known | None, now: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Those of a topic that is away for a while stay."""
+    return {**(noted.topic_ids if noted else {}), **(now or {})}
 
 
 def _current(versions: Sequence[TableDefinition]) -> TableDefinition:

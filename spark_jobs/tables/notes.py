@@ -40,6 +40,8 @@ class Known:
     """The token up to which an unfinished backfill has read the source."""
     lineage: int = 0
     """Counts how often the state began anew: what was published of another lineage says nothing about this one."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of the topics that were landed from: one that is created again has another. Empty for earlier versions."""
     expiring: bool = False
     """Whether anything in it has a TTL. Not noted: the columns of the state say it."""
 
@@ -62,6 +64,7 @@ class Known:
                 "filled_to": self.filled_to,
                 "form": self.form,
                 "lineage": self.lineage,
+                "topic_ids": dict(self.topic_ids),
             }
         )
 
@@ -79,10 +82,14 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, dict) and _are_texts([*value.keys(), *value.values()])
+
+
 #: What each member of a note can be.
 _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "definitions": lambda value: isinstance(value, list) and bool(value),
-    "declared": lambda value: isinstance(value, dict) and _are_texts([*value.keys(), *value.values()]),
+    "declared": _are_pairs,
     "buckets": lambda value: _is_number(value) and value > 0,
     "not_before": lambda value: value is None or type(value) is int,
     "backfilled": lambda value: value is None or _are_texts(value),
@@ -92,8 +99,9 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {
     "filled_to": lambda value: value is None or type(value) is int,
     "form": _is_number,
     "lineage": _is_number,
+    "topic_ids": _are_pairs,
 }
-_OPTIONAL = ("history", "incomplete", "rebuilding", "filled_to", "form", "lineage")
+_OPTIONAL = ("history", "incomplete", "rebuilding", "filled_to", "form", "lineage", "topic_ids")
 
 
 def known_in(note: str, sequence: int) -> Known:

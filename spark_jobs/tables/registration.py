@@ -21,10 +21,16 @@ def open_sink(session: SparkSession, config: Mapping[str, Any]) -> Sink:
     return table_format(config).open(session, folder(str(config["warehouse"])))
 
 
-def open_publisher(session: SparkSession, config: Mapping[str, Any]) -> Publisher | None:
+def open_publisher(
+    session: SparkSession, config: Mapping[str, Any], retention_ms: int | None = None
+) -> Publisher | None:
     """What publishes the warehouse's tables; None where their format has nothing for it."""
     made = table_format(config).publisher
-    return None if made is None else made(session, folder(str(config["warehouse"])))
+    if made is None:
+        return None
+    publisher = made(session, folder(str(config["warehouse"])))
+    publisher.retention_ms = retention_ms
+    return publisher
 
 
 def register_landed(session: SparkSession, config: Mapping[str, Any]) -> list[str]:

@@ -78,8 +78,11 @@ class State:
         met = f"bucket <> {MARK_PART} AND ({chosen}) AND ({where})"
         return f"SELECT * EXCEPT (bucket), {home} FROM {self.relation} WHERE {met}"
 
-    def merge(self, layout: Layout, changes: str, new: int, through: int, positions: Offsets | None) -> None:
-        """Takes in patches of changes, of which ``new`` bytes were landed, up to a segment that none was merged of."""
+    def merge(
+        self, layout: Layout, changes: str, new: int, through: int, positions: Offsets | None, ended: str | None = None
+    ) -> None:
+        """Takes in patches of changes, of which ``new`` bytes were landed, up to a segment that none was merged of.
+        Values that ended up to the second ``ended`` go."""
         run, gone = MARK_PART - through, set[int]()
 
         def made() -> DataFrame:
@@ -97,7 +100,7 @@ class State:
             patches = [changes]
             if parts:
                 patches.append(state_patch(layout, self.rows(layout, where=" OR ".join(parts))))
-            return self.sorted(layout, self._made(layout, patches, None if choice.base else run), marked)
+            return self.sorted(layout, self._made(layout, patches, None if choice.base else run, ended), marked)
 
         self.prepare(layout)
         self.replace(made)
@@ -156,8 +159,8 @@ class State:
             "bucket", *map(quoted, identities(layout))
         )
 
-    def _made(self, layout: Layout, patches: Sequence[str], run: int | None) -> DataFrame:
-        text = compacted(layout, folded(layout, patches, self._spread(layout)))
+    def _made(self, layout: Layout, patches: Sequence[str], run: int | None, ended: str | None) -> DataFrame:
+        text = compacted(layout, folded(layout, patches, self._spread(layout)), ended)
         if run is not None:
             text = f"SELECT * EXCEPT (bucket), {run} AS bucket FROM ({text}) AS made"
         return self.session.sql(text)

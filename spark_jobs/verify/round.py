@@ -17,6 +17,7 @@ from connector.errors import LandingError
 from connector.table_name import TableName
 from connector.values import NativeType
 from spark_jobs.config import Settings
+from spark_jobs.functions import register_functions
 from spark_jobs.model import Layout, identities, key_columns, quoted
 from spark_jobs.source import (
     Counts,
@@ -102,6 +103,8 @@ class Rounds:
         skipped = tuple(known.backfilled or ())
         plan = read_plan(layout, source, skipped)
         wanted = None if before is None else before.rows
+        if layout.declared:
+            register_functions(self.session, layout)
         counts = new_counts(self.session)
         sides = [
             self._source(layout, plan, wanted, counts).selectExpr(*source_side(layout, plan)),

@@ -7,6 +7,7 @@ side does), of the condition that joins them, and of the differences in a joined
 from __future__ import annotations
 
 from connector.values import CqlType, ListType, MapType, NativeType
+from spark_jobs.decode import not_fitting
 from spark_jobs.fold import NOW, living_rows
 from spark_jobs.model import (
     PARTITION,
@@ -123,7 +124,7 @@ def _differences(layout: Layout, plan: ReadPlan) -> str:
     times["l"] = greatest([times["l"], "l.marker"]) if plan.cells else "l.marker"
     missing = _found(MISSING, "", _whole(plan, "s"), "NULL", times["s"], "NULL")
     extra = _found(EXTRA, "", "NULL", _whole(plan, "l"), "NULL", times["l"])
-    cells = {static: [_cell(each) for each in both if each.static == static] for static in (False, True)}
+    cells = {static: [_cell(layout, each) for each in both if each.static == static] for static in (False, True)}
     rows = f"array_compact(array({', '.join(cells[False])}))" if cells[False] else _none()
     statics = f"array_compact(array({', '.join(cells[True])}))" if cells[True] else _none()
     return (
@@ -141,11 +142,18 @@ def _none() -> str:
     return f"filter(array({_found(CELL, '', 'NULL', 'NULL', 'NULL', 'NULL')}), x -> false)"
 
 
-def _cell(each: Cell | Elements) -> str:
+def _cell(layout: Layout, each: Cell | Elements) -> str:
     same = f"{_comparable(each, 's')} <=> {_comparable(each, 'l')}"
     times = [f"{side}.{_time(each)}" for side in "sl"]
-    found = _found(CELL, _name(each), _shown(each, "s"), _shown(each, "l"), *times)
-    return f"CASE WHEN NOT ({same}) THEN {found} END"
+    landed = _shown(each, "l")
+    declared = layout.declared.get(each.column)
+    value = f"l.{_value(each)}"
+    if isinstance(each, Cell) and declared is not None and (odd := not_fitting(each.stored.type, value, declared)):
+        # What is stored is right, and readers see something else.
+        misfit = " OR ".join(odd)
+        seen = f"to_json({struct_of([('v', f'try_cast({value} AS {declared})')])}, {_AS_JSON})"
+        same, landed = f"{same} AND NOT ({misfit})", f"CASE WHEN {misfit} THEN {seen} ELSE {landed} END"
+    return f"CASE WHEN NOT ({same}) THEN {_found(CELL, _name(each), _shown(each, 's'), landed, *times)} END"
 
 
 def _name(each: Cell | Elements) -> str:

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from connector.errors import LandingError
-from spark_jobs.decode.avro_records import Registry
+from spark_jobs.decode.avro_records import Registry, knows_any
 from spark_jobs.decode.records import decoded_avro
 from spark_jobs.fold.fold import folded
 from spark_jobs.fold.view import visible_rows
@@ -22,7 +22,9 @@ from spark_jobs.model.definitions import parse_definition
 from spark_jobs.model.patches import changes_patch
 from spark_jobs.model.shape import shape
 from tests.servers.small_http import http_server
-from tests.spark_jobs.landing_feed import schema_record
+from tests.spark_jobs.landing_feed import produce, schema_record
+from tests.spark_jobs.landing_way import Way
+from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "planned_once")]
 
@@ -63,8 +65,10 @@ ENVELOPE = {
 
 
 class _Answers(BaseHTTPRequestHandler):
+    known: tuple[str, ...] = ("7",)
+
     def do_GET(self) -> None:
-        found = self.path == "/schemas/ids/7"
+        found = self.path.removeprefix("/schemas/ids/") in self.known
         self.send_response(200 if found else 404)
         self.end_headers()
         answer = {"schema": json.dumps(ENVELOPE)} if found else {"error_code": 40403, "message": "Schema not found"}
@@ -77,7 +81,9 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     with http_server(_Answers) as address:
-        yield Registry([f"{address}/"], {})
+        registry = Registry([f"{address}/"], {})
+        registry.give_up([8])
+        yield registry
 
 
 def _framed(number: int, value: dict[str, Any]) -> bytes:
@@ -103,7 +109,8 @@ def test_avro_records_land_and_broken_ones_are_letters(spark: SparkSession, regi
     decoded = decoded_avro(batch, layout, 1, "t.range-deletes", registry)
     decoded.createOrReplaceTempView("avro_changes")
     reasons = {row["offset"]: row["reason"] for row in spark.table("avro_changes").collect()}
-    assert reasons[0] is None and reasons[1] is None and all(reasons[at] for at in (2, 3, 4))
+    assert [reasons[at] for at in range(5)] == [None, None, "UNKNOWN_SCHEMA", "BAD_OP", "CORRUPT"]
+    assert knows_any(batch, registry) and not knows_any(batch.where("offset = 2"), registry)
     text = folded(layout, [changes_patch(layout, "SELECT * FROM avro_changes WHERE segment = 1")])
     shown = spark.sql(visible_rows(layout, text)).selectExpr("*", "unix_date(d) AS days").collect()
     assert len(shown) == 1
@@ -113,6 +120,27 @@ def test_avro_records_land_and_broken_ones_are_letters(spark: SparkSession, regi
         b"\x00\xff",
         None,
     )
+
+
+@pytest.mark.kafka
+# py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_letters_of_a_schema_that_no_registry_had_land_when_one_has_it(spark: SparkSession, way: Way) -> None:
+    class Late(_Answers):
+        known: tuple[str, ...] = ()
+
+    way.schema(schema_record("ks", "t", TABLE, version="2"))
+    record = {"source": {"ts_us": 10}, "after": {"pk": 1, "ck": 2, "t": {"value": "x"}}, "op": "c"}
+    produce(way.servers, [(way.data, _framed(7, record)), (way.data, _framed(8, record))])
+    del way.config["value.converter.schemas.enable"]
+    with http_server(Late) as address:
+        way.config.update({"value.converter": "AvroConverter", "schema.registry.url": address, "sink": ANY_FORMAT})
+        assert dict(way.land(spark, **{"retry.backoff.max.ms": 10}).of("ks.t").dead) == {"UNKNOWN_SCHEMA": 2}
+        Late.known = ("7",)
+        way.land(spark)
+    assert [(row[0], row[-1]) for row in way.rows(spark)] == [(1, "x")]
+    assert [row["reason"] for row in spark.table("ks.t__dead_letters").collect()] == ["UNKNOWN_SCHEMA"]
 
 
 def test_a_registry_that_does_not_answer_is_named() -> None:

@@ -122,6 +122,54 @@ def test_a_new_table_id_starts_anew_and_the_same_version_changes_nothing() -> No
     assert new.created_ms is not None and old.created_ms is not None and new.created_ms > old.created_ms
 
 
+def test_a_table_that_a_cql_file_described_is_the_one_whose_id_is_told_later() -> None:
+    """Its rows were thrown away: by whoever moved from the Java connector to ours, and by a misspelt schema.topic."""
+    ids = ["5132b130-ae79-11e4-ab27-0800200c9a66", "6132b130-ae79-11e5-ab27-0800200c9a66"]
+    described = _version("pk partition_key int; v regular text")
+    old, new = (_version("pk partition_key int; v regular text", table_id=id_, version="7") for id_ in ids)
+    noted = plan_table(SETTINGS, TABLE, [described], None).known
+    adopted = plan_table(SETTINGS, TABLE, [old], noted)
+    assert adopted.changed and not adopted.recreated and adopted.known.lineage == noted.lineage
+    layout = adopted.known.layout()
+    assert not layout.older_tables and layout.versions == (f"{ids[0]} 7",) and layout.readings == {}
+    assert state_columns(layout) == state_columns(noted.layout())
+    assert not plan_table(SETTINGS, TABLE, [old], adopted.known).changed
+
+    kept = plan_table(SETTINGS, TABLE, [described], adopted.known)
+    assert not kept.changed and kept.known is adopted.known
+    assert ["topic p.schemas tells nothing of it" in text for text in kept.told] == [True]
+    other_keys = _version("pk partition_key int; ck clustering int; v regular text")
+    assert plan_table(SETTINGS, TABLE, [other_keys], adopted.known).known is adopted.known
+
+    grown = plan_table(SETTINGS, TABLE, [_version("pk partition_key int; w regular int")], adopted.known)
+    assert grown.changed and not grown.recreated and not grown.told
+    assert plan_table(SETTINGS, TABLE, [new], grown.known).recreated
+    back = plan_table(SETTINGS, TABLE, [old], grown.known)
+    assert not back.recreated and [each.column for each in back.known.layout().cells] == ["v"]
+    assert back.known.layout().merging is not None, "what landed of w is kept"
+
+    again = plan_table(SETTINGS, TABLE, [old, new], adopted.known)
+    assert again.recreated and again.known.layout().versions == (f"{ids[1]} 7",)
+    assert again.known.layout().older_tables
+
+
+def test_what_a_cql_file_described_with_other_keys_is_another_table() -> None:
+    described = _version("pk partition_key int; ck clustering int; v regular text")
+    told = _version("pk partition_key int; v regular text", table_id="5132b130-ae79-11e4-ab27-0800200c9a66")
+    noted = plan_table(SETTINGS, TABLE, [described], None).known
+    plan = plan_table(SETTINGS, TABLE, [told], noted)
+    assert plan.recreated and [key.name for key in plan.known.layout().keys] == ["pk"]
+
+
+def test_columns_that_records_did_not_have_make_a_table_incomplete_once_they_have_them() -> None:
+    columns = "pk partition_key int; v regular text"
+    whole = _version(f"{columns}; m regular map<int, int>", table_id="5132b130-ae79-11e4-ab27-0800200c9a66")
+    noted = plan_table(SETTINGS, TABLE, [_version(columns)], None).known
+    plan = plan_table(SETTINGS, TABLE, [whole], noted)
+    assert plan.known.incomplete == "records that landed with table.definitions had no m"
+    assert not plan_table(SETTINGS, TABLE, [whole], plan.known).changed
+
+
 def test_a_recreated_table_with_other_key_types_does_not_share_columns_with_the_old_one() -> None:
     old = _version("pk partition_key int; ck clustering int; v regular int")
     new = _version("pk partition_key text; ck clustering text; v regular int")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark import SparkContext
 
+from spark_jobs.config.settings import load_settings
 from spark_jobs.ending import Ending
-from spark_jobs.land import _beside, land
+from spark_jobs.land import _beside, _failed, _Landing, land
 from spark_jobs.session import _leaving_nothing
-from spark_jobs.stream import Progress
+from spark_jobs.stream import Progress, TableStream
 from tests.servers.patience import patience, until
 
 
@@ -122,3 +125,24 @@ def test_who_is_interrupted_while_spark_starts_leaves_no_jvm_behind() -> None:
             raise KeyboardInterrupt
         assert started.wait(60) == -signal.SIGKILL and other.poll() is None
         other.kill()
+
+
+def test_a_table_that_fails_for_days_is_tried_again_at_the_longest_pause() -> None:
+    """A doubled pause was no number any more after 1,024 failures, which ended the job and all of its tables."""
+    config = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+    settings, stream = load_settings(config), SimpleNamespace(name="ks.t", landed=False)
+    landing, said = _Landing(cast(TableStream, stream)), io.StringIO()
+    progress = Progress(err=said)
+
+    def pause(once: bool = False) -> float:
+        before = time.monotonic()
+        _failed(landing, "why", once, settings, progress)
+        assert landing.retry_at is not None
+        return round(landing.retry_at - before, 1)
+
+    assert [pause() for _ in range(3000)][:3] == [0.5, 1.0, 2.0] and pause() == 30.0
+    stream.landed = True
+    assert (pause(), pause()) == (0.5, 1.0), "something landed in between"
+    stream.landed = True
+    _failed(landing, "why", True, settings, progress)
+    assert landing.failures == 3 and "ks.t failed: why" in said.getvalue(), "once is tried three times at most"

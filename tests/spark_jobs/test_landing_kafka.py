@@ -212,8 +212,11 @@ def test_a_killed_job_loses_and_repeats_nothing(spark: SparkSession, way: Way, t
         process.wait()
         assert process.stderr is not None
         process.stderr.close()
+    left = Path(way.settings().checkpoint)
+    assert [*left.rglob("offsets")]
     rest = way.land(spark).of("ks.t").rows
     assert 0 < rest <= 300
+    assert not [*left.rglob("offsets")], "what it has left is nobody's any more"
     expected = sorted(((at % 7, at, None, None, f"v{at}") for at in range(400)), key=repr)
     assert way.rows(spark) == expected
     assert spark.table("ks.t__changelog").count() == 400

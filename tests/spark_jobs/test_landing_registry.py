@@ -82,6 +82,46 @@ def test_a_schema_that_no_registry_has_is_none() -> None:
         assert Registry([url], {}).schema(9) is None
 
 
+MISSING = (404, {"error_code": 40403, "message": "Schema not found"})
+
+
+def test_a_schema_that_a_registry_has_later_is_asked_for_again() -> None:
+    """One that lags behind is told of a schema after the records that name it: all of them became dead letters."""
+    server = registry_server()
+    server.answers = [MISSING, MISSING]
+    with served(server) as url:
+        registry = Registry([url], {})
+        assert registry.schema(1) is None
+        with pytest.raises(LandingError, match=f"no Schema Registry has schema 1 yet .*{url}"):
+            registry.schemas([1])
+        assert registry.schemas([1]) == {1: INT} == registry.schemas([1])
+    assert len(server.requests) == 3, "what is known is not asked for again"
+
+
+def test_what_one_of_them_does_not_have_another_may() -> None:
+    behind, ahead = registry_server(), registry_server()
+    behind.answers = [MISSING] * 3
+    with served(behind) as first, served(ahead) as second:
+        assert Registry([first, second], {}).schema(1) == INT
+        with pytest.raises(LandingError, match="no Schema Registry answers for schema 1"):
+            Registry([first, "http://127.0.0.1:9"], {}).schema(1)
+        assert Registry([first], {}).schema(1) is None
+
+
+def test_a_schema_that_nobody_has_is_waited_for_and_holds_others_up_no_longer_than_that() -> None:
+    server = registry_server()
+    server.answers = [MISSING] * 9
+    with served(server) as url:
+        registry = Registry([url], {})
+        for _ in range(3):
+            with pytest.raises(LandingError, match="has schema 8, 9 yet"):
+                registry.schemas([9, 8])
+        registry.patience_s = 0
+        assert registry.schemas([9]) == {9: None}
+        with pytest.raises(LandingError, match="has schema 7 yet"):
+            registry.schemas([9, 7])
+
+
 def test_the_proxy_of_the_environment_is_asked_with_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = registry_server()
     with served(proxy) as url:

@@ -101,6 +101,13 @@ def test_contradictions_between_properties_are_told() -> None:
     assert "did you mean ks.t?" in found["schema.evolution.freeze"]
 
 
+def test_tables_whose_names_are_those_of_landings_own_are_refused_where_they_would_be_one() -> None:
+    pair = {**GOOD, "tables": ["ks.t", "ks.t__history", "ks.u__state", "ks2.t__state"]}
+    assert load_settings(pair).sink == "delta"
+    found = problems({**pair, "sink": "iceberg"})
+    assert set(found) == {"tables"} and "what landing keeps for ks.t: both would be one table" in found["tables"]
+
+
 def test_formats_and_histories_are_checked() -> None:
     assert load_settings({**GOOD, "sink": "iceberg", "history": "ks.t"}).session_config()["sink"] == "iceberg"
     assert set(problems({**GOOD, "sink": "iceburg"})) == {"sink"}

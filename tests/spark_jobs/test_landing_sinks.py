@@ -17,7 +17,7 @@ from spark_jobs.jvm.jars import jar_set
 from spark_jobs.session import require_class, session_settings
 from spark_jobs.sinks import iceberg
 from spark_jobs.sinks.delta import DeltaSink
-from spark_jobs.sinks.delta_files import commit_metadata, extent
+from spark_jobs.sinks.delta_files import commit_metadata, extent, properties_of
 from spark_jobs.sinks.delta_published import DeltaPublisher
 from spark_jobs.sinks.formats import FORMATS, table_format
 from spark_jobs.sinks.iceberg_published import IcebergPublisher
@@ -226,6 +226,63 @@ def test_what_writers_have_said_and_how_much_there_is_stands_in_the_log(spark: S
     for gone in (0, 1):
         (tmp_path / "t" / "_delta_log" / f"{gone:020}.json").unlink()
     assert list(commit_metadata(spark, path, 9)) == told[:2]
+
+
+@pytest.mark.parametrize("form", [name for name, form in sorted(FORMATS.items()) if form.publisher is not None])
+def test_what_somebody_else_has_written_is_not_replaced(spark: SparkSession, warehouse: str, form: str) -> None:
+    made = FORMATS[form].publisher
+    assert made is not None
+    publisher = made(spark, warehouse)
+    place, rows = publisher.relation("ks/t"), publisher.session.sql("SELECT 1 AS id")
+    if form == "iceberg":
+        publisher.session.sql(f"CREATE NAMESPACE {place.rpartition('.')[0]}")
+    publisher.session.sql(f"CREATE TABLE {place} (id int) USING {form}")
+    publisher.session.sql(f"INSERT INTO {place} VALUES (7)")
+    with pytest.raises(LandingError, match="there already, and not by landing"):
+        publisher.replace("ks/t", rows, {"of": 1}, 0, 1000, 1)
+    assert [row["id"] for row in publisher.session.table(place).collect()] == [7]
+    publisher.session.sql(f"DELETE FROM {place}")
+    publisher.replace("ks/t", rows, {"of": 1}, 0, 1000, 1)
+    publisher.replace("ks/t", rows, {"of": 2}, 0, 1000, 2)
+    assert publisher.note("ks/t") is not None and publisher.session.table(place).count() == 1
+
+
+def test_deltas_versions_can_be_read_for_as_long_as_they_are_to_be_kept(spark: SparkSession, warehouse: str) -> None:
+    """Delta itself keeps none for longer than a week, and reads none that is older."""
+    publisher = DeltaPublisher(spark, warehouse)
+    rows = publisher.session.sql("SELECT 1 AS id")
+    publisher.replace("ks/t", rows, {"of": 1}, 0, 1000, 1)
+
+    def told(retention_days: int | None, do: Callable[[str], None] = publisher.tidy) -> list[str | None]:
+        publisher.retention_ms = None if retention_days is None else retention_days * 86_400_000
+        do("ks/t")
+        there = properties_of(spark, publisher.path("ks/t"))
+        return [there.get(f"delta.{name}RetentionDuration") for name in ("deletedFile", "log")]
+
+    assert told(None) == told(7) == [None, None]
+    assert told(10) == ["interval 864000 seconds", None]
+    assert told(60, lambda table: publisher.vacuum(table, 60 * 86_400_000)) == ["interval 5184000 seconds"] * 2
+    assert told(7) == ["interval 604800 seconds", "interval 2592000 seconds"]
+    assert spark.read.format("delta").option("versionAsOf", 0).load(publisher.path("ks/t")).count() == 1
+
+
+def test_a_table_with_the_name_of_one_that_landing_keeps_in_iceberg_is_refused(
+    spark: SparkSession, warehouse: str
+) -> None:
+    """Landing added its columns to the published table, and deleted it where it had a history of that name."""
+    sink, publisher = FORMATS["iceberg"].open(spark, warehouse), IcebergPublisher(spark, warehouse)
+    rows = publisher.session.sql("SELECT 1 AS id")
+    publisher.replace("ks/t__history", rows, {"of": 1}, 0, 1000, 1)
+    for asked in (sink.exists, lambda name: sink.prepare(name, COLUMNS, "bucket")):
+        with pytest.raises(LandingError, match=r"ks\.t__history of the catalog .* is not what landing keeps"):
+            asked("ks/t/history")
+    publisher.replace("ks/t__changelog", rows, {"of": 1}, 0, 1000, 1)
+    publisher.replace("ks/t__state", rows, {"of": 1}, 0, 1000, 1)
+    sink.prepare("ks/u/changelog", COLUMNS, "bucket")
+    with pytest.raises(LandingError, match="u__state` is there already, and not by landing"):
+        publisher.replace("ks/u__state", rows, {"of": 1}, 0, 1000, 1)
+    with pytest.raises(LandingError, match="u__changelog` is there already, and not by landing"):
+        publisher.replace("ks/u__changelog", rows, {"of": 1}, 0, 1000, 1)
 
 
 def test_icebergs_published_table_refuses_who_was_paused_before_the_commit_itself(

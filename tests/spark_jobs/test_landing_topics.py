@@ -1,0 +1,96 @@
+"""Topics that were created again: nothing lands from others' positions on, and no rebuild loses what they held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from connector.errors import LandingError
+from connector.table_name import TableName
+from spark_jobs.config.settings import load_settings
+from spark_jobs.jobs.rebuilding import rebuild
+from spark_jobs.land import land
+from spark_jobs.model.definitions import parse_definition
+from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.landed_topics import check_positions, lost_by_topics
+from spark_jobs.tables.landing_plan import plan_table
+from spark_jobs.tables.notes import Known, known_in
+from tests.servers.patience import until
+from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
+from tests.spark_jobs.landing_way import Way
+from tests.spark_jobs.source_tables import ANY_FORMAT
+
+TABLE = TableName("ks", "t")
+SETTINGS = load_settings(
+    {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+)
+VERSION = parse_definition(schema_record("ks", "t", "pk partition_key int").decode())
+DATA, RANGES = "p.ks.t", "p.ks.t.range-deletes"
+POSITIONS = {(DATA, 0): 7, (DATA, 1): 0, (RANGES, 0): 0}
+BEGINS = dict.fromkeys(POSITIONS, 0)
+ENDS = dict.fromkeys(POSITIONS, 9)
+
+
+def _noted(**ids: str) -> Known:
+    known = plan_table(SETTINGS, TABLE, [VERSION], None, None, {DATA: "a", RANGES: "b"}).known
+    return known_in(replace(known, **ids).note(), 1)
+
+
+def test_a_topic_that_has_another_id_is_not_landed_from_where_the_one_before_it_was() -> None:
+    noted = _noted()
+    assert noted.topic_ids == {DATA: "a", RANGES: "b"}
+    check_positions(TABLE, noted, POSITIONS, BEGINS, ENDS, {DATA: "a", RANGES: "b"})
+    assert lost_by_topics(noted, POSITIONS, BEGINS, ENDS, {DATA: "a", RANGES: "b"}) is None
+    with pytest.raises(LandingError, match=r"p\.ks\.t was deleted and created again .*land --rebuild ks\.t"):
+        check_positions(TABLE, noted, POSITIONS, BEGINS, ENDS, {DATA: "other", RANGES: "b"})
+    lost = lost_by_topics(noted, POSITIONS, BEGINS, ENDS, {DATA: "other"})
+    assert lost is not None and "p.ks.t was deleted and created again" in lost
+
+
+def test_ids_are_adopted_where_none_is_noted_or_nothing_landed() -> None:
+    old, now = replace(_noted(), topic_ids={}), {DATA: "a", RANGES: "another"}
+    for noted in (old, _noted()):
+        check_positions(TABLE, noted, POSITIONS, BEGINS, ENDS, now)
+        plan = plan_table(SETTINGS, TABLE, [VERSION], noted, None, now)
+        assert plan.changed and plan.known.topic_ids == now and plan.known.lineage == noted.lineage
+        assert not plan_table(SETTINGS, TABLE, [VERSION], plan.known, None, {DATA: "a"}).changed
+        assert not plan_table(SETTINGS, TABLE, [VERSION], plan.known).changed
+
+
+def test_topics_do_not_hold_what_is_behind_their_end_or_was_before_an_unfinished_rebuild() -> None:
+    old = replace(_noted(), topic_ids={})
+    short = {**ENDS, (DATA, 0): 5}
+    lost = lost_by_topics(old, POSITIONS, BEGINS, short, {})
+    assert lost is not None and "p.ks.t, partition 0 ends before offset 7" in lost
+    assert lost_by_topics(old, POSITIONS, BEGINS, {}, {}) is not None
+    begun = replace(old, rebuilding=True, incomplete=lost)
+    assert lost_by_topics(begun, {}, BEGINS, short, {}) == lost
+    assert lost_by_topics(old, {}, BEGINS, short, {}) is None
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.usefixtures("interpreted")
+# py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_topic_that_was_created_again_is_told_and_not_read_from_the_middle(spark: SparkSession, way: Way) -> None:
+    """It was landed from the old one's positions on, and a rebuild threw away what only the old one had held."""
+    way.config["sink"] = ANY_FORMAT
+    rows = [change("c", 1000 + pk, {"pk": pk, "ck": 1, "v": cell("v")}) for pk in range(9)]
+    produce(way.servers, [(way.data, row) for row in rows[:3]])
+    way.land(spark)
+    admin = AdminClient({"bootstrap.servers": way.servers})
+    admin.delete_topics([way.data])[way.data].result(90)
+    until(lambda: way.data not in admin.list_topics(timeout=30).topics, what="the topic is gone")
+    create_topics(way.servers, [way.data])
+    produce(way.servers, [(way.data, row) for row in rows])
+    progress = Progress()
+    assert land(way.settings(**{"retry.backoff.max.ms": 10}), True, progress, session=spark) == 1
+    assert f"{way.data} was deleted and created again" in str(progress.of("ks.t").last_error)
+    with pytest.raises(LandingError, match=r"created again.*scylla\.cluster\.ip\.addresses"):
+        rebuild(spark, way.settings(), TABLE)
+    assert [row[0] for row in way.rows(spark)] == [0, 1, 2]
