@@ -89,13 +89,24 @@ TELLS_OF_CONNECTIONS = 6
 _LEVELS = (*(3 * [logging.CRITICAL]), logging.ERROR, logging.WARNING, *(2 * [logging.INFO]), logging.DEBUG)
 
 
-class HeedfulLog:
-    """The log of a client that lasts. That a connection has ended is said in it, and nowhere else, unless all have, and
-    that a transaction has failed while nobody asks: so everything is said to it, and what ``properties`` ask for is
-    shown."""
+@dataclass(slots=True)
+class Heard:
+    """What the log of one client has said so far."""
 
-    def __init__(self, heard: Callable[[], None], properties: Properties, failed: Callable[[str], None]) -> None:
-        self._heard, self._failed = heard, failed
+    #: That a connection has ended, once or more often: what librdkafka said of a broker in the last half minute it
+    #: does not say again. So this is of one client, and never reset: who needs to hear of the next one takes another.
+    lost: bool = False
+    #: Why the client gave its transaction up, while nobody asked.
+    trouble: str | None = None
+
+
+class HeedfulLog:
+    """The log of a client whose connections matter. That one has ended is said in it, and nowhere else, unless all
+    have, and that a transaction has failed while nobody asks: so everything is said to it, and what ``properties`` ask
+    for is shown."""
+
+    def __init__(self, heard: Heard, properties: Properties) -> None:
+        self._heard = heard
         self._level = _LEVELS[int(properties.get("log_level", TELLS_OF_CONNECTIONS))]
         self._closes = str(properties.get("log.connection.close", True)).lower() != "false"
 
@@ -109,9 +120,9 @@ class HeedfulLog:
         kind, said = (str(arguments[0]), str(arguments[-1])) if arguments else ("", text)
         # That somebody who was not there is still not there is no news.
         if kind == "FAIL" and _STILL_AWAY.search(said) is None:
-            self._heard()
+            self._heard.lost = True
         elif kind == "TXNERR":
-            self._failed(_FAILED_TRANSACTION.sub("the transaction has failed: ", said))
+            self._heard.trouble = _FAILED_TRANSACTION.sub("the transaction has failed: ", said)
         if level >= self._level and (self._closes or not (kind == "FAIL" and "Disconnected" in said)):
             _QUIET.log(level, text, *arguments)
 
@@ -126,7 +137,7 @@ class ConnectionHealth:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._error: str | None = None
-        self._outages = self._losses = 0
+        self._outages = 0
 
     def failed(self, error: KafkaError) -> None:
         with self._lock:
@@ -139,16 +150,6 @@ class ConnectionHealth:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             with self._lock:
                 self._outages += 1
-
-    def disconnected(self) -> None:
-        with self._lock:
-            self._losses += 1
-
-    @property
-    def losses(self) -> int:
-        """How often a client that lasts lost its connection to a broker."""
-        with self._lock:
-            return self._losses
 
     @property
     def outages(self) -> int:
@@ -239,15 +240,15 @@ class KafkaClients:
         self,
         on_delivery: DeliveryCallback | None = None,
         lasting: bool = False,
-        on_failure: Callable[[str], None] = lambda why: None,
+        heard: Heard | None = None,
         **own: Any,
     ) -> Producer:
-        """``lasting``: its losing all brokers counts as an outage, each connection that ends as a loss, and
-        ``on_failure`` is told why a transaction has failed."""
+        """``lasting``: its losing all brokers counts as an outage. ``heard``: who is told what its log says."""
         properties = self._merged(self.producer_properties, own)
         if lasting:
             properties["error_cb"] = self.health.lost
-            properties["logger"] = HeedfulLog(self.health.disconnected, properties, on_failure)
+        if heard is not None:
+            properties["logger"] = HeedfulLog(heard, properties)
             properties |= HeedfulLog.told(properties)
         if on_delivery is not None:
             properties["on_delivery"] = on_delivery

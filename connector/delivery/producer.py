@@ -19,7 +19,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from connector.delivery.batches import Batches, Bulk
-from connector.delivery.clients import KafkaClients
+from connector.delivery.clients import Heard, KafkaClients
 from connector.delivery.failures import BACKPRESSURE, SKIPPED, describe, of_report, translated
 from connector.delivery.records import BlockClient, BlockProducer, KafkaBlock, KafkaRecord, OutgoingRecord
 from connector.delivery.stranded import Silence
@@ -88,29 +88,34 @@ class ReportingProducer:
     ) -> None:
         """``blocks``: who takes many records at once, past the binding. ``batches``: of an owner who flushes what shall
         be seen. ``freely``: the configuration may say that fewer acknowledgements do."""
-        self._blocks: BlockProducer | None = None
+        self._clients, self._taker, self._freely, self._own = clients, blocks, freely, own
         self._configured, self._batches = clients.producer_properties, batches
-        if batches is not None:
-            own |= batches.properties(self._configured, own.get("transaction_timeout_ms"))
-        own = self._kept(clients, freely) | own
-        # As all that promise something are. Of others it does not matter where their records stand.
-        promises = str(own["enable_idempotence"]).lower() == "true"
-        if blocks is not None and promises and "plugin.library.paths" not in self._configured:
-            with blocks.making() as beside:
-                heard = {"plugin_library_paths": blocks.plugin, "delivery_report_only_error": True}
-                self._producer = self._made(clients, own | heard)
-                self._blocks = beside()
-        if self._blocks is None:
-            self._producer = self._made(clients, own | {"delivery_report_only_error": not promises})
+        self._connect()
         self.failure: FailedRecord | None = None
-        #: That the client gave the transaction up, and why, whatever becomes of its records.
-        self._trouble: str | None = None
         self._silence = Silence()
         #: Of what is not flushed, and of what is.
         self._topics: set[str] = set()
         self._written: set[str] = set()
         self._given = 0
         self._bulk = Bulk()
+
+    def _connect(self) -> None:
+        """A client, of which nobody has heard anything yet."""
+        self._heard, taker = Heard(), self._taker
+        self._blocks: BlockProducer | None = None
+        own = self._own
+        if self._batches is not None:
+            own = own | self._batches.properties(self._configured, own.get("transaction_timeout_ms"))
+        own = self._kept(self._clients, self._freely) | own
+        # As all that promise something are. Of others it does not matter where their records stand.
+        promises = str(own["enable_idempotence"]).lower() == "true"
+        if taker is not None and promises and "plugin.library.paths" not in self._configured:
+            with taker.making() as beside:
+                told = {"plugin_library_paths": taker.plugin, "delivery_report_only_error": True}
+                self._producer = self._made(self._clients, own | told)
+                self._blocks = beside()
+        if self._blocks is None:
+            self._producer = self._made(self._clients, own | {"delivery_report_only_error": not promises})
 
     @staticmethod
     def _kept(clients: KafkaClients, freely: bool) -> dict[str, Any]:
@@ -126,6 +131,7 @@ class ReportingProducer:
             **own,
             partitioner="murmur2_random",
             on_delivery=self._reported,
+            heard=self._heard if "transactional_id" in own else None,
         )
 
     def produce_all(self, records: Sequence[KafkaRecord]) -> None:
@@ -188,7 +194,7 @@ class ReportingProducer:
             if time.monotonic() >= patience:
                 # Another leader would have been found by now: those who write elsewhere shall not wait for this one.
                 self._blame_a_topic(gone=False)
-            if self._failed or (self._trouble is not None and not moves):
+            if self._failed or (self._heard.trouble is not None and not moves):
                 # What is left of a transaction that was given up stays until it is aborted.
                 break
             if time.monotonic() >= deadline:
@@ -196,7 +202,7 @@ class ReportingProducer:
                 self.check()
                 raise RetriableDeliveryError("delivery reports did not arrive in time")
         self.check()
-        if self._trouble is not None:
+        if self._heard.trouble is not None:
             self._say_why_it_failed()
         self._settle()
         self._written |= self._topics
@@ -353,7 +359,7 @@ class ReportingProducer:
         self.check()
         self._blame_a_topic()
         self.check()
-        raise TransactionAborted(self._trouble or "the transaction has failed, and nothing says why")
+        raise TransactionAborted(self._heard.trouble or "the transaction has failed, and nothing says why")
 
     @staticmethod
     def _served(call: Callable[[float], int], timeout: float) -> int:

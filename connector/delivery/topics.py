@@ -29,6 +29,7 @@ LED_SECONDS = 5.0
 
 
 TIMESTAMPS = "message.timestamp.type"
+_RETENTION = ("retention.ms", "retention.bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What an existing topic is; ``compacted`` None: we may not see it."""
+    """What an existing topic is; ``compacted`` None: we may not see it. ``deletes``: what is old, or too much."""
 
     name: str
     partitions: int
@@ -63,6 +64,7 @@ class TopicFacts:
     least_replicas: int = 1
     #: Whether brokers say when a record was written, not who wrote it.
     stamped: bool = False
+    deletes: bool = False
 
 
 def ensure_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> dict[str, TopicFacts]:
@@ -320,6 +322,7 @@ def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str,
         except TimeoutError:
             raise RetriableDeliveryError(f"describing topic {resource.name}: no answer in time") from None
         policy = described["cleanup.policy"].value or "" if "cleanup.policy" in described else None
+        kept = [described[name].value for name in _RETENTION if name in described]
         limit = described["max.message.bytes"].value if "max.message.bytes" in described else None
         times = described[TIMESTAMPS].value if TIMESTAMPS in described else None
         least = described["min.insync.replicas"].value if "min.insync.replicas" in described else None
@@ -331,6 +334,7 @@ def _known_facts(admin: AdminClient, partitions: Mapping[str, int]) -> dict[str,
             max_message_bytes=int(limit) if limit else 1_048_588,
             least_replicas=int(least) if least else 1,
             stamped=times == "LogAppendTime",
+            deletes="delete" in (policy or "") and any(most != "-1" for most in kept),
         )
     return facts
 
@@ -344,6 +348,17 @@ def _mismatches(spec: TopicSpec, facts: TopicFacts) -> list[Problem]:
                 value=spec.name,
                 problem="the topic exists but is not compacted",
                 suggestion="set cleanup.policy=compact on it",
+            )
+        )
+    if spec.compacted is True and facts.compacted and facts.deletes:
+        problems.append(
+            Problem(
+                property=spec.property,
+                value=spec.name,
+                problem="the topic is compacted, and its records are deleted all the same, after some time or where "
+                "they are many: what it is to keep would be lost",
+                suggestion="set cleanup.policy=compact on it: kafka-configs.sh --alter --entity-type topics "
+                f"--entity-name {spec.name} --add-config cleanup.policy=compact",
             )
         )
     if facts.partitions < spec.least_partitions:

@@ -113,7 +113,7 @@ class Delivery:
         self.records = 0
         self.byte_limit = settings.max_bytes
         self._batches = Batches(facts)
-        self._outages = self._losses = 0
+        self._outages = 0
         #: Whether what the last transaction wrote certainly has its end in each partition.
         self._settled = True
         self.last_failure: FailedRecord | None = None
@@ -140,7 +140,7 @@ class Delivery:
             deadline = self._clock() + patience
             producer.start(deadline)
             # From here on: what an outage before this did to an earlier transaction is looked for now.
-            self._outages, self._losses = self._clients.health.outages, self._clients.health.losses
+            self._outages = self._clients.health.outages
             self._settled = True
             if again:
                 end_hanging_transactions(self._clients, self._field, [producer], deadline)
@@ -312,20 +312,22 @@ class Delivery:
             raise UnknownOutcome("Kafka was away, and may have forgotten to end the last transaction")
 
     def _ended_everywhere(self, producer: TransactionalProducer) -> None:
-        """Raise UnknownOutcome unless what the last transaction wrote has its end in all partitions.
+        """Another client for a producer whose own is spent; raise UnknownOutcome unless what the last transaction wrote
+        has its end in all partitions then.
 
         A coordinator leaves out those that nobody leads, and says nothing of it. What is written behind a transaction
-        that is open there ends together with it, and may have to be aborted. A leader is not lost without a
-        connection, so partitions are asked only if one was.
+        that is open there ends together with it, of whichever epoch, and may have to be aborted. A leader is not lost
+        without a connection, which spends a client, so partitions are asked only then; once the coordinator is done
+        with that transaction, which is before it lets another client begin.
         """
-        losses = self._clients.health.losses
-        if losses == self._losses:
+        if not producer.is_spent:
             return
+        producer.renew()
         topic = self.settings.offsets_topic
         slots = [(topic, slot) for slot in self._last_slots]
         if not ended_everywhere(self._clients, producer.written - {topic}, slots, MARKERS_SECONDS):
             raise UnknownOutcome("a broker was lost, and partitions do not tell how the last transaction ended")
-        self._losses, self._settled = losses, True
+        self._settled = True
 
     def _settle(self) -> None:
         """Raise UnknownOutcome if a broker was lost before this transaction's first record was written: nothing of it
@@ -335,7 +337,7 @@ class Delivery:
         assert self._producer is not None
         acknowledged = self._producer.acknowledged
         self._producer.poll()
-        if self._clients.health.losses != self._losses:
+        if self._producer.has_lost:
             raise UnknownOutcome("a broker was lost while the last transaction was brought to its end")
         self._settled = acknowledged
 

@@ -2,6 +2,9 @@
 
 In: records, offsets of the group. Out: transactions that are committed, aborted, or of unknown outcome; each of that
 as an exception of ``connector.errors`` where it is not as it was asked for.
+
+No client begins a transaction while something of an earlier one of it may still be on its way, or stand in a log that
+the client does not know of: brokers tell two of its transactions apart by its epoch alone (`is_spent`).
 """
 
 from __future__ import annotations
@@ -46,11 +49,12 @@ class TransactionalProducer(ReportingProducer):
             transactional_id=transactional_id,
             client_id=transactional_id,
             transaction_timeout_ms=transaction_timeout_ms,
-            on_failure=self._given_up,
         )
         self.transactional_id = transactional_id
         self._patience = transaction_timeout_ms / 1000
         self._committed_at = -math.inf
+        # Of the client that there is: whether it has begun a transaction, and left doubts at the end of one.
+        self._has_begun = self._in_doubt = False
 
     def start(self, deadline: float) -> None:
         """Register the transactional id, which ends whatever an earlier owner of it left open."""
@@ -63,9 +67,45 @@ class TransactionalProducer(ReportingProducer):
         """Whether a record of this transaction is written. Its coordinator is done with the one before, then."""
         return self.pending() < self._given
 
+    @property
+    def has_lost(self) -> bool:
+        """Whether this client has lost a connection to a broker, as far as it was polled."""
+        return self._heard.lost
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether another client is to begin the next transaction, with the same id and so a later epoch, of which
+        nothing is known in any partition and from before which nothing is taken any more.
+
+        librdkafka numbers the records of a transaction on from those of the last one, and after an abort begins with
+        the numbers of records that it had not heard of. If they stand in the log, and only an answer was lost, a broker
+        takes those that have their numbers for the same ones: it writes nothing, and says that they are written.
+
+        And a request that was under way when its connection ended may come at any time, after its repetition too. The
+        end of a transaction then ends the next one of the same epoch (KIP-890, whose protocol librdkafka does not
+        speak: its issue 5423), before all of its records are there.
+        """
+        return self._has_begun and (self._in_doubt or self._heard.lost)
+
+    def renew(self) -> None:
+        """Another client in the place of this one, between two transactions. What is ended stays as it ended, so all
+        that is known of it stays true. That the id is taken over once more is no loss: who has taken it meanwhile
+        because we count as gone has thrown us out of the group before, and the group refuses our commits."""
+        self.poll()
+        self._settle()
+        self.close()
+        self._connect()
+        self._has_begun = self._in_doubt = False
+        try:
+            self.start(time.monotonic() + self._patience)
+        except RetriableDeliveryError as error:
+            raise UnknownOutcome(f"another producer is needed: {error}") from None
+
     def begin(self) -> None:
         self.poll()  # what is said of the one before
-        self.failure = self._trouble = None
+        if self.is_spent:
+            self.renew()
+        self.failure = self._heard.trouble = None
         if self._blocks is not None:
             self._blocks.forget_failure()
         self._topics.clear()
@@ -76,6 +116,7 @@ class TransactionalProducer(ReportingProducer):
             self._producer.begin_transaction()
         except KafkaException as caught:
             raise translated(caught.args[0], "beginning a transaction") from None
+        self._has_begun = True
 
     def send_offsets(self, offsets: Sequence[TopicPartition], group_metadata: Any) -> None:
         """Tie the transaction to our membership of the group: a member that was replaced cannot commit."""
@@ -102,7 +143,7 @@ class TransactionalProducer(ReportingProducer):
         """
         deadline = time.monotonic() + self._patience * 2
         try:
-            self._repeat("committing", self._producer.commit_transaction, deadline)
+            self._end("committing", self._producer.commit_transaction, deadline)
         except (RetriableDeliveryError, FatalDeliveryError) as error:
             raise UnknownOutcome(str(error)) from None
         self._committed_at = time.monotonic()
@@ -112,13 +153,13 @@ class TransactionalProducer(ReportingProducer):
         deadline = time.monotonic() + self._patience * 2
         try:
             self._be_heard_of()
-            self._repeat("aborting", self._producer.abort_transaction, deadline)
+            self.poll()
+            if self.pending() or self._failed or self._heard.trouble is not None:
+                self._in_doubt = True  # which of them stand in a log nobody has told
+            self._end("aborting", self._producer.abort_transaction, deadline)
         except DeliveryError as error:
             raise UnknownOutcome(str(error)) from None
         self.failure = None
-
-    def _given_up(self, why: str) -> None:
-        self._trouble = why
 
     def _be_heard_of(self) -> None:
         """A coordinator that still completes the transaction before lets the partitions of this one wait, but not its
@@ -126,11 +167,18 @@ class TransactionalProducer(ReportingProducer):
         if self._given and not self.acknowledged and time.monotonic() < self._committed_at + _COMPLETING_SECONDS:
             self._served(self._producer.flush, _COMPLETING_SECONDS)
 
-    def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
+    def _end(self, doing: str, call: Callable[[float], Any], deadline: float) -> None:
+        # What had no answer in time may have been sent more than once.
+        self._in_doubt |= self._repeat(doing, call, deadline) > 1
+
+    def _repeat(self, doing: str, call: Callable[[float], Any], deadline: float) -> int:
+        """How often it was called."""
+        calls = 0
         while True:
+            calls += 1
             try:
                 bounded(call, doing, CALL_SECONDS, HANG_SECONDS)
-                return
+                return calls
             except KafkaException as caught:
                 error = translated(caught.args[0], doing)
                 if not isinstance(error, RetriableDeliveryError) or time.monotonic() >= deadline:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
 from connector.delivery import clients, groups
-from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, KafkaClients, connection_cause
+from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, Heard, KafkaClients, connection_cause
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
@@ -119,8 +119,9 @@ def test_a_connection_that_ends_is_heard_of_whatever_is_to_be_logged(
 ) -> None:
     with curt() as address, caplog.at_level(logging.DEBUG, "connector.kafka"):
         clients = KafkaClients({"bootstrap.servers": address}, wish)
-        lasting = clients.producer(lasting=True)
-        until(lambda: clients.health.losses > 0, step=lambda: lasting.poll(0.05))
+        heard = Heard()
+        client = clients.producer(heard=heard)
+        until(lambda: heard.lost, step=lambda: client.poll(0.05))
     assert "Disconnected" not in caplog.text
 
 

@@ -15,6 +15,8 @@ from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_le
 from connector.delivery.topics import TopicSpec, check_topics, ensure_topics
 from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 
+SMALL = {"retention.bytes": "4096"}
+
 
 @pytest.fixture
 def clients(kafka: object) -> KafkaClients:
@@ -44,6 +46,34 @@ def test_all_that_is_wrong_with_existing_topics_is_said_at_once(
     assert "not compacted" in found["offset.storage.topic"]
     assert "1 partitions, 5 are needed" in found["offset.storage.partitions"]
     assert len(check_topics(clients.admin(), wanted).problems) == 2
+
+
+@pytest.mark.kafka
+def test_a_compacted_topic_whose_records_are_deleted_as_well_is_refused(
+    clients: KafkaClients, unique: Callable[[str], str]
+) -> None:
+    both, admin = {"cleanup.policy": "compact,delete"}, clients.admin()
+    lasts = both | {"retention.ms": "-1"}
+    topics = {unique(name): config for name, config in (("a", both), ("b", lasts), ("c", lasts | SMALL))}
+    ensure_topics(admin, [TopicSpec(name, 1, 1, config) for name, config in topics.items()])
+    specs = [TopicSpec(name, 1, 1, compacted=True, property="offset.storage.topic") for name in topics]
+    wrong = check_topics(admin, specs).problems
+    refused, kept, small = topics
+    assert [problem.value for problem in wrong] == [refused, small], f"{kept} keeps everything"
+    assert "would be lost" in wrong[0].problem
+    assert f"--entity-name {refused} --add-config cleanup.policy=compact" in (wrong[0].suggestion or "")
+    with pytest.raises(ConfigurationError):
+        ensure_topics(admin, specs)
+
+
+@pytest.mark.kafka
+def test_a_topic_of_changes_that_is_compacted_as_well_is_warned_of(
+    clients: KafkaClients, unique: Callable[[str], str]
+) -> None:
+    name, admin = unique("data"), clients.admin()
+    ensure_topics(admin, [TopicSpec(name, 1, 1, {"cleanup.policy": "compact,delete"})])
+    (warning,) = check_topics(admin, [TopicSpec(name, keeps_all=True)]).warnings
+    assert warning.startswith(f"topic {name} is compacted") and "set cleanup.policy=delete" in warning
 
 
 class Blind:

@@ -34,10 +34,17 @@ class MockKafka:
 
     def refuse_records(self, requests: int) -> None:
         """So many of the next requests with records, as a leader that does not know yet that it is one."""
+        self._answer_records(requests, KafkaError.NOT_LEADER_FOR_PARTITION)
+
+    def end_connections(self, requests: int) -> None:
+        """Instead of an answer to so many of the next requests with records."""
+        self._answer_records(requests, KafkaError._TRANSPORT)
+
+    def _answer_records(self, requests: int, code: int) -> None:
         push = _function(
             self._library, "rd_kafka_mock_push_request_errors_array", None, c_void_p, c_int16, c_size_t, POINTER(c_int)
         )
-        push(self._cluster, _PRODUCE, requests, (c_int * requests)(*[KafkaError.NOT_LEADER_FOR_PARTITION] * requests))
+        push(self._cluster, _PRODUCE, requests, (c_int * requests)(*[code] * requests))
 
 
 @contextmanager

@@ -71,6 +71,7 @@ class Chaos:
             "snapshot pauses": self._snapshot_pauses,
             "stranded client": self._stranded_client,
             "leaders learn late": self._leaders_learn_late,
+            "records unanswered": self._records_unanswered,
         }
         self._kinds = {name: kind for name, kind in kinds.items() if not roughness.only or name in roughness.only}
         self._kinds |= {name: kind for name, kind in named.items() if name in roughness.only}
@@ -111,7 +112,7 @@ class Chaos:
         self._service.registry.mend()
         if self.count["snapshot pauses"]:
             self._service.signal("resume")
-        broker.network.lost = broker.network.unanswered = 0.0
+        broker.network.lost = broker.network.unanswered = broker.network.cut = 0.0
         broker.network.seconds = 0.004
         broker.transactions.marker_seconds = 0.02
         cluster.timeouts = cluster.errors = 0.0
@@ -212,6 +213,11 @@ class Chaos:
         network = self._service.broker.network
         network.lost, network.unanswered = self._random.choice([(0.0, 0.0), (0.02, 0.0), (0.0, 0.05), (0.05, 0.05)])
         network.seconds = self._random.choice([0.004, 0.05, 0.2])
+
+    def _records_unanswered(self) -> None:
+        """They are written, and whoever sent them does not hear of it, for longer than he waits."""
+        self._service.broker.transactions.looks_every = 10.0
+        self._service.broker.network.cut = self._random.choice([0.0, 0.2, 0.5])
 
     def _slow_markers(self) -> None:
         self._service.broker.transactions.marker_seconds = self._random.choice([0.001, 0.02, 0.5, 2.0])

@@ -74,7 +74,8 @@ class AdminClient(Handle):
         topic = self.broker.topics.get(name)
         if topic is None:
             raise failure(KafkaError.UNKNOWN_TOPIC_OR_PART)
-        config = {"cleanup.policy": "delete", "max.message.bytes": str(topic.largest), **topic.config}
+        kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
+        config = {**kept, "max.message.bytes": str(topic.largest), **topic.config}
         return {key: SimpleNamespace(value=value) for key, value in config.items()}
 
     def _answer(self, action: Callable[[], Any], coordinator: bool = False) -> Future:

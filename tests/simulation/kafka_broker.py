@@ -32,11 +32,13 @@ def failure(code: int, why: str = "", *, fatal: bool = False, retriable: bool = 
 
 @dataclass
 class Network:
-    """How often requests get lost on the way there (nothing happened), or their answers on the way back."""
+    """How often requests get lost on the way there (nothing happened), or their answers on the way back; ``cut``: the
+    answers to those with records of transactions, perhaps with the connection."""
 
     seconds: float = 0.004
     lost: float = 0.0
     unanswered: float = 0.0
+    cut: float = 0.0
 
 
 class Broker:
@@ -206,6 +208,10 @@ class Handle:
         if self.broker.outages != self._outages:
             self._outages = self.broker.outages
             self._error_cb(KafkaError(KafkaError._ALL_BROKERS_DOWN, "all brokers down"))
+
+    def lose_connection(self) -> None:
+        """This client's alone."""
+        self._losses = -1
 
     def list_topics(self, topic: str | None = None, timeout: float = 10.0) -> Any:
         return self.ask(self.broker.metadata, timeout)

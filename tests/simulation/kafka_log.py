@@ -35,6 +35,20 @@ class Stored:
     stamped: bool = False
 
 
+#: So many of a producer's last batches a partition knows again.
+BATCHES_KNOWN = 5
+
+
+@dataclass(slots=True)
+class Numbered:
+    """What a partition knows of a producer: its epoch, the number that its next record must have, and of its last
+    batches which record went where."""
+
+    epoch: int
+    next: int
+    batches: dict[int, dict[int, int]] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Partition:
     """``available_at``: there is no leader before that time; ``lost_at``: the last one went away. ``known``: producers
@@ -49,6 +63,7 @@ class Partition:
     lost_at: float = 0.0
     known: set[int] = field(default_factory=set)
     slow: bool = False
+    numbered: dict[int, Numbered] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -65,6 +80,25 @@ class Partition:
             self.open.setdefault(record.producer, len(self.records))
         self.records.append(record)
         return len(self.records) - 1
+
+    def take(self, record: Stored, epoch: int, number: int, batch: int) -> int | None:
+        """As `append`, for a record whose producer has numbered it. One that is known by its number is not written
+        again: the answer is where it stands, whatever is in it. None if there is one missing in front of it."""
+        assert record.producer is not None
+        of_producer = self.numbered.get(record.producer)
+        if of_producer is None or of_producer.epoch < epoch:
+            of_producer = self.numbered[record.producer] = Numbered(epoch, number)
+        for places in of_producer.batches.values():
+            if number in places:
+                return places[number]
+        if number != of_producer.next:
+            return None
+        of_producer.next += 1
+        offset = self.append(record)
+        of_producer.batches.setdefault(batch, {})[number] = offset
+        while len(of_producer.batches) > BATCHES_KNOWN:
+            del of_producer.batches[next(iter(of_producer.batches))]
+        return offset
 
     def mark(self, producer: int, epoch: int, commit: bool) -> None:
         """The control record at the end of a transaction. It speaks for everything that the producer has open here."""

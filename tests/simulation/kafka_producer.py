@@ -3,6 +3,9 @@
 In: records, the calls of a transaction. Out: appended records in the order of each partition, delivery reports, the
 errors that librdkafka gives. What is not flushed is sent bit by bit, as by its threads; some of it still arrives after
 its process was killed.
+
+Records of transactions are numbered in each partition, as librdkafka numbers them: what an abort finds in its queue has
+never been sent for it, and the next transaction goes on with those numbers.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ AGAIN_SECONDS = 0.02
 MOST_SECONDS = 0.05
 LARGEST_MESSAGE = 1_000_000
 MISSING_TOPIC_SECONDS = 30.0
+# For how long nothing comes back of what was written: also longer than a transaction waits. In part of the cases a
+# connection was lost; in others leaders answer that they do not know, as where a replica is missing after an append.
+CUT_SECONDS = (0.1, 1.0, 6.0, 12.0)
+HEARD = 0.5
 
 FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
@@ -36,6 +43,7 @@ class _Queued:
     headers: tuple[tuple[str, bytes | None], ...]
     since: float
     timestamp: int
+    number: int | None = None
 
 
 class Producer(Handle):
@@ -62,6 +70,12 @@ class Producer(Handle):
         self._abortable: KafkaError | None = None
         self._fatal: KafkaError | None = None
         self._sending = False
+        # The number of the next record of each partition; whether some are missing, so that the epoch has to change.
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._has_gaps = False
+        self._batches = 0
+        # Answers were lost: the leaders are not reached before that time.
+        self._cut_until = 0.0
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._reports)
@@ -167,6 +181,9 @@ class Producer(Handle):
         if self._fatal is not None:
             raise self._fatal_failure()
         deadline = self.scheduler.now + timeout
+        for queued in self._queue:
+            if queued.number is not None:
+                self._numbers[self._place(queued)] -= 1
         self._drop(KafkaError._PURGE_QUEUE)
         self._report()
         self._end(False, deadline)
@@ -198,6 +215,10 @@ class Producer(Handle):
             self._ask(lambda: self.broker.transactions.end(name, self._epoch, commit), deadline)
         self._in_transaction = False
         self._begin_anew()
+        if self._has_gaps:
+            self._epoch = self.broker.transactions.later_epoch(name, self._epoch)
+            self._numbers.clear()
+            self._has_gaps = False
 
     def _ask(self, action: Callable[[], int | None], deadline: float) -> None:
         """One question to a coordinator, until its answer is final."""
@@ -247,21 +268,34 @@ class Producer(Handle):
             self.scheduler.later(self._linger, self._send_some)
 
     def _send(self, most: int) -> None:
-        if not self.reaches():
+        if not self.reaches() or self.scheduler.now < self._cut_until:
             return
+        self._batches += 1
+        cut = self.broker.network.cut if self._id is not None else 0.0
+        is_lost = cut > 0 and self.scheduler.random.random() < cut
         blocked: set[tuple[str, int]] = set()
         kept: list[_Queued] = []
         queue, self._queue = self._queue, []
         for at, queued in enumerate(queue):
             behind = islice(queue, at + 1, most)
-            if at >= most or self._fatal is not None or not self._sent(queued, behind, blocked):
+            if at >= most or self._fatal is not None or not self._sent(queued, behind, blocked, is_lost):
                 kept.append(queued)
         self._queue = kept + self._queue
+        if is_lost and any(queued.number is not None for queued in kept):
+            self.broker.mishaps += 1
+            if self.scheduler.random.random() < HEARD:
+                self.lose_connection()
+            self._cut_until = self.scheduler.now + self.scheduler.random.choice(CUT_SECONDS)
         if self._fatal is not None:
             self._drop(KafkaError._PURGE_QUEUE)
 
-    def _sent(self, queued: _Queued, behind: Iterable[_Queued], blocked: set[tuple[str, int]]) -> bool:
-        """Whether it is out of the queue: stored, or refused for good. ``behind``: what is sent together with it."""
+    def _place(self, queued: _Queued) -> tuple[str, int]:
+        partition = self.broker.partition(queued.topic, queued.partition, queued.key)
+        return partition.topic, partition.number
+
+    def _sent(self, queued: _Queued, behind: Iterable[_Queued], blocked: set[tuple[str, int]], is_lost: bool) -> bool:
+        """Whether it is out of the queue: stored, or refused for good. ``behind``: what is sent together with it;
+        ``is_lost``: the answer, so that it is stored, and sent again."""
         topic = self.broker.topics.get(queued.topic)
         if topic is None:
             return self._too_old(queued)
@@ -285,12 +319,22 @@ class Producer(Handle):
             self.broker.time_ms,
             topic.stamps,
         )
+        if transactional and queued.number is None:
+            queued.number = self._numbers.setdefault(place, 0)
+            self._numbers[place] += 1
         if self._is_skipped(behind, partition):
             self._written(queued, None)
             return True
         partition.known.add(self._producer)
-        self._written(queued, partition.append(record))
-        return True
+        if queued.number is None:
+            self._written(queued, partition.append(record))
+            return True
+        offset = partition.take(record, self._epoch, queued.number, self._batches)
+        if offset is None:
+            return self._failed(queued, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        if not is_lost:
+            self._written(queued, offset)
+        return not is_lost
 
     def _is_skipped(self, behind: Iterable[_Queued], partition: Partition) -> bool:
         """Refused for a moment, while one behind it is taken: of a producer that the leader knows nothing of it takes
@@ -334,6 +378,7 @@ class Producer(Handle):
     def _failed(self, queued: _Queued, code: int) -> bool:
         error = KafkaError(code)
         self._reports.append((error, Message(queued.topic, queued.partition, -1, queued.key, queued.value)))
+        self._has_gaps = True
         if self._id is not None and self._abortable is None:
             self._abortable = KafkaError(code, txn_requires_abort=True)
         return True

@@ -6,6 +6,7 @@ markers reach each partition after a while of their own, or, after a crash, neve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -59,6 +60,8 @@ class Transactions:
         self.forgotten = 0
         # Whether a partition that nobody leads is taken for deleted, as newer coordinators do, or waited for.
         self.skips_leaderless: Callable[[Partition], bool] = lambda partition: False
+        # For transactions whose time is up; by default brokers look every ten seconds. 0: at once.
+        self.looks_every = 0.0
         self.commits = 0
         self.timeouts = 0
 
@@ -82,6 +85,14 @@ class Transactions:
         found.timeout = timeout
         found.ended = None
         return found
+
+    def later_epoch(self, name: str, epoch: int) -> int:
+        """InitProducerId by whoever has the id, between two transactions; nothing changes if he has it no more."""
+        found = self.ids[name]
+        if found.epoch == epoch and found.phase is not Phase.ONGOING:
+            found.epoch += 1
+            return found.epoch
+        return epoch
 
     def add(self, name: str, epoch: int, partition: Partition | None, group: str | None = None) -> int | None:
         """AddPartitionsToTxn, AddOffsetsToTxn."""
@@ -129,7 +140,10 @@ class Transactions:
                 found.epoch += 1
                 self._end(found, commit=False)
 
-        self._scheduler.later(found.timeout, look)
+        end = self._scheduler.now + found.timeout
+        if self.looks_every:
+            end = math.ceil(end / self.looks_every) * self.looks_every
+        self._scheduler.later(end - self._scheduler.now, look)
 
     def _end(self, found: Registered, commit: bool) -> None:
         found.phase, found.commit = Phase.ENDING, commit

@@ -91,7 +91,7 @@ def nothing_is_written_behind_a_partition_that_missed_its_marker() -> None:
 
 
 def a_leader_that_is_lost_costs_nothing_where_all_markers_are_written() -> None:
-    """The partitions are asked, and delivery goes on with the same producer."""
+    """The partitions are asked, and delivery goes on; nothing is restored."""
     with stage() as on:
         one = Leaderless(on)
         one.commit("a")

@@ -17,15 +17,15 @@ LEADERLESS = [
     Mutant(
         "a leader that is lost costs nothing where all markers are written",
         TRANSACTION,
-        "            self._ended_everywhere(self._producer)\n",
-        "",
+        "        if not ended_everywhere(self._clients",
+        "        if ended_everywhere(self._clients",
         leaderless.a_leader_that_is_lost_costs_nothing_where_all_markers_are_written,
     ),
     Mutant(
         "nothing is written behind a partition that missed its marker",
         TRANSACTION,
-        "        if losses == self._losses:\n            return\n",
-        "        if losses:\n            self._losses, self._settled = losses, True\n            return\n",
+        "            self._ended_everywhere(self._producer)\n",
+        "",
         leaderless.nothing_is_written_behind_a_partition_that_missed_its_marker,
     ),
     Mutant(
@@ -59,8 +59,8 @@ LEADERLESS = [
     Mutant(
         "a leader that is lost while the last commit ends stops what is on its way",
         TRANSACTION,
-        "        if self._clients.health.losses != self._losses:\n",
-        "        if self._clients.health.losses < 0:\n",
+        "        if self._producer.has_lost:\n",
+        "        if not self._producer:\n",
         leaderless.a_leader_that_is_lost_while_the_last_commit_ends_stops_what_is_on_its_way,
     ),
     Mutant(

@@ -61,6 +61,13 @@ LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker cr
 LATE_LEADERS = Plan(roughness=Roughness(0.5, only=("leaders learn late", "kill", "orderly stop", "leader moves")))
 
 
+# Who sends records does not hear what became of them, for longer than transactions wait.
+UNANSWERED = Plan(
+    roughness=Roughness(2.0, at_steps=0, only=("records unanswered", "pause")),
+    worker={"transaction.timeout.ms": "4000"},
+)
+
+
 # Which tables are read changes all the time.
 OTHER_TABLES = Plan(
     Kind(tables=2, rows=60),
@@ -197,6 +204,7 @@ NAMED = {
     "often": OFTEN,
     "leaders": LEADERS,
     "late leaders": LATE_LEADERS,
+    "unanswered": UNANSWERED,
     # A dropped table that returns is looked for up to 90 s.
     "stops": replace(STOPS, calm_seconds=150),
     "reads": READS_TIME_OUT,

@@ -19,6 +19,7 @@ from tests.simulation.pure_mutants import PURE
 from tests.simulation.scenarios import again
 from tests.simulation.snapshot_mutants import SNAPSHOTS
 from tests.simulation.snapshot_reading_mutants import CHUNK_READS
+from tests.simulation.spent_mutants import SPENT
 from tests.simulation.standing_mutants import LEFT_OPEN
 from tests.simulation.stream_mutants import STREAMS
 
@@ -129,7 +130,7 @@ DELIVERY = [
         PRODUCER,
         "            error = of_report(SKIPPED)\n",
         "            return\n",
-        world(LATE_LEADERS, 1),
+        world(LATE_LEADERS, 3),
     ),
     Mutant(
         "nobody writes to new partitions before those who lead them know it",
@@ -322,7 +323,7 @@ SOURCE = [
         READING,
         "        if active is None or not self._planner.is_current(active.read):\n            # An abort",
         "        if active is None:\n            # An abort",
-        world(ROUGH, 63),
+        world(ROUGH, 71),
     ),
     Mutant(
         "a change that came late is not behind later ones of its partition",
@@ -368,4 +369,7 @@ SOURCE = [
     ),
 ]
 
-MUTANTS = [*DELIVERY, *LEADERLESS, *LEFT_OPEN, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *CHUNK_READS, *PURE]
+MUTANTS = [
+    *(*DELIVERY, *LEADERLESS, *LEFT_OPEN, *SPENT, *SOURCE, *AHEAD, *PROCESS, *STREAMS, *SNAPSHOTS, *CHUNK_READS),
+    *PURE,
+]

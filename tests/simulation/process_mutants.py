@@ -5,6 +5,7 @@ In: nothing. Out: `PROCESS`.
 
 from __future__ import annotations
 
+from tests.delivery import test_delivery_stranded as stranded
 from tests.simulation import test_simulation_refusals as refusing
 from tests.simulation.mutant_worlds import (
     ALTERS,
@@ -41,28 +42,28 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 35),
+        world(STRANDED, 40),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
         LOOKOUT,
         "elif self._deaf.lasts():",
         "elif self._deaf.lasts() and not self:",
-        world(DEAF, 11),
+        world(DEAF, 19),
     ),
     Mutant(
         "a worker whose producer has lost its brokers ends",
         LOOKOUT,
         "elif self._mute.lasts():",
         "elif self._mute.lasts() and not self:",
-        world(STRANDED, 65),
+        lambda: stranded.test_a_worker_whose_transactions_fail_ends_if_its_producer_is_stranded(stranded.Watched()),
     ),
     Mutant(
         "of two groups one delivers",
         RESTORING,
         "        self._one_group.take()\n",
         "",
-        world(TWO_GROUPS, 0),
+        world(TWO_GROUPS, 12),
     ),
     Mutant(
         "what may have expired unread is said",
@@ -77,7 +78,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 41),
+        world(OTHER_TABLES, 63),
     ),
     Mutant(
         "a look for new tables that failed is made again",
@@ -178,35 +179,35 @@ PROCESS = [
         "            # Nothing more is tried: what is open is ended by the next owners of the slots.\n"
         "            self.delivery.close()\n",
         "",
-        world(STOPS, 7),
+        world(STOPS, 30),
     ),
     Mutant(
         "a definition counts as written when it is committed",
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 265),
+        world(ALTERS, 301),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 36),
+        world(ROUGH, 53),
     ),
     Mutant(
         "starting over restores every slot",
         TRANSACTIONS,
         "        self._claiming.begin(self._membership.owned)\n",
         "",
-        world(ROUGH, 4),
+        world(ROUGH, 5),
     ),
     Mutant(
         "a restore that is stale is not used",
         RESTORING,
         "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
         "still = frozenset(slots)",
-        world(ROUGH, 32),
+        world(ROUGH, 55),
     ),
     Mutant(
         "slots that are lost are given up",
