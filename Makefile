@@ -65,6 +65,7 @@ soak: needed $(TEST_JARS) ## hours of faults, simulated and real (SEEDS=1000 MIN
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan doubt
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan registry
 	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan "late leaders"
+	@.venv/bin/python -m tests.simulation.simulate 0 $(or $(SEEDS),1000) --plan unanswered
 	@.venv/bin/python -m tests.native.soak $(or $(RECORDS),1000000)
 	@.venv/bin/python -m tests.soak --minutes $(or $(MINUTES),10) $(ARGS)
 	@.venv/bin/python -m tests.soak.snapshots --seeds 1,2,3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -373,6 +374,11 @@ class ReportingProducer:
             if isinstance(cause, KafkaException):
                 raise translated(cause.args[0], "delivering") from None
             raise UnknownOutcome(f"delivering: the client failed: {caught}") from None
+        except:  # noqa: E722
+            raised: Any = sys.exc_info()[1]
+        # Now and then the binding raises an error that is no exception, which no other clause catches, and which
+        # nothing may be raised beside.
+        raise translated(raised, "delivering") if isinstance(raised, KafkaError) else raised
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
         if error is None:

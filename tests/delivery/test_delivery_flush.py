@@ -3,14 +3,19 @@ nothing of them moves. Of a client that counts for how long it was hurried, and 
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from confluent_kafka import KafkaError
+
 from connector.delivery.batches import Batches
 from connector.delivery.producer import STILL_SECONDS, WATCH_SECONDS, ReportingProducer
 from connector.delivery.topics import TopicFacts
+from connector.errors import ProducerFenced
 
 TOPICS = {"t": TopicFacts("t", partitions=2, compacted=False, max_message_bytes=2_000_000)}
 
@@ -75,3 +80,25 @@ def test_who_stands_still_while_requests_are_under_way_is_not_waited_for() -> No
     names = [name for name, _, _ in client.calls]
     assert names[:4] == ["poll", "flush", "poll", "flush"]
     assert client.seconds("flush") < client.seconds("poll") / 5
+
+
+def test_an_error_that_is_no_exception_ends_no_process() -> None:
+    """As the binding raises one now and then, where a client that was fenced is flushed."""
+
+    def raising(_: float) -> int:
+        # What no clause but a bare one catches: its type is no exception's.
+        raised = ctypes.pythonapi.PyErr_SetObject
+        raised.argtypes, raised.restype = [ctypes.py_object, ctypes.py_object], None
+        raised(KafkaError, KafkaError(KafkaError._FENCED, "old epoch", fatal=True))
+        return 0
+
+    with pytest.raises(ProducerFenced, match="old epoch"):
+        ReportingProducer._served(raising, 1.0)
+
+
+def test_who_is_interrupted_hears_of_it() -> None:
+    def interrupted(_: float) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ReportingProducer._served(interrupted, 1.0)

@@ -105,7 +105,8 @@ def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSessi
     crashing = Crashing(way, spark)
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "n": cell(7)})), (way.data, b"bad")])
     assert crashing.land().of("ks.t").dead == {"UNKNOWN_FIELD": 1, "CORRUPT": 1}
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+    # With an id: a table that has none is the one whose id is told later.
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", table_id=str(uuid.uuid1()), version="2"))
     crashing.dies(LandedTable, "prepare", after=True)
     crashing.dies(LandedTable, "replace_letters", after=True)
     crashing.land()

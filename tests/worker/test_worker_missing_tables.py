@@ -37,9 +37,12 @@ def test_a_table_that_was_dropped_while_nothing_ran_fails_alone(
     insert(session, table, range(5, 10))
     run = connector.start()
     assert exactly_once(connector, session, table) == 10
-    tables = until(lambda: connector.report()["tables"], what="a report")
-    assert tables[dropped]["state"] == "FAILED" and "does not exist" in tables[dropped]["error"]
-    assert tables[table]["state"] == "RUNNING" and run.poll() is None
+
+    def states() -> dict[str, str]:
+        return {name: told["state"] for name, told in connector.report()["tables"].items()}
+
+    until(lambda: states() == {table: "RUNNING", dropped: "FAILED"}, what=lambda: f"one that fails: {states()}")
+    assert "does not exist" in connector.report()["tables"][dropped]["error"] and run.poll() is None
 
 
 @pytest.mark.parametrize("member", [{}, {"group.instance.id": "köln"}])
