@@ -81,6 +81,10 @@ class Crashing:
         return self.way.rows(self.spark)
 
 
+#: Of 1970.
+_OLD_ID = "13814000-1dd2-11b2-8080-808080808080"
+
+
 def test_landing_goes_on_after_every_step_of_a_batch(spark: SparkSession, way: Way) -> None:
     crashing = Crashing(way, spark)
     steps = [
@@ -105,8 +109,8 @@ def test_letters_and_recreated_tables_survive_the_end_of_a_job(spark: SparkSessi
     crashing = Crashing(way, spark)
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "n": cell(7)})), (way.data, b"bad")])
     assert crashing.land().of("ks.t").dead == {"UNKNOWN_FIELD": 1, "CORRUPT": 1}
-    # With an id: a table that has none is the one whose id is told later.
-    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", table_id=str(uuid.uuid1()), version="2"))
+    # With an id, older than all records: a table that has none is the one whose id is told later.
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", table_id=_OLD_ID, version="2"))
     crashing.dies(LandedTable, "prepare", after=True)
     crashing.dies(LandedTable, "replace_letters", after=True)
     crashing.land()
