@@ -19,6 +19,7 @@ from tempfile import gettempdir
 from pyspark.sql import SparkSession
 
 from connector.errors import CdcError, ConfigurationError, LandingError
+from connector.pauses import doubled
 from connector.secrets import filtered, scrub
 from connector.stop_signals import ENDING, stopped_by
 from spark_jobs.config import Settings, described_tables, load_settings
@@ -150,7 +151,7 @@ def _failed(landing: _Landing, why: str, once: bool, settings: Settings, progres
     table = progress.of(landing.stream.name)
     table.failures += 1
     table.last_error = why
-    pause = min(_FIRST_PAUSE_S * 2 ** min(landing.failures - 1, 20), settings.retry_backoff_max_ms / 1000)
+    pause = doubled(_FIRST_PAUSE_S, landing.failures, settings.retry_backoff_max_ms / 1000)
     if once and landing.failures >= ATTEMPTS_ONCE:
         progress.note(f"{landing.stream.name} failed: {why}")
         return

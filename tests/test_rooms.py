@@ -53,6 +53,7 @@ _BASE = (
     "java_numbers",
     "offsets_entry",
     "own_python",
+    "pauses",
     "secrets",
     "stop_signals",
     "suggestions",

@@ -192,36 +192,25 @@ def _checks(
     waiting: Waiting,
 ) -> tuple[Sequence[Problem], Noted | None]:
     """What the servers object to, and the offsets topic; if nothing, what that says, if there are marks."""
-    try:
-        return _checked(shared, starts, warnings, configuration, stop, waiting)
-    except ConfigurationError as error:
-        return error.problems, None
-
-
-def _checked(
-    shared: SharedState,
-    starts: dict[str, str | None],
-    warnings: dict[str, tuple[str, ...]],
-    configuration: Configuration,
-    stop: threading.Event,
-    waiting: Waiting,
-) -> tuple[Sequence[Problem], Noted | None]:
-    """The same, but that the offsets topic's objections are raised, whoever reads it."""
     from connector.worker.checks import wait_until_checked
     from connector.worker.lost_positions import lost_positions
     from connector.worker.slots import slots_by_marks
     from connector.worker.starting import name_of_start
 
-    problems = wait_until_checked(configuration, stop, waiting)
-    if not problems:
-        _wait_for_wishes(shared, stop, waiting)
-        name = configuration.connector.name
-        if name not in starts and not stop.is_set():
-            starts[name] = name_of_start(configuration)
-    if problems or stop.is_set():
-        return problems, None
-    noted = slots_by_marks(configuration, stop.is_set)
-    lost = None if noted is not None or stop.is_set() else lost_positions(configuration)
+    try:
+        problems = wait_until_checked(configuration, stop, waiting)
+        if not problems:
+            _wait_for_wishes(shared, stop, waiting)
+            name = configuration.connector.name
+            if name not in starts and not stop.is_set():
+                starts[name] = name_of_start(configuration)
+        if problems or stop.is_set():
+            return problems, None
+        noted = slots_by_marks(configuration, stop.is_set)
+        lost = None if noted is not None or stop.is_set() else lost_positions(configuration)
+    except ConfigurationError as error:
+        # Of the offsets topic, whoever of them has read it.
+        return error.problems, None
     if lost is not None:
         log.warning("%s", lost)
     warnings[configuration.connector.name] = () if lost is None else (lost,)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from connector.errors import CdcError
+from connector.pauses import doubled
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +156,7 @@ class Task:
 
     def pause(self, first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> float:
         """How long to wait before the next attempt, after `failed`."""
-        return min(longest, first * float(1 << min(30, max(0, self.attempts - 1))))
+        return doubled(first, self.attempts, longest)
 
     def failing(self, lasting: bool = False) -> Failing | None:
         """What is to be said of it. ``lasting``: only if it has been failing for longer than its grace."""

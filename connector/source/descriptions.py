@@ -113,13 +113,22 @@ def describe_base(connection: Asks, keyspace: str, name: str) -> tuple[TableDesc
 
 def has_tablets(connection: Asks, keyspace: str) -> bool:
     """Whether the keyspace's streams are listed per table. ``initial_tablets`` may well be 0: only null says no."""
+    return bool(_with_tablets(connection, "SELECT initial_tablets", OF_KEYSPACE, [keyspace]))
+
+
+def keyspaces_with_tablets(connection: Asks) -> frozenset[str]:
+    """All of which `has_tablets` is true."""
+    return frozenset(row["keyspace_name"] for row in _with_tablets(connection, "SELECT keyspace_name, initial_tablets"))
+
+
+def _with_tablets(connection: Asks, columns: str, where: str = "", values: Sequence[Any] = ()) -> list[dict[str, Any]]:
     try:
-        rows = connection.query("SELECT initial_tablets FROM system_schema.scylla_keyspaces" + OF_KEYSPACE, [keyspace])
+        rows = connection.query(f"{columns} FROM system_schema.scylla_keyspaces{where}", values)
     except AccessDenied:
         raise  # says nothing about tablets
     except FatalSourceError:
-        return False  # servers before tablets have no such table, or no such column
-    return bool(rows) and rows[0]["initial_tablets"] is not None
+        return []  # servers before tablets have no such table, or no such column
+    return [row for row in rows if row["initial_tablets"] is not None]
 
 
 def cdc_options(blob: bytes | None) -> CdcOptions:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
+from connector.pauses import doubled
 from connector.source.background import Background, Purpose
 from connector.source.settings import ReadingSettings
 from connector.table_name import TableName
@@ -110,8 +111,7 @@ class Retries:
         return isinstance(error, FatalSourceError) and attempts >= FATAL_ATTEMPTS
 
     def _pause(self, attempts: int) -> float:
-        doubled = self._settings.retry_base_ms * (1 << min(attempts - 1, 30))
-        pause = min(self._settings.retry_max_ms, doubled) / 1000
+        pause = doubled(self._settings.retry_base_ms, attempts, self._settings.retry_max_ms) / 1000
         return pause * (1 - self._random.random() * self._settings.retry_jitter_percent / 100)
 
 

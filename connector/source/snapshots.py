@@ -27,6 +27,7 @@ from typing import Protocol
 
 from connector.changes import Batch, LogLayout, Row
 from connector.errors import PoisonRow
+from connector.pauses import doubled
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
 from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
@@ -375,7 +376,7 @@ class Snapshots:
         if held.reading or held.renewed or now < held.again_at or self._under_way[AGAIN] >= CHUNKS_AT_ONCE:
             return
         keys, table = held.ask_again(), held.opening.table
-        held.again_at = now + min(LONGEST_PAUSE_SECONDS, self.doubt_seconds * 2 ** min(held.tries, 20))
+        held.again_at = now + doubled(self.doubt_seconds, held.tries + 1, LONGEST_PAUSE_SECONDS)
         self.counters.rereads[table] += len(keys)
         if held.tries % TRIES == 0:
             log.warning(

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from connector.cql_names import log_name
-from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing, UnsupportedServer
+from connector.errors import CdcError, FatalSourceError, TableMissing, UnsupportedServer
 from connector.source.connection import Connection
+from connector.source.descriptions import keyspaces_with_tablets
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.table_name import TableName
 from connector.topology import StreamSet, tablet_set, vnode_set
@@ -66,7 +67,7 @@ class VnodeGenerations:
         self._with_tablets: frozenset[str] = frozenset()
 
     def listed(self) -> tuple[int, ...]:
-        self._with_tablets = _keyspaces_with_tablets(self._connection)
+        self._with_tablets = keyspaces_with_tablets(self._connection)
         try:
             rows = self._connection.query(
                 "SELECT time FROM system_distributed.cdc_generation_timestamps WHERE key = 'timestamps'",
@@ -234,16 +235,6 @@ def _log_ids(group: Sequence[TabletStreams]) -> dict[TabletStreams, str]:
     )
     ids = {logs[row["table_name"]]: str(row["id"]) for row in rows}
     return {each: ids.get(each, "") for each in group}
-
-
-def _keyspaces_with_tablets(connection: Connection) -> frozenset[str]:
-    try:
-        rows = connection.query("SELECT keyspace_name, initial_tablets FROM system_schema.scylla_keyspaces")
-    except AccessDenied:
-        raise  # says nothing about tablets
-    except FatalSourceError:
-        return frozenset()  # servers before tablets have no such table, or no such column
-    return frozenset(row["keyspace_name"] for row in rows if row["initial_tablets"] is not None)
 
 
 def _ms(moment: datetime) -> int:

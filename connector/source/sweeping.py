@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from connector.errors import SourceError
+from connector.pauses import doubled
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
@@ -197,7 +198,7 @@ class Sweeping:
     def _rest(self, table: TableName, why: str) -> None:
         self._slow.discard(table)
         self._dear[table] += 1
-        pause = min(LONGEST_PAUSE, PAUSE_SECONDS * 2 ** min(self._dear[table] - 1, 20))
+        pause = doubled(PAUSE_SECONDS, self._dear[table], LONGEST_PAUSE)
         self._again[table] = self._clock() + pause
         log.info("%s: %s; all of its streams are read one by one for %.0f s", table, why, pause)
 

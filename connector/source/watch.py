@@ -280,6 +280,7 @@ class Watch:
     def _observe(self, poll: Poll, sets: dict[int, StreamSet]) -> None:
         poll.running = False
         now = self._connection.clock.now_ms()
+        # Once more: a commit may have begun a table anew since they were listed.
         for table in self._served(poll):
             plan, wanted = self._planner.tables[table], self._planner.wanted(table, poll.listed, now)
             if any(timestamp not in sets for timestamp in wanted):

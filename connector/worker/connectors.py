@@ -17,6 +17,7 @@ from functools import partial
 
 from connector.config import Configuration
 from connector.errors import CdcError
+from connector.pauses import doubled
 from connector.secrets import MASK
 from connector.worker.holding import Target
 from connector.worker.order import WorkerOrder
@@ -42,7 +43,7 @@ class Broken:
     attempts: int = 1
 
     def pause(self) -> float:
-        return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.attempts - 1, 10)))
+        return doubled(FIRST_PAUSE, self.attempts, LONGEST_PAUSE)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from connector.config import Configuration
+from connector.pauses import doubled
 from connector.source import Purpose
 from connector.worker.aging import with_lags
 from connector.worker.child import Child, end_in_order, instruct, signal_name, started, stop_all
@@ -61,7 +62,7 @@ SHARED = Purpose("shared state", "nobody hears what is asked of connectors", "a 
 
 def _restart_pause(ends: int) -> float:
     """After so many in a row."""
-    return float(min(LONGEST_RESTART_PAUSE, RESTART_PAUSE * 2 ** min(ends - 1, 10)))
+    return doubled(RESTART_PAUSE, ends, LONGEST_RESTART_PAUSE)
 
 
 class Supervisor(Service):

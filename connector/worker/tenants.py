@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from connector.config import Configuration
 from connector.errors import Problem
+from connector.pauses import doubled
 from connector.worker.holding import Target
 from connector.worker.slots import Noted
 
@@ -118,8 +119,8 @@ class Tenant:
         if self.over != why:
             log.error("connector %s: FAILED: %s", self.name, why)
         self.over = why
-        self._look_due = time.monotonic() + min(LONGEST_LOOK_SECONDS, FIRST_LOOK_SECONDS * 2 ** min(self._looks, 10))
         self._looks += 1
+        self._look_due = time.monotonic() + doubled(FIRST_LOOK_SECONDS, self._looks, LONGEST_LOOK_SECONDS)
 
     def ended(self, cause: str) -> int:
         """A worker ended: how many have by now for the same reason, without a commit between them."""

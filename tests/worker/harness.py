@@ -48,6 +48,16 @@ def cql(scylla: Scylla) -> Iterator[Session]:
         cluster.shutdown()
 
 
+def dead_letters(topic: str) -> dict[str, str]:
+    """Properties of a connector that tolerates rows it cannot read, and keeps them."""
+    return {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": topic,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+
+
 @dataclass
 class Service:
     """One connector: `start` runs `scylla-cdc run`, as often as wanted."""

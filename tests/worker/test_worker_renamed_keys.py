@@ -10,7 +10,7 @@ import pytest
 from cassandra.cluster import Session
 
 from tests.servers.patience import seldom, until
-from tests.worker.harness import Service
+from tests.worker.harness import Service, dead_letters
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 Make = Callable[..., Service]
@@ -51,10 +51,7 @@ def test_tolerated_they_are_dead_letters_and_nothing_has_a_wrong_key(
     connector = service(
         [table],
         connector={
-            "errors.tolerance": "all",
-            "errors.deadletterqueue.topic.name": dead,
-            "errors.deadletterqueue.topic.replication.factor": "1",
-            "errors.deadletterqueue.context.headers.enable": "true",
+            **dead_letters(dead),
             "cdc.range.deletes": "topic",
         },
     )

@@ -16,7 +16,7 @@ from cassandra.cluster import Session
 
 from embedded.kafka import EmbeddedKafka
 from tests.servers.patience import seldom, until
-from tests.worker.harness import Service, exactly_once, found
+from tests.worker.harness import Service, dead_letters, exactly_once, found
 
 pytestmark = [pytest.mark.kafka, pytest.mark.scylla, pytest.mark.any_scylla]
 Make = Callable[..., Service]
@@ -276,10 +276,7 @@ def test_a_tolerated_row_becomes_a_dead_letter(
     connector = service(
         [table],
         connector={
-            "errors.tolerance": "all",
-            "errors.deadletterqueue.topic.name": dead,
-            "errors.deadletterqueue.topic.replication.factor": "1",
-            "errors.deadletterqueue.context.headers.enable": "true",
+            **dead_letters(dead),
         },
     )
     insert(session, table, range(10))

@@ -75,6 +75,8 @@ def process(kafka: Any, unique: Any) -> Iterator[Any]:
     yield start
     for each in made:
         each.state.stop()
+    # What still runs would take the simulated clock of a later test for its own.
+    until(lambda: all(thread.name != "shared state" for thread in threading.enumerate()), what="the end of its threads")
 
 
 def test_a_wish_is_heard_by_all_and_remembered(process: Any) -> None:

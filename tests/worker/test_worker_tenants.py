@@ -383,6 +383,7 @@ def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connectors]:
     finally:
         stop.set()
         thread.join(90)
+        until(lambda: all(each.name != "definitions" for each in threading.enumerate()), what="the end of its threads")
 
 
 def shown_of(connectors: Connectors) -> ConnectCluster:
