@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from connector.delivery.failures import LEADER_CHANGES
 from connector.delivery.records import BulkClient
 from connector.errors import RetriableDeliveryError
 
@@ -43,6 +44,10 @@ Properties = Mapping[str, Any]
 DeliveryCallback = Callable[[KafkaError, Message], None]
 
 CALL_SECONDS = 10.0
+
+# A partition has no leader, or one that does not know it yet: after a broker's end for a few seconds.
+LEADERLESS_SECONDS = 10.0
+PAUSE_SECONDS = 0.1
 
 # librdkafka 2.x aborts the whole process (`eonce->refcnt > 0`) where a question to a group's coordinator runs out of
 # the time that the library gives it, as after an outage. It is given more than anybody waits; its client goes before.
@@ -279,11 +284,13 @@ class KafkaClients:
         return merged
 
 
-def high_watermarks(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The offsets behind everything that was written, committed or not."""
+def high_watermarks(
+    clients: KafkaClients, topic: str, partitions: Iterable[int], leaderless: float = 0.0
+) -> dict[int, int]:
+    """The offsets behind everything that was written, committed or not. ``leaderless``: as of `end_offsets`."""
     # The client must outlive its futures, or they never complete.
     admin = clients.admin()
-    found = end_offsets(admin, [(topic, partition) for partition in partitions])
+    found = end_offsets(admin, [(topic, partition) for partition in partitions], leaderless=leaderless)
     return {partition: offset for (_, partition), offset in found.items()}
 
 
@@ -292,16 +299,28 @@ def end_offsets(
     places: Iterable[tuple[str, int]],
     isolation: str = READ_UNCOMMITTED,
     seconds: float = CALL_SECONDS,
+    leaderless: float = 0.0,
 ) -> dict[tuple[str, int], int]:
     """High watermarks, or (read_committed) last stable offsets, by topic and partition.
 
-    Asked through the admin client: a read_committed consumer answers both questions with the last stable offset.
+    Asked through the admin client: a read_committed consumer answers both questions with the last stable offset. A
+    partition whose leader changes is asked about again for so many ``leaderless`` seconds: for those who ask once and
+    end with an error, as `status` does.
     """
     wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in places}
-    if not wanted:
-        return {}
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
-    futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
-    return {
-        (where.topic, where.partition): int(future.result(timeout=seconds).offset) for where, future in futures.items()
-    }
+    found: dict[tuple[str, int], int] = {}
+    deadline = time.monotonic() + leaderless
+    while wanted:
+        futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
+        for where, future in futures.items():
+            try:
+                found[where.topic, where.partition] = int(future.result(timeout=seconds).offset)
+            except KafkaException as caught:
+                if caught.args[0].code() not in LEADER_CHANGES or time.monotonic() >= deadline:
+                    raise
+            else:
+                del wanted[where]
+        if wanted:
+            time.sleep(PAUSE_SECONDS)
+    return found

@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
 
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks
+from connector.delivery.clients import (
+    LEADERLESS_SECONDS,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    KafkaClients,
+    high_watermarks,
+)
 from connector.delivery.failures import translated
 from connector.delivery.records import Headers
 from connector.delivery.slot_reader import POLL_SECONDS, Patience
@@ -82,7 +88,7 @@ def scan_partition(
 
 def _ends(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     with _named(topic):
-        return high_watermarks(clients, topic, partitions)
+        return high_watermarks(clients, topic, partitions, LEADERLESS_SECONDS)
 
 
 def _messages(
