@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 from connector.errors import EmbeddedError
 from embedded import ports
@@ -71,9 +72,12 @@ _PROPERTIES = {
     "controller.quorum.election.timeout.ms": "100",
     "controller.quorum.fetch.timeout.ms": "200",
     "broker.heartbeat.interval.ms": "1000",
-    # After kill -9 the controller takes the broker back only when its predecessor's session has run out.
-    "broker.session.timeout.ms": "2500",
 }
+
+#: Properties for a broker that is killed and started again: after SIGKILL the controller takes it back only when its
+#: predecessor's session has run out. With Kafka's own nine seconds a broker may get no processor for a while and still
+#: leads its partitions.
+TO_BE_KILLED: Final = {"broker.session.timeout.ms": "2500"}
 
 
 # A port that is free when it is chosen may be taken a second later, when the broker comes to it.

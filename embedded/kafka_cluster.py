@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 from embedded import ports
-from embedded.kafka import EmbeddedKafka, Member, broker_classpath, random_id
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka, Member, broker_classpath, random_id
 
 
 class EmbeddedKafkaCluster:
@@ -45,7 +45,7 @@ class EmbeddedKafkaCluster:
                 # So many JVMs at once are slow to start on few processors.
                 ready_seconds=240,
                 member=Member(node, controllers, cluster),
-                properties={**replicated, **(properties or {})},
+                properties={**replicated, **TO_BE_KILLED, **(properties or {})},
             )
             for node, port in enumerate(own, 1)
         ]

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from connector import secrets
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.debian_programs import pytest_report_header, pytest_terminal_summary
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
 from tests.servers.scylla import Scylla
@@ -55,7 +55,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
 
 @pytest.fixture(scope="module")
 def broker_of_the_file() -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka() as broker:
+    with EmbeddedKafka(properties=TO_BE_KILLED) as broker:
         yield broker
 
 

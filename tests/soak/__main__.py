@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from embedded.kafka_cluster import EmbeddedKafkaCluster
 from tests.servers.double import Double
 from tests.servers.foreign import ForeignScylla, parse_points
@@ -82,7 +82,9 @@ def server(given: argparse.Namespace, seed: int) -> Double | ForeignScylla:
 
 def soak(scylla: Scylla, seed: int, seconds: float, brokers: int, nodes: int, kinds: set[str], folder: Path) -> None:
     with contextlib.ExitStack() as stack:
-        kafka: EmbeddedKafka | EmbeddedKafkaCluster = EmbeddedKafkaCluster(brokers) if brokers > 1 else EmbeddedKafka()
+        kafka: EmbeddedKafka | EmbeddedKafkaCluster = (
+            EmbeddedKafkaCluster(brokers) if brokers > 1 else EmbeddedKafka(properties=TO_BE_KILLED)
+        )
         stack.callback(kafka.close)
         kafka.start()
         session = stack.enter_context(cql(scylla))

@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from embedded.ports import free_port
 from tests.servers.double import Double
 from tests.servers.patience import let_pass, seldom
@@ -204,7 +204,7 @@ def soak(seed: int, seconds: float, folder: Path) -> None:
     draw = random.Random(seed)
     with (
         Double(ring_delay=0, seed=seed, nodes=1, shards=2) as scylla,
-        EmbeddedKafka() as kafka,
+        EmbeddedKafka(properties=TO_BE_KILLED) as kafka,
         cql(scylla) as session,
     ):
         tables = [

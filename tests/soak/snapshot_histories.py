@@ -28,7 +28,7 @@ from cassandra.cluster import Session
 
 from connector.errors import RetriableDeliveryError
 from connector.timeuuid import micros_of, uuid_bytes
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.registry.registry_server import Registry, avro_converters, served
 from tests.servers.double import Double
 from tests.soak.folded import Topics, Value, breaches
@@ -240,7 +240,7 @@ def soak(number: int, folder: Path) -> list[str]:
     with (
         served(registry) as address,
         Double(ring_delay=delay, seed=number, nodes=3, shards=2, vnodes=6) as scylla,
-        EmbeddedKafka() as kafka,
+        EmbeddedKafka(properties=TO_BE_KILLED) as kafka,
         cql(scylla) as session,
     ):
         tables = [SourceTable(random.Random(f"{number}{kind}"), f"{kind}{number}", form.skew_us) for kind in KEYSPACES]

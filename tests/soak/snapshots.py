@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cassandra.cluster import Session
 
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.servers.double import Double
 from tests.servers.patience import let_pass
 from tests.soak.last_look import last_look, tell_breaches, what_happened
@@ -52,7 +52,7 @@ def soak(seed: int, given: argparse.Namespace, folder: Path) -> list[str]:
     draw = random.Random(seed)
     with (
         Double(ring_delay=0, seed=seed, nodes=3, shards=given.shards) as scylla,
-        EmbeddedKafka() as kafka,
+        EmbeddedKafka(properties=TO_BE_KILLED) as kafka,
         cql(scylla) as session,
     ):
         tables = [

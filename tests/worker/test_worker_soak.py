@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.kafka import EmbeddedKafka
+from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.servers.double import Double
 from tests.servers.plugin import server
 from tests.soak.last_look import last_look
@@ -28,7 +28,7 @@ def test_every_row_is_delivered_exactly_once_whatever_is_killed(
 ) -> None:
     # Streams of several shards share a group: they are read by one query, and several pages may tear it.
     double = server(request.config, seed=seed, shards=8 if seed % 2 else 1)
-    with EmbeddedKafka() as kafka, double as scylla, cql(scylla) as session:
+    with EmbeddedKafka(properties=TO_BE_KILLED) as kafka, double as scylla, cql(scylla) as session:
         tables = [
             create_table(scylla, session, scylla.named(f"vnodes{seed}"), tablets=False),
             # Other columns than the first: rows that are read with the wrong table's description must not pass.
