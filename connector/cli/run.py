@@ -96,6 +96,7 @@ class RunCommand:
             from connector.worker.connectors import Connectors
             from connector.worker.order import WorkerOrder
             from connector.worker.shared_state import SharedState
+            from connector.worker.slots import positions_of_others
             from connector.worker.steering import Steering
             from connector.worker.supervisor import Supervisor
             from connector.worker.tenants import Preparation
@@ -129,7 +130,7 @@ class RunCommand:
         connectors = None
         if by_api:
             load = partial(load_beside, worker=args.worker)
-            connectors = Connectors(supervisor, shared, load, count, order, checks, stop)
+            connectors = Connectors(supervisor, shared, load, count, order, checks, positions_of_others, stop)
         cluster = ConnectCluster(
             supervisor, steering, shared, lambda config: problems_of(config, args.worker), worker, connectors
         )

@@ -11,12 +11,12 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from connector.config import Configuration
-from connector.errors import CdcError
+from connector.errors import CdcError, Problem
 from connector.pauses import doubled
 from connector.secrets import MASK
 from connector.worker.holding import Target
@@ -49,7 +49,7 @@ class Broken:
 @dataclass
 class Connectors:
     """``load`` makes a configuration of properties, beside this process's worker file; ``order`` what a worker of it is
-    told; ``count`` how many it is to have."""
+    told; ``count`` how many it is to have. ``forbids``: why tables must not be begun beside those that are read."""
 
     supervisor: Supervisor
     shared: SharedState
@@ -57,6 +57,7 @@ class Connectors:
     count: Callable[[Configuration], int]
     order: Callable[[Configuration, int], WorkerOrder]
     checks: Checks
+    forbids: Callable[[Configuration, Callable[[], bool]], Sequence[Problem]]
     stop: threading.Event
     #: As they were given, passwords and all.
     given: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -117,11 +118,20 @@ class Connectors:
             return
         self._run(name, configuration)
 
-    def _run(self, name: str, configuration: Configuration) -> None:
+    def _run(self, name: str, configuration: Configuration, attempts: int = 1) -> None:
+        before = self._goes_on(configuration)
+        if before is not None and (why := self._not_to_be_begun(before, configuration)):
+            said = self.broken.get(name)
+            if said is None or said.reason != why:
+                log.error("connector %s: its new tables are not begun: %s", name, why)
+            self._set_aside(Broken(name, why, attempts))
+            return
+        if self.broken.pop(name, None) is not None:
+            log.info("connector %s: its definition can be used now", name)
         tenant = self.supervisor.tenants.get(configuration.group)
         if tenant is not None:
             tenant.unheeded = None
-        if self._goes_on(configuration):
+        if before is not None:
             self._read_on(configuration)
             return
         orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
@@ -174,9 +184,7 @@ class Connectors:
             if isinstance(found, CdcError):
                 self._set_aside(Broken(broken.name, str(found), broken.attempts + 1))
                 return
-            log.info("connector %s: its definition can be used now", broken.name)
-            del self.broken[broken.name]
-            self._run(broken.name, found)
+            self._run(broken.name, found, broken.attempts + 1)
 
     def _admit(self, tenant: Tenant, orders: list[WorkerOrder]) -> None:
         """A connector with its workers, in place of what it was; who looks sees the one or the other."""
@@ -188,16 +196,25 @@ class Connectors:
         supervisor.orders = [*self._others(group), *orders]
         supervisor.requests.put(supervisor.end_leftovers)
 
-    def _goes_on(self, configuration: Configuration) -> bool:
-        """Its workers run, and are to read other tables than before; nothing else is new."""
+    def _goes_on(self, configuration: Configuration) -> Configuration | None:
+        """What it was before, if its workers run and are to read other tables, and nothing else is new."""
         tenant = self.supervisor.tenants.get(configuration.group)
         runs = tenant is not None and tenant.over is None and tenant.target is Target.RUNNING
         if tenant is None or not runs or tenant.preparation is not None:
-            return False
-        return any(
-            before.group == configuration.group and before.differs_in_tables_alone(configuration)
-            for before in self.supervisor.configurations()
-        )
+            return None
+        for before in self.supervisor.configurations():
+            if before.group == configuration.group and before.differs_in_tables_alone(configuration):
+                return before
+        return None
+
+    def _not_to_be_begun(self, before: Configuration, configuration: Configuration) -> str:
+        """Why none of the tables that come to it may be read: what stands in front of workers never looked at them."""
+        if set(configuration.connector.reading.tables) <= set(before.connector.reading.tables):
+            return ""
+        try:
+            return "; ".join(map(str, self.forbids(configuration, self.stop.is_set)))
+        except CdcError as error:
+            return f"it is not known yet whether they may be: {error}"
 
     def _read_on(self, configuration: Configuration) -> None:
         """By the same workers: of the tables that stay nothing is interrupted."""

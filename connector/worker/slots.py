@@ -47,6 +47,20 @@ def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) 
     return noted
 
 
+def positions_of_others(configuration: Configuration, cancelled: Callable[[], bool]) -> list[Problem]:
+    """What forbids to begin its tables: positions of the Java connector that nobody has taken over. Raises where Kafka
+    does not answer now."""
+    clients, topic = kafka_clients(configuration), configuration.connector.delivery.offset_topic
+    with clients.named():
+        partitions = topic_partitions(clients.admin()).get(topic)
+        try:
+            if partitions:
+                _noted(clients, configuration, partitions, cancelled)
+        except ConfigurationError as error:
+            return list(error.problems)
+    return []
+
+
 def slots_in_force(
     clients: KafkaClients, configuration: Configuration, partitions: int, cancelled: Callable[[], bool]
 ) -> Noted:

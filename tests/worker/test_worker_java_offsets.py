@@ -156,3 +156,42 @@ def test_a_run_over_connects_own_topic_begins_nothing_that_java_has_read_and_hol
     assert connector.command("validate").returncode == 0
     connector.start()
     assert exactly_once(connector, session, table) == 10
+
+
+def test_a_table_that_comes_to_a_running_connector_is_not_begun_either_where_java_has_read_it(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str], unique: Callable[[str], str]
+) -> None:
+    table, added, topic = make_table(tablets=True), make_table(tablets=False), unique("connect-offsets")
+    connector = service([table], worker={"offset.storage.topic": topic}, connector={"tasks.max": "1"})
+    insert(session, table, range(10))
+    generation = generation_of(connector)
+    vnodes = {vnode(stream) for group in generation.groups for stream in group.streams}
+    insert(session, added, range(10))
+    read_to = connector.scylla.now_ms() + 1
+    put_java_offsets(connector, topic, added, generation.timestamp, vnodes, read_to, 6)
+    path, alone = f"/connectors/{connector.name}", json.loads(connector.config_file.read_text())["config"]
+    both = {**alone, "scylla.table.names": f"{table},{added}"}
+
+    run = connector.start("--http-port", "0", "--writable")
+    assert exactly_once(connector, session, table) == 10
+    assert connector.post(f"{path}/config", "PUT", both) == 200
+
+    def state() -> dict[str, str]:
+        return dict(json.loads(connector.get(f"{path}/status")[1])["connector"])
+
+    until(lambda: state()["state"] == "FAILED", 90, "its refusal")
+    assert f"positions of the Java connector {connector.name} for {added}, and none of ours" in state()["trace"]
+    assert f"scylla-cdc offsets import --table T --from-topic {topic}" in state()["trace"]
+    insert(session, table, range(10, 20))
+    assert exactly_once(connector, session, table) == 20, "the others go on"
+    assert not connector.delivered(connector.topic(added))
+    connector.stopped(run)
+
+    connector.config_file.write_text(json.dumps({"name": connector.name, "config": both}))
+    said = connector.command("offsets", "import", "--table", added, "--from-topic", topic)
+    assert said.returncode == 0, said.stderr
+    until(lambda: connector.scylla.now_ms() > read_to, what="a time behind what Java has read")
+    insert(session, added, range(20, 25))
+    connector.start("--http-port", "0", "--writable")
+    wanted = list(range(20, 25))
+    until(lambda: delivered(connector, added) == wanted, 180, lambda: str(delivered(connector, added)), step=seldom)

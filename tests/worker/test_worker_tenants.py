@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from connector.config import Configuration
-from connector.errors import Problem
+from connector.errors import CdcError, Problem
 from connector.secrets import MASK
 from connector.worker import connectors as defining
 from connector.worker import supervisor as supervising
@@ -373,7 +373,14 @@ def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connectors]:
         return loaded({"topic.prefix": "any", **config}, environ=dict(os.environ))
 
     connectors = Connectors(
-        supervisor, told, load, lambda c: c.connector.tasks_max, WorkerOrder, lambda *_: ([], None), stop
+        supervisor,
+        told,
+        load,
+        lambda c: c.connector.tasks_max,
+        WorkerOrder,
+        lambda *_: ([], None),
+        lambda *_: [],
+        stop,
     )
     thread = threading.Thread(target=supervisor.run, args=(stop,))
     thread.start()
@@ -422,6 +429,38 @@ def test_a_connector_that_could_not_be_loaded_at_first_comes_by_itself(
     assert state(defined.supervisor, "works") == "FAILED"
     monkeypatch.setenv("A_VARIABLE_OF_THIS_TEST", "15000")
     until(lambda: state(defined.supervisor, "works") == "RUNNING", what="its worker")
+
+
+def test_tables_that_must_not_be_begun_do_not_come_to_those_that_are_read(defined: Connectors) -> None:
+    supervisor, shown, asked = defined.supervisor, shown_of(defined), []
+    first = {"name": "works", "tasks.max": "1", "scylla.table.names": "ks.t"}
+    both = {**first, "scylla.table.names": "ks.t,ks.other"}
+    defined.take("works", first)
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its worker")
+    [before] = supervisor.status().workers
+
+    def forbids(configuration: Configuration, cancelled: Callable[[], bool]) -> list[Problem]:
+        asked.append(configuration.written_tables)
+        if len(asked) == 1:
+            raise CdcError("no answer")
+        return [Problem("offset.storage.topic", "has positions of Java's")] if len(asked) < 4 else []
+
+    defined.forbids = forbids
+    defined.take("works", both)
+    assert "it is not known yet whether they may be: no answer" in defined.broken["works"].reason
+    until(lambda: "has positions of Java's" in defined.broken["works"].reason, what="an answer")
+    [configuration] = supervisor.configurations()
+    assert configuration.written_tables == "ks.t"
+    assert state(supervisor, "works") == "WAITING" and "has positions of Java's" in str(supervisor.status().waiting_for)
+    [view] = shown.connectors()
+    assert (view.instance.state, [task.state for task in view.tasks]) == ("FAILED", ["RUNNING"])
+    until(lambda: not defined.broken, what="that nothing is in the way")
+    [configuration] = supervisor.configurations()
+    assert configuration.written_tables == "ks.t,ks.other" and set(asked) == {"ks.t,ks.other"}
+    until(lambda: state(supervisor, "works") == "RUNNING", what="no word of it any more")
+    defined.take("works", first)
+    assert len(asked) == 4, "a table that goes needs no leave"
+    assert [worker.pid for worker in supervisor.status().workers] == [before.pid]
 
 
 def test_what_was_said_last_stands_where_a_new_definition_is_given_up(defined: Connectors) -> None:
