@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connector.config import Configuration, Source, is_worker_document, load, read_documents
+from connector.config import Configuration, Document, Source, is_worker_document, load, read_documents
 from connector.errors import ConfigurationError, Problem
 
 _NOWHERE = {"scylla.cluster.ip.addresses": "localhost:9042"}
@@ -51,6 +51,11 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     documents = [read_documents(file, "connector") for file in files]
     if args.worker is None and len(files) > 1 and all(map(is_worker_document, documents[0])):
         args.worker, documents = files[0], documents[1:]
+    for file, some in zip(args.config, documents, strict=False):
+        # A Deployment and its ConfigMap, say.
+        if args.worker is None and any(map(is_worker_document, some)) and not all(map(is_worker_document, some)):
+            args.worker = file
+    documents = [_connectors(some) for some in documents]
     found: list[tuple[str, Configuration]] = []
     problems: list[Problem] = []
     for document in (each for some in documents for each in some):
@@ -62,6 +67,11 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     if problems:
         raise ConfigurationError(dict.fromkeys(problems))
     return found
+
+
+def _connectors(documents: list[Document]) -> list[Document]:
+    """Those of a file; of one that holds none of them all, to be told what they are."""
+    return [each for each in documents if not is_worker_document(each)] or documents
 
 
 def definitions(args: argparse.Namespace) -> list[dict[str, str]]:

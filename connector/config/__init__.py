@@ -17,7 +17,7 @@ from connector.config.connector_config import (
     ReadingConfig,
 )
 from connector.config.converters import ConverterConfig, NameMode
-from connector.config.document import Document, Source, read_documents
+from connector.config.document import Document, Source, is_worker_document, read_documents
 from connector.config.environment import environment_login
 from connector.config.files import read_json
 from connector.config.findings import Findings
@@ -26,7 +26,6 @@ from connector.config.kafka import KafkaProperties
 from connector.config.loading import (
     as_written,
     connection_config,
-    is_worker_document,
     load,
     load_connector,
     of_another_connector,

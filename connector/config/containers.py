@@ -7,71 +7,75 @@ what is to be said about the wrapping. A document that is no wrapping is its own
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from connector.config.environment import PREFIX, is_debezium_image, is_of_debezium, worker_properties
+from connector.config.compose import Project, compose_worker
+from connector.config.java_properties import java_properties
+from connector.config.kubernetes import Parse, in_kubernetes
+from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
-Form = Literal["plain", "strimzi connector", "strimzi worker", "confluent connector", "rest", "msk", "compose"]
 
+def unwrapped(documents: Iterable[Any], project: Project, parse: Parse) -> list[Wrapped]:
+    """Every configuration in the documents of a file; other resources are left out, unless nothing is left.
 
-@dataclass(slots=True)
-class Wrapped:
-    """One configuration of a file. ``notes`` are (property, text); ``problems`` are without their file."""
-
-    content: Any
-    form: Form = "plain"
-    label: str = ""
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
-def unwrapped(documents: Iterable[Any]) -> list[Wrapped]:
-    """Every configuration in the documents of a file; other resources are left out, unless nothing is left."""
+    ``parse`` reads files that are inside of others."""
     found: list[Wrapped] = []
-    others: list[str] = []
+    resources: list[Mapping[str, Any]] = []
     for document in documents:
-        if not isinstance(document, Mapping):
+        if isinstance(document, list) and document and all(isinstance(each, Mapping) for each in document):
+            found += unwrapped(document, project, parse)
+        elif not isinstance(document, Mapping):
             found.append(Wrapped(document))
         elif "apiVersion" in document and "kind" in document:
-            some = list(_resource(document))
-            found += some
-            others += [] if some else [str(document["kind"])]
+            resources += _listed(document)
         else:
-            found += _plain(document)
-    if not found and others:
-        problem = f"Holds no connector: {', '.join(dict.fromkeys(others))}"
-        hint = "a KafkaConnector, Connector or KafkaConnect; or the properties alone, as .properties, JSON or YAML"
+            found += _plain(document, project)
+    found += [wrapped for each in resources for wrapped in _resource(each)]
+    found += in_kubernetes(resources, parse)
+    if not found and resources:
+        kinds = ", ".join(dict.fromkeys(str(each["kind"]) for each in resources))
+        problem = f"Holds no connector and no worker: {kinds}"
+        hint = (
+            "a KafkaConnector, Connector or KafkaConnect, pods with CONNECT_ variables, or a ConfigMap with files of a "
+            "connector or worker; or the properties alone, as .properties, JSON or YAML"
+        )
         found.append(Wrapped({}, problems=[Problem("kind", problem, None, hint)]))
     return found
 
 
-def _plain(document: Mapping[str, Any]) -> Iterator[Wrapped]:
+def _listed(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A Kubernetes resource, which may be a list of others."""
+    items = resource.get("items")
+    if resource["kind"] != "List" or not isinstance(items, list):
+        yield resource
+        return
+    for item in items:
+        if isinstance(item, Mapping) and "kind" in item:
+            yield from _listed(item)
+
+
+def _plain(document: Mapping[str, Any], project: Project) -> Iterator[Wrapped]:
     values = document.values()
     if document and all(isinstance(each, Mapping) and isinstance(each.get("info"), Mapping) for each in values):
         # Connect's answer to GET /connectors?expand=info
         for name, each in document.items():
-            yield Wrapped(each["info"], "rest", str(name))
+            yield Wrapped(each["info"], str(name))
     elif isinstance(document.get("connectorConfiguration"), Mapping):
         yield _msk(document)
     elif isinstance(document.get("services"), Mapping):
-        yield _compose(document["services"])
+        yield compose_worker(document["services"], project)
     else:
         yield Wrapped(document)
 
 
 def _resource(document: Mapping[str, Any]) -> Iterator[Wrapped]:
-    """A Kubernetes resource, which may be a list of others."""
+    """What the operators of Strimzi and Confluent take."""
     kind, spec = document["kind"], document.get("spec")
-    if kind == "List" and isinstance(document.get("items"), list):
-        yield from (wrapped for item in document["items"] if isinstance(item, Mapping) for wrapped in unwrapped([item]))
-        return
     metadata = document.get("metadata")
     name = str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
-    forms: dict[Any, Form] = {"KafkaConnector": "strimzi connector", "Connector": "confluent connector"}
-    if kind in forms:
-        wrapped = Wrapped({}, forms[kind], name)
+    if kind in ("KafkaConnector", "Connector"):
+        wrapped = Wrapped({}, name)
         if isinstance(spec, Mapping):
             of_strimzi = kind == "KafkaConnector"
             wrapped.content = _connector(
@@ -80,8 +84,12 @@ def _resource(document: Mapping[str, Any]) -> Iterator[Wrapped]:
         else:
             wrapped.problems.append(Problem("spec", "Must hold the connector's configuration", None, "spec.config"))
         yield wrapped
+    elif kind == "Connect":
+        wrapped = Wrapped({}, name)
+        wrapped.content = _confluent_worker(wrapped, spec if isinstance(spec, Mapping) else {})
+        yield wrapped
     elif kind == "KafkaConnect":
-        wrapped = Wrapped({}, "strimzi worker", name)
+        wrapped = Wrapped({}, name)
         wrapped.content = _worker(wrapped, spec if isinstance(spec, Mapping) else {})
         yield wrapped
 
@@ -133,45 +141,28 @@ def _worker(wrapped: Wrapped, spec: Mapping[str, Any]) -> dict[str, Any]:
     return config
 
 
+def _confluent_worker(wrapped: Wrapped, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `platform.confluent.io`: what is overridden; the rest is the operator's."""
+    overrides, dependencies = spec.get("configOverrides"), spec.get("dependencies")
+    lines = overrides.get("server") if isinstance(overrides, Mapping) else None
+    config = dict(java_properties("\n".join(map(str, lines)))) if isinstance(lines, list) else {}
+    kafka = dependencies.get("kafka") if isinstance(dependencies, Mapping) else None
+    if isinstance(kafka, Mapping):
+        if kafka.get("bootstrapEndpoint") is not None:
+            config.setdefault("bootstrap.servers", str(kafka["bootstrapEndpoint"]))
+        if kafka.get("authentication") and "sasl.jaas.config" not in config:
+            text = "Is translated by Confluent's operator from secrets of the cluster, which cannot be read here"
+            hint = "write security.protocol, sasl.mechanism and sasl.jaas.config in a worker file"
+            wrapped.problems.append(Problem("spec.dependencies.kafka.authentication", text, None, hint))
+    return config
+
+
 def _msk(document: Mapping[str, Any]) -> Wrapped:
     wrapped = Wrapped(
         {"name": document.get("connectorName"), "config": document["connectorConfiguration"]},
-        "msk",
         str(document.get("connectorName") or ""),
     )
     for name in document:
         if name not in ("connectorName", "connectorConfiguration"):
             wrapped.notes.append((name, "has no effect here: it is for MSK Connect"))
     return wrapped
-
-
-def _compose(services: Mapping[str, Any]) -> Wrapped:
-    """The worker of a compose file: the one service that has ``CONNECT_…`` variables, or those of Debezium's image."""
-    found, perhaps = {}, {}
-    for name, service in services.items():
-        if not isinstance(service, Mapping):
-            continue
-        environment = service.get("environment")
-        if isinstance(environment, list):
-            environment = dict(str(item).partition("=")[::2] for item in environment)
-        if isinstance(environment, Mapping):
-            variables = {str(each): _variable(value) for each, value in environment.items() if value is not None}
-            image = str(service.get("image") or "")
-            if any(each.startswith(PREFIX) for each in variables) or (variables and is_debezium_image(image)):
-                found[str(name)] = variables, image
-            elif is_of_debezium(variables) and any(each.endswith("_STORAGE_TOPIC") for each in variables):
-                perhaps[str(name)] = variables, image
-    found = found or perhaps
-    wrapped = Wrapped({}, "compose")
-    if len(found) != 1:
-        which = ", ".join(found) or "none"
-        problem = f"Must have one service with CONNECT_ variables, and has {len(found)}: {which}"
-        wrapped.problems.append(Problem("services", problem))
-        return wrapped
-    ((wrapped.label, (variables, image)),) = found.items()
-    wrapped.content, wrapped.notes = worker_properties(variables, image)
-    return wrapped
-
-
-def _variable(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

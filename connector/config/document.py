@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from connector.config.containers import Wrapped
+from connector.config.environment import OF_A_WORKER
 from connector.config.files import read_configurations
+from connector.config.properties import CONNECTION, READING
 from connector.config.secret import is_secret_name, learn, shown
+from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 from connector.secrets import MASK
 
@@ -29,6 +31,9 @@ PUBLIC_NAMES = frozenset(
         *("warehouse", "checkpoint"),
     )
 )
+#: What tells a connector's file from landing's, whose other names are the same.
+OF_A_CONNECTOR = frozenset(("connector.class", "scylla.table.names"))
+OF_THE_SOURCE = frozenset(one.name for section in (CONNECTION, READING) for one in section.properties)
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ class Document:
         return shown(name, written, secret=secret)
 
 
-def read_documents(source: Source | None, label: str) -> list[Document]:
+def read_documents(source: Source | None, label: str, environ: Mapping[str, str] | None = None) -> list[Document]:
     """Every configuration of a file, ``{"name", "config"}`` or flat, with every value as text; at least one."""
     if source is None:
         return [Document(label)]
@@ -88,16 +93,19 @@ def read_documents(source: Source | None, label: str) -> list[Document]:
     if isinstance(source, Mapping):
         return [_document(label, Wrapped(source))]
     file = os.fspath(source)
-    found, problems = read_configurations(source)
+    found, problems = read_configurations(source, os.environ if environ is None else environ)
     if problems:
         return [Document(file, problems=problems, readable=False)]
     named = [f"{file} ({each.label})" if len(found) > 1 and each.label else file for each in found]
     return [_document(name, each) for name, each in zip(named, found, strict=True)]
 
 
-def read_document(source: Source | None, label: str) -> Document:
-    """The one configuration that a file has."""
-    documents = read_documents(source, label)
+def read_document(source: Source | None, label: str, environ: Mapping[str, str] | None = None) -> Document:
+    """The one configuration that a file has, or the one of its kind: ``label`` is "connector" or "worker"."""
+    documents = read_documents(source, label, environ)
+    if len(documents) > 1:
+        of_kind = [each for each in documents if is_worker_document(each) == (label == "worker")]
+        documents = of_kind or documents
     if len(documents) == 1:
         return documents[0]
     names = ", ".join(document.texts.get("name", "one without a name") for document in documents)
@@ -106,6 +114,12 @@ def read_document(source: Source | None, label: str) -> Document:
     problem = f"Holds {len(documents)} connectors ({names}), and one is wanted here"
     document.problems.append(Problem("name", problem, None, "a file for each, or `scylla-cdc migrate`", file))
     return document
+
+
+def is_worker_document(document: Document) -> bool:
+    """Whether a file is a worker's rather than a connector's."""
+    names = document.texts.keys()
+    return bool(OF_A_WORKER & names) and not (OF_A_CONNECTOR | OF_THE_SOURCE | {"topic.prefix"}) & names
 
 
 def _document(file: str, wrapped: Wrapped) -> Document:

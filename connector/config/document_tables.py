@@ -26,13 +26,20 @@ FORMS = (
     (
         "YAML (`.yaml`, `.yml`)",
         "Strimzi's `KafkaConnector`, Confluent's `Connector`; or the properties alone",
-        "Strimzi's `KafkaConnect` (`spec.config` and `bootstrapServers`); or the properties alone",
+        "Strimzi's `KafkaConnect` (`spec.config` and `bootstrapServers`), Confluent's `Connect` (`configOverrides`); "
+        "or the properties alone",
+    ),
+    (
+        "resources of Kubernetes",
+        "files of connectors in ConfigMaps and Secrets",
+        "`CONNECT_…` of pods (Deployments, StatefulSets, …), with the ConfigMaps and Secrets of the same file; a file "
+        "of a worker in a ConfigMap",
     ),
     (
         "variables",
         "",
-        "`CONNECT_…` in the environment, in an `.env` file, or of one service of a compose file; there those of "
-        "Debezium's image too, without the prefix ([migration](migration.md))",
+        "`CONNECT_…` in the environment, in an `.env` file, or of one service of a compose file; those of Debezium's "
+        "and Redpanda's images too ([migration](migration.md#deployments))",
     ),
 )
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from connector.config.env_files import env_lines
 from connector.config.java_properties import java_properties
-from connector.config.properties import WORKER_BY_NAME, Effect
+from connector.config.properties import WORKER_BY_NAME, WORKER_FAMILIES, Effect, family_of
+from connector.config.redpanda import ADDITIONAL, OF_THE_IMAGE, is_of_redpanda, redpanda_properties
+from connector.config.substitution import Variables, substituted
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import register
 
@@ -45,21 +48,27 @@ _FAMILIES = (
 )
 #: Redpanda's image takes a whole worker's file in this one.
 _BLOCK = "CONNECT_CONFIGURATION"
+_BRACED = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-?+][^${}]*)?\}")
 _IMAGE = re.compile(r"(?:.*/)?debezium/connect(?:-base)?(?:[:@].*)?")
-_LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
-_QUOTED = re.compile(r"\"(.*)\"|'(.*)'", re.DOTALL)
+#: What tells a worker's properties from all others.
+OF_A_WORKER = frozenset(
+    ("bootstrap.servers", "group.id", "offset.storage.topic", "offset.storage.file.filename", "config.storage.topic")
+)
 
 
 def environment_properties(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Property → (variable, text). ``__`` stands for ``_``, ``___`` for ``-``, a single ``_`` for a dot."""
-    found = {}
+    of_redpanda = is_of_redpanda(environ)
+    found = redpanda_properties(environ) if of_redpanda else {}
+    skipped = OF_THE_IMAGE if of_redpanda else ()
     for variable, text in sorted(environ.items()):
-        if variable.startswith(PREFIX) and len(variable) > len(PREFIX) and variable != _BLOCK:
+        if variable.startswith(PREFIX) and len(variable) > len(PREFIX) and variable not in (_BLOCK, *skipped):
             found[_property(variable[len(PREFIX) :])] = (variable, text)
     if _BLOCK in environ:
         try:
             # It stands at the end of the file that the image makes of all this, where the last one counts.
-            found |= {name: (_BLOCK, text) for name, text in java_properties(environ[_BLOCK]).items()}
+            block = {name: (_BLOCK, text) for name, text in java_properties(environ[_BLOCK]).items()}
+            found |= {name: each for name, each in block.items() if found.get(name, ("",))[0] != ADDITIONAL}
         except ValueError:
             found[_property(_BLOCK)] = (_BLOCK, environ[_BLOCK])
     return found
@@ -113,19 +122,30 @@ def _is_of_a_worker(variable: str) -> bool:
     return ("." in name and works) or name.startswith(_FAMILIES)
 
 
-def variables_of(text: str) -> dict[str, str] | None:
-    """The variables of an ``env`` file that is a worker's; None if the text is anything else."""
-    variables: dict[str, str] = {}
-    for line in text.splitlines():
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        match = _LINE.fullmatch(line.strip())
-        if match is None:
-            return None
-        quoted = _QUOTED.fullmatch(match.group(2))
-        variables[match.group(1)] = (quoted.group(1) or quoted.group(2) or "") if quoted else match.group(2)
+def is_idle(name: str) -> bool:
+    """Whether it makes no difference what a worker's property says."""
+    one = WORKER_BY_NAME.get(name) or family_of(name, WORKER_FAMILIES)
+    return one is not None and one.effect is Effect.NONE
+
+
+def variables_of(text: str, environ: Mapping[str, str]) -> dict[str, str] | None:
+    """The variables of an ``env`` file that is a worker's; None if the text is anything else.
+
+    Of what may stand for a variable only ``${NAME}`` is one: `docker run --env-file` takes ``$`` as it is.
+    """
+    lines, variables = env_lines(text), dict[str, str]()
+    if lines is None:
+        return None
+    for line in lines:
+        if line.value is not None:
+            known = Variables(environ, dict(variables))
+            variables[line.name] = line.value if line.quote == "'" else _with_variables(line.value, known)
     of_a_worker = any(name.startswith(PREFIX) for name in variables) or is_of_debezium(variables)
     return variables if of_a_worker else None
+
+
+def _with_variables(text: str, known: Variables) -> str:
+    return _BRACED.sub(lambda found: substituted(found.group(), known), text)
 
 
 def environment_login(environ: Mapping[str, str]) -> tuple[str, str] | None:

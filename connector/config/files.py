@@ -10,63 +10,64 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.config.containers import Wrapped, unwrapped
+from connector.config.compose import Project
+from connector.config.containers import unwrapped
+from connector.config.contents import file_content, why_unreadable
 from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
+from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
 #: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
 _LONGEST_NUMBER = 1_000
-_MOST_BYTES = 16 * 2**20
 _FORMS: dict[str, Form] = {".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"}
 
 Form = Literal["JSON", "properties", "YAML", "env"]
 
 
-def read_configurations(path: str | os.PathLike[str]) -> tuple[list[Wrapped], list[Problem]]:
+def read_configurations(
+    path: str | os.PathLike[str], environ: Mapping[str, str]
+) -> tuple[list[Wrapped], list[Problem]]:
     """Every configuration in a file; instead of raising, problems say why it cannot be read."""
     file = os.fspath(path)
     content, problems = _bytes(file)
     if content is None:
         return [], problems
-    form = _form(file, content)
-    if form == "JSON":
-        found, problems = _json(file, content)
-        return ([] if problems else unwrapped([found])), problems
-    if form == "YAML":
-        return _yaml(file, content)
-    return _properties(file, content, variables_only=form == "env")
+    return _parsed(Project.of(Path(file), environ), file, content)
+
+
+def _parsed(project: Project, file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+    form, environ = _form(file, content), project.variables.environ
+    if form == "env" or form == "properties":
+        return _properties(file, content, environ, variables_only=form == "env")
+    documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
+    if problems:
+        return [], problems
+    found = unwrapped(documents, project, partial(_parsed, project))
+    return found or [Wrapped({})], []
 
 
 def read_json(path: str | os.PathLike[str]) -> tuple[Any, list[Problem]]:
     """The JSON in a file; instead of raising, a problem says where it is not JSON."""
     file = os.fspath(path)
     content, problems = _bytes(file)
-    return (None, problems) if content is None else _json(file, content)
-
-
-def file_content(path: Path) -> bytes:
-    """What a file holds; never more than any file of settings has, for devices have no end."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    except ValueError as error:  # a NUL in the path
-        raise OSError(0, str(error)) from None
-    if len(content) > _MOST_BYTES:
-        raise OSError(0, f"has more than {_MOST_BYTES // 2**20} MiB")
-    return content
+    if content is None:
+        return None, problems
+    documents, problems = _json(file, content)
+    return (documents[0] if documents else None), problems
 
 
 def _bytes(file: str) -> tuple[bytes | None, list[Problem]]:
     try:
         return file_content(Path(file)), []
     except OSError as error:
-        reason = "There is no such file" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
-        return None, [Problem("file", reason, file=file)]
+        return None, [Problem("file", why_unreadable(error), file=file)]
 
 
 def _form(file: str, content: bytes) -> Form:
@@ -74,7 +75,7 @@ def _form(file: str, content: bytes) -> Form:
     if named:
         return named
     text, _ = decoded(content)
-    if variables_of(text) is not None:
+    if variables_of(text, {}) is not None:
         return "env"
     looks: dict[str | None, Form] = {"YAML": "YAML", "a .properties file": "properties"}
     return looks.get(_other_form(text), "JSON")
@@ -89,11 +90,11 @@ def _other_form(text: str) -> str | None:
     return "a .properties file" if re.match(r"\s*[\w.\-]+\s*=", first) else None
 
 
-def _json(file: str, content: bytes) -> tuple[Any, list[Problem]]:
+def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return None, [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
+        return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     try:
         # Numbers of any length keep their digits, so that their property can say what is wrong with them.
         found = json.loads(
@@ -105,35 +106,36 @@ def _json(file: str, content: bytes) -> tuple[Any, list[Problem]]:
         other = _other_form(text)
         if other:
             ending = ".yaml" if other == "YAML" else ".properties"
-            return None, [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
+            return [], [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
         place = f"line {error.lineno}, column {error.colno}"
-        return None, [Problem("JSON", f"Is not JSON: {error.msg} at {place}", file=file)]
+        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", file=file)]
     except UnicodeEncodeError:
-        return None, [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
+        return [], [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
-        return None, [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
-    return found, []
+        return [], [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
+    return [found], []
 
 
-def _yaml(file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     # The library is loaded for a file that is YAML.
     from connector.config.yaml_text import yaml_documents
 
     try:
-        documents = yaml_documents(content.decode("utf-8-sig"))
+        return yaml_documents(content.decode("utf-8-sig")), []
     except UnicodeDecodeError as error:
         return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     except ValueError as error:
         return [], [Problem("YAML", f"Is not YAML: {error}", file=file)]
-    return unwrapped(documents) or [Wrapped({})], []
 
 
-def _properties(file: str, content: bytes, *, variables_only: bool) -> tuple[list[Wrapped], list[Problem]]:
+def _properties(
+    file: str, content: bytes, environ: Mapping[str, str], *, variables_only: bool
+) -> tuple[list[Wrapped], list[Problem]]:
     text, as_utf8 = decoded(content)
-    variables = variables_of(text)
+    variables = variables_of(text, environ)
     if variables is not None:
         properties, notes = worker_properties(variables)
-        return [Wrapped(properties, label="variables", notes=notes)], []
+        return [Wrapped(properties, "variables", notes)], []
     if variables_only:
         return [], [Problem("file", "Must hold lines NAME=value, some of them with names CONNECT_…", file=file)]
     try:

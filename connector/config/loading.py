@@ -22,13 +22,20 @@ from connector.config.connector_config import (
     signal_topic_of,
 )
 from connector.config.converter_choice import choose_converters, with_name_modes
-from connector.config.document import Document, Source, read_document
-from connector.config.environment import PREFIX, environment_properties, without_prefix
+from connector.config.document import (
+    OF_A_CONNECTOR,
+    OF_THE_SOURCE,
+    Document,
+    Source,
+    is_worker_document,
+    read_document,
+)
+from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
-from connector.config.properties import CONNECTION, CONNECTOR, READING, WORKER_BY_NAME, Invalid, neighbour_of
+from connector.config.properties import CONNECTOR, WORKER_BY_NAME, Invalid, neighbour_of
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.single_values import check_single_values
@@ -40,13 +47,6 @@ from connector.config.unknown_names import is_worker_name, unknown_connector_nam
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
-
-#: What tells a connector's file from landing's, whose other names are the same.
-_OF_A_CONNECTOR = frozenset(("connector.class", "scylla.table.names"))
-_OF_A_WORKER = frozenset(
-    ("bootstrap.servers", "group.id", "offset.storage.topic", "offset.storage.file.filename", "config.storage.topic")
-)
-_OF_THE_SOURCE = frozenset(one.name for section in (CONNECTION, READING) for one in section.properties)
 
 
 def load(
@@ -64,8 +64,8 @@ def load(
     """
     environ = os.environ if environ is None else environ
     findings = Findings() if findings is None else findings
-    connector_document = read_document(connector, "connector")
-    worker_document = read_document(worker, "worker")
+    connector_document = read_document(connector, "connector", environ)
+    worker_document = read_document(worker, "worker", environ)
     unknown_variables = _take_environment(worker_document, environ)
     _mention_without_prefix(worker_document, environ, findings)
     providers = provider_names(worker_document, environ)
@@ -75,7 +75,7 @@ def load(
         findings.problems += document.problems
         for name, text in document.notes:
             findings.notice(document, name, text)
-    if "warehouse" in connector_document.texts and not _OF_A_CONNECTOR & connector_document.texts.keys():
+    if "warehouse" in connector_document.texts and not OF_A_CONNECTOR & connector_document.texts.keys():
         text = "This is a landing file, which `scylla-cdc land` takes; a connector has a file of its own"
         raise ConfigurationError(
             [Problem("warehouse", text, None, "see docs/configuration.md", connector_document.file)]
@@ -181,14 +181,14 @@ def load_connector(
     take (a reference of a producer's password, say) does not matter here.
     """
     environ = os.environ if environ is None else environ
-    document, findings = read_document(connector, "connector"), Findings()
-    worker_document = read_document(worker, "worker")
+    document, findings = read_document(connector, "connector", environ), Findings()
+    worker_document = read_document(worker, "worker", environ)
     resolve_references(document, environ, provider_names(worker_document, environ))
     findings.problems += worker_document.problems
     for problem in document.problems:
         if problem.property not in document.broken:
             findings.problems.append(problem)
-        elif problem.property in _OF_THE_SOURCE:
+        elif problem.property in OF_THE_SOURCE:
             findings.problems.append(_with_hint(problem) if worker is None else problem)
     values = parse(document, CONNECTOR, findings)
     unknown_connector_names(document, findings, values["config.unknown"])
@@ -199,12 +199,6 @@ def load_connector(
         connection=connection_config(values),
         reading=ReadingConfig.made_of(values, signal_topic=signal_topic_of(values)),
     )
-
-
-def is_worker_document(document: Document) -> bool:
-    """Whether a file is a worker's rather than a connector's."""
-    names = document.texts.keys()
-    return bool(_OF_A_WORKER & names) and not (_OF_A_CONNECTOR | _OF_THE_SOURCE | {"topic.prefix"}) & names
 
 
 def of_another_connector(document: Document) -> bool:
@@ -232,7 +226,7 @@ def _told_apart(connector: Document, worker: Document) -> None:
         raise ConfigurationError(
             [Problem("file", "This is a worker's file, not a connector's", None, "--worker FILE", connector.file)]
         )
-    if _OF_A_CONNECTOR & worker.texts.keys() and not _OF_A_WORKER & worker.texts.keys():
+    if OF_A_CONNECTOR & worker.texts.keys() and not OF_A_WORKER & worker.texts.keys():
         text = "This is a connector's file, not a worker's"
         raise ConfigurationError([Problem("file", text, None, "give it without --worker", worker.file)])
 

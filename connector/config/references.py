@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from connector.config.contents import file_content
 from connector.config.document import PUBLIC_NAMES, REFERENCE, Document
 from connector.config.environment import NO_TEXT, is_text
-from connector.config.files import file_content
 from connector.config.java_properties import java_properties
 from connector.config.secret import learn, learn_resolved
 from connector.config.stores import SecretStore, StoreError, open_secrets_manager, open_vault

@@ -148,7 +148,7 @@ def test_several_documents_are_several_connectors(tmp_path: Path) -> None:
 
 
 def test_a_resource_that_is_no_connector(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="Holds no connector: Deployment"):
+    with pytest.raises(ConfigurationError, match="Holds no connector and no worker: Deployment"):
         taken(tmp_path, "d.yaml", "apiVersion: apps/v1\nkind: Deployment\nspec: {}\n")
 
 

@@ -24,6 +24,12 @@ _TEXTS = [
     "name=shop\ntopic.prefix=p\nscylla.user = caf\\u00e9\\\n  more\n",
     "name: shop\nconfig:\n  topic.prefix: [p, é]\n---\n- &a x\n- *a\n",
     "export CONNECT_GROUP_ID='g'\nCONNECT_OFFSET_STORAGE_TOPIC=\"o\"\n",
+    "services:\n  a: {env_file: [b], extends: {service: c}, environment: {CONNECT_GROUP_ID: '${X:-$$y}'}}\n  c: &c\n"
+    "    environment: [CONNECT_X=$X, CONNECT_Y]\n    image: debezium/connect\n",
+    "kind: Pod\napiVersion: v1\nspec: {containers: [{env: [{name: CONNECT_GROUP_ID, value: $(X)}, {name: CONNECT_X, "
+    "valueFrom: {secretKeyRef: {name: s, key: x}}}], envFrom: [{configMapRef: {name: m}}]}]}\n---\nkind: ConfigMap\n"
+    "apiVersion: v1\nmetadata: {name: m}\ndata: {c.json: '{\"connector.class\": 1}', CONNECT_A: b}\n---\nkind: Secret\n"
+    "apiVersion: v1\nmetadata: {name: s}\ndata: {x: eA==}\n",
 ]
 _ODD = [
     "\x00",
@@ -40,6 +46,10 @@ _ODD = [
     "!!python/object:x",
     "\\u12",
     "%",
+    "$",
+    "${",
+    "#",
+    '"',
 ]
 _KEPT: list[object] = []
 
@@ -66,7 +76,7 @@ def files(draw: random.Random) -> None:
         content = content[:at] + draw.randbytes(draw.randrange(4)) + content[at:]
     path = _folder() / f"file{draw.choice(['.json', '.properties', '.yaml', '.env', ''])}"
     path.write_bytes(content)
-    _, problems = read_configurations(path)
+    _, problems = read_configurations(path, {"X": "x"})
     assert all(str(problem).encode("utf-8", "backslashreplace") for problem in problems)
 
 
@@ -85,7 +95,7 @@ def variables(draw: random.Random) -> None:
     environ = {_spoilt(draw, draw.choice(names)): _spoilt(draw, draw.choice(["g", "${env:X}", ""])) for _ in range(4)}
     for variable, text in environment_properties(environ).values():
         assert environ[variable] == text
-    variables_of("\n".join(f"{name}={text}" for name, text in environ.items()))
+    variables_of("\n".join(f"{name}={text}" for name, text in environ.items()), environ)
 
 
 _HOSTS = [

@@ -5,7 +5,7 @@ In: both documents and the worker's parsed values. Out: ``KafkaProperties``; fin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from connector.config.document import Document
@@ -55,6 +55,8 @@ def kafka_properties(
     for finding in said:
         setting = finding.setting
         owner = owners.get(setting.written_as) or (connector if setting.file == "connector" else worker)
+        if finding.fatal and _follows(setting.name, worker.broken | connector.broken):
+            continue
         if finding.fatal:
             findings.problem(
                 owner,
@@ -68,6 +70,12 @@ def kafka_properties(
             findings.notice(owner, setting.written_as, finding.text)
     _one_cluster(layers, required, {"worker": worker, "connector": connector}, findings)
     return found
+
+
+def _follows(name: str, broken: Iterable[str]) -> bool:
+    """Whether what is missed of a login or of certificates is what a reference could not be resolved to."""
+    families = {each.rpartition("ssl.")[1] or each.rpartition("sasl.")[1] for each in broken}
+    return name.partition(".")[0] + "." in families
 
 
 def _one_cluster(

@@ -1,0 +1,254 @@
+"""The worker of a compose file: the service that has ``CONNECT_…`` variables, or those of Debezium's image.
+
+In: the services of a file, where it lies, the environment. Out: the worker's properties, with the variables that
+`environment`, `env_file` and `extends` say, as `docker compose` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from connector.config.contents import file_content, why_unreadable
+from connector.config.env_files import env_file_variables
+from connector.config.environment import (
+    OF_A_WORKER,
+    PREFIX,
+    is_debezium_image,
+    is_idle,
+    is_of_debezium,
+    worker_properties,
+)
+from connector.config.substitution import Variables, substituted
+from connector.config.wrapped import Wrapped
+from connector.errors import Problem
+
+#: Beside a file of these names compose reads another one over it.
+_DEFAULT_NAMES = ("compose", "docker-compose")
+_MOST_EXTENDED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where a compose file lies, and what stands for variables in it: the process's, then those of `.env`."""
+
+    file: Path
+    variables: Variables
+
+    @classmethod
+    def of(cls, file: Path, environ: Mapping[str, str]) -> Project:
+        beside = _text_of(file.parent / ".env")
+        known = None if beside is None else env_file_variables(beside, Variables(environ))
+        return cls(file, Variables(environ, known or {}))
+
+
+@dataclass(slots=True)
+class _Service:
+    """What a service's container is given."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    image: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    def of_worker(self) -> bool:
+        return any(name.startswith(PREFIX) for name in self.variables) or (
+            bool(self.variables) and is_debezium_image(self.image)
+        )
+
+    def perhaps_of_worker(self) -> bool:
+        return is_of_debezium(self.variables) and any(name.endswith("_STORAGE_TOPIC") for name in self.variables)
+
+
+def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
+    """The one worker there is; several services of one Connect cluster are one."""
+    wrapped = Wrapped({})
+    overriding = _override(project, wrapped)
+    read = {
+        str(name): _over(_read(services, str(name), project), overriding, str(name), project)
+        for name, service in services.items()
+        if isinstance(service, Mapping)
+    }
+    found = {name: each for name, each in read.items() if each.of_worker()}
+    found = found or {name: each for name, each in read.items() if each.perhaps_of_worker()}
+    properties = {name: worker_properties(each.variables, each.image) for name, each in found.items()}
+    # Programs that show a worker have variables with the prefix as well.
+    workers = {name: each for name, each in properties.items() if each[0].keys() & OF_A_WORKER} or properties
+    differences = sorted({name for one in workers.values() for name in _differing(one[0], workers)})
+    if not workers or differences:
+        wrapped.problems.append(_not_one(list(workers), differences))
+        wrapped.problems += [problem for each in read.values() for problem in each.problems if not workers]
+        return wrapped
+    wrapped.label, *same = workers
+    wrapped.content, notes = workers[wrapped.label]
+    wrapped.content = {
+        name: text for name, text in wrapped.content.items() if not (is_idle(name) and _is_nowhere(text, project))
+    }
+    wrapped.notes += notes
+    wrapped.notes += [(f"services.{name}", f"has no effect here: it says what {wrapped.label} says") for name in same]
+    wrapped.problems += read[wrapped.label].problems
+    return wrapped
+
+
+def _not_one(names: list[str], differences: list[str]) -> Problem:
+    problem = f"Must have one service with {PREFIX} variables, and has {len(names)}: {', '.join(names) or 'none'}"
+    if names:
+        hint = f"a file with the one that is meant: they differ in {', '.join(differences)}"
+    else:
+        hint = f"a service of Kafka Connect, with {PREFIX}BOOTSTRAP_SERVERS in its environment or env_file"
+    return Problem("services", problem, None, hint)
+
+
+def _differing(one: Mapping[str, str], others: Mapping[str, tuple[dict[str, str], Any]]) -> set[str]:
+    """Which properties that work say another thing elsewhere."""
+    names = {name for other, _ in others.values() for name in other} | one.keys()
+    return {
+        name
+        for name in names
+        if not is_idle(name) and any(other.get(name) != one.get(name) for other, _ in others.values())
+    }
+
+
+def _is_nowhere(text: str, project: Project) -> bool:
+    name = text.strip().removeprefix("${env:").removesuffix("}")
+    return text.strip() == f"${{env:{name}}}" and name not in project.variables.environ
+
+
+# -- one service -----------------------------------------------------------------------------------------------
+
+
+def _read(services: Mapping[str, Any], name: str, project: Project, depth: int = 0) -> _Service:
+    """What it says itself counts over what it extends."""
+    service = services.get(name)
+    found = _Service()
+    if not isinstance(service, Mapping):
+        found.problems.append(Problem("extends", f"There is no service {name} in {project.file}"))
+        return found
+    extended = service.get("extends")
+    if extended is not None and depth < _MOST_EXTENDED:
+        found = _extended(services, extended, project, depth)
+    return _with(found, service, project)
+
+
+def _extended(services: Mapping[str, Any], extended: Any, project: Project, depth: int) -> _Service:
+    if isinstance(extended, str):
+        extended = {"service": extended}
+    name = str(extended.get("service") or "") if isinstance(extended, Mapping) else ""
+    file = extended.get("file") if isinstance(extended, Mapping) else None
+    if file is None:
+        return _read(services, name, project, depth + 1)
+    path = _beside(str(file), project)
+    content = _compose_file(path)
+    if not isinstance(content, Mapping):
+        problem = f"Is {path}, which is no compose file that can be read"
+        return _Service(problems=[Problem("extends.file", problem)])
+    return _read(content, name, Project(path, project.variables), depth + 1)
+
+
+def _with(found: _Service, service: Mapping[str, Any], project: Project) -> _Service:
+    found.image = str(service.get("image") or found.image)
+    for path, required, raw in _env_files(service.get("env_file"), project):
+        _take_env_file(found, path, required, raw, project)
+    for variable, value in _environment(service.get("environment")):
+        try:
+            text = _handed_on(variable, project) if value is None else substituted(value, project.variables)
+        except ValueError as error:
+            hint = "`$$` stands for a `$` in a compose file, and ${NAME:-default} for a variable"
+            found.problems.append(Problem(variable, f"Has {error}", None, hint))
+            continue
+        if text is not None:
+            found.variables[variable] = text
+    return found
+
+
+def _over(found: _Service, overriding: Mapping[str, Any], name: str, project: Project) -> _Service:
+    service = overriding.get(name)
+    return _with(found, service, project) if isinstance(service, Mapping) else found
+
+
+def _environment(given: Any) -> Iterator[tuple[str, str | None]]:
+    """A map, or a list of ``NAME=value``; None: the process's own variable is handed on."""
+    if isinstance(given, list):
+        for item in given:
+            name, equals, value = str(item).partition("=")
+            yield name, value if equals else None
+    elif isinstance(given, Mapping):
+        for name, value in given.items():
+            yield str(name), None if value is None else _as_text(value)
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _handed_on(variable: str, project: Project) -> str | None:
+    return None if project.variables.value(variable) is None else project.variables.text(variable)
+
+
+def _env_files(given: Any, project: Project) -> Iterator[tuple[Path, bool, bool]]:
+    """Path, whether it must be there, whether it is taken as it is."""
+    for each in given if isinstance(given, list) else [] if given is None else [given]:
+        options = each if isinstance(each, Mapping) else {"path": each}
+        path = _beside(str(options.get("path") or ""), project)
+        yield path, options.get("required") is not False, options.get("format") == "raw"
+
+
+def _beside(path: str, project: Project) -> Path:
+    try:
+        return project.file.parent / substituted(path, project.variables, plain=True)
+    except ValueError:
+        return project.file.parent / path
+
+
+def _take_env_file(found: _Service, path: Path, required: bool, raw: bool, project: Project) -> None:
+    try:
+        text = file_content(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        if required or not isinstance(error, FileNotFoundError):
+            reason = why_unreadable(error) if isinstance(error, OSError) else "Is not UTF-8 text"
+            found.problems.append(Problem("env_file", f"{path} cannot be read: {reason}"))
+        return
+    variables = env_file_variables(text, project.variables)
+    if variables is None:
+        found.problems.append(Problem("env_file", f"{path} must hold lines NAME=value alone"))
+    elif raw:
+        pairs = (line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        found.variables |= {name.strip(): value for name, _, value in pairs}
+    else:
+        found.variables |= variables
+
+
+# -- other files -----------------------------------------------------------------------------------------------
+
+
+def _override(project: Project, wrapped: Wrapped) -> Mapping[str, Any]:
+    if project.file.stem not in _DEFAULT_NAMES:
+        return {}
+    for stem in _DEFAULT_NAMES:
+        for ending in (".yaml", ".yml"):
+            beside = project.file.with_name(f"{stem}.override{ending}")
+            services = _compose_file(beside)
+            if isinstance(services, Mapping):
+                wrapped.notes.append((beside.name, f"is read over {project.file.name}, as compose does"))
+                return services
+    return {}
+
+
+def _compose_file(path: Path) -> Any:
+    """The services of another file; None if there are none."""
+    from connector.config.yaml_text import yaml_documents
+
+    text = _text_of(path)
+    try:
+        documents = yaml_documents(text) if text is not None else []
+    except ValueError:
+        return None
+    return documents[0].get("services") if documents and isinstance(documents[0], Mapping) else None
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        return file_content(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None

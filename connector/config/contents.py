@@ -1,0 +1,26 @@
+"""What a file of settings holds.
+
+In: a path. Out: its bytes; ``OSError`` says why there are none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_MOST_BYTES = 16 * 2**20
+
+
+def file_content(path: Path) -> bytes:
+    """Never more than any file of settings has, for devices have no end."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except ValueError as error:  # a NUL in the path
+        raise OSError(0, str(error)) from None
+    if len(content) > _MOST_BYTES:
+        raise OSError(0, f"has more than {_MOST_BYTES // 2**20} MiB")
+    return content
+
+
+def why_unreadable(error: OSError) -> str:
+    return "There is no such file" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
