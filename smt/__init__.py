@@ -4,8 +4,8 @@ transform = build_transform("extract-new-state", {"add.fields": "op,source.ts_us
 row = transform(Record("shop.orders", key={"id": 1}, value=envelope))    # None where the record is dropped
 """
 
+from connector.java_regex import java_pattern
 from smt.chain import build_chain
-from smt.connect.java_regex import java_pattern
 from smt.connect.name_adjustment import name_adjuster
 from smt.connect.numbers import java_text
 from smt.connect.options import REQUIRED, Option

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from connector.java_regex import java_pattern
 from smt.connect.declared import Declared
-from smt.connect.java_regex import check_regex, check_replacement, java_pattern, replaced
+from smt.connect.java_replacement import check_regex, check_replacement, replaced
 from smt.connect.name_adjustment import MODES, name_adjuster
 from smt.connect.options import Option, Values, not_empty
 from smt.connect.sides import Apply, Side

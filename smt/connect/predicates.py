@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from connector.java_regex import java_pattern
 from smt.connect.declared import APACHE, Declared
-from smt.connect.java_regex import check_regex, java_pattern
+from smt.connect.java_replacement import check_regex
 from smt.connect.options import Option, Values, not_empty, parse
 from smt.connect.sides import Apply, Side
 from smt.errors import OptionProblem, SmtOptionError, nearest

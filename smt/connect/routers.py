@@ -5,9 +5,10 @@ In: their options. Out: functions from a record to the same record with another 
 
 from __future__ import annotations
 
+from connector.java_regex import java_pattern
 from smt.connect.declared import Declared
 from smt.connect.java_dates import compiled, formatted
-from smt.connect.java_regex import check_regex, check_replacement, java_pattern, replaced
+from smt.connect.java_replacement import check_regex, check_replacement, replaced
 from smt.connect.options import Option, Values
 from smt.connect.sides import Apply, Side, with_topic
 from smt.errors import OptionProblem, SmtRecordError

@@ -251,3 +251,22 @@ def test_expressions_are_javas() -> None:
         "topic.creation.g.include": "(?<any>shop.*)",
     }
     assert loaded(named).connector.delivery.topic_creation.settings_for("shop.orders").name == "g"
+
+
+ROUTER = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.replacement": "$1"}
+CHOSEN = {"transforms": "f", "transforms.f.type": "Filter", "transforms.f.predicate": "p"}
+CHOSEN |= {"predicates": "p", "predicates.p.type": "TopicNameMatches"}
+GROUP = {"topic.creation.groups": "g"}
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [(ROUTER, "transforms.r.regex"), (CHOSEN, "predicates.p.pattern"), (GROUP, "topic.creation.g.include")],
+)
+def test_expressions_have_all_that_javas_have(given: dict[str, str], name: str) -> None:
+    for regex in (r"\Qshop.\E(.*)", r"\p{Alpha}+\.(.*)", r"[a-z&&[^x]]+\.(.*)", r"[a-z[.]]+(.*)", r"shop(?i)\.(.*)\z"):
+        found = loaded({**given, name: regex}).connector.delivery.topic_creation.settings_for("shop.orders")
+        assert found.name == ("g" if given is GROUP else "default")
+    wrong = problem({**given, name: r"\p{IsGreek}"})
+    assert wrong.property == name
+    assert wrong.value == r"\p{IsGreek}" and "not supported" in wrong.problem

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from connector import java_regex
 from connector.config.secret import Secret
 from connector.suggestions import did_you_mean
 
@@ -131,8 +132,8 @@ def matching(pattern: str, problem: str, suggestion: str | None = None, *, empty
 
 
 def java_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression of Java's; it writes named groups in another way than Python. Raises ``Invalid``."""
+    """A regular expression of Java's. Raises ``Invalid``."""
     try:
-        return re.compile(re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", text))
-    except re.error as error:
-        raise Invalid(f"Invalid regular expression: {error}") from None
+        return java_regex.java_pattern(text)
+    except ValueError as error:
+        raise Invalid(str(error)) from None

@@ -1,8 +1,9 @@
 """Recorded answers of Java's classes, and ours to the same cases, in one form.
 
 A file holds cases and, with each, what Java answered; its texts stand once in a list and are named by their number.
-`python -m tests.smt.connect.recorded CLASSPATH` writes the files anew; CLASSPATH holds `java/Answers.class`,
-connect-transforms, connect-runtime and connect-json 4.1.1, debezium-core 2.7.4.Final, and what they need.
+`python -m tests.smt.connect.recorded CLASSPATH [NAME ...]` writes the files, or those of some names, anew; CLASSPATH
+holds `java/Answers.class`, connect-transforms, connect-runtime and connect-json 4.1.1, debezium-core 2.7.4.Final, and
+what they need.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tests.smt.connect.random_cases import (
     converter_cases,
     debezium_cases,
 )
+from tests.smt.connect.regex_cases import regex_cases
 
 HERE = Path(__file__).parent
 #: The name of each file, and its cases.
@@ -51,6 +53,7 @@ FILES: dict[str, Any] = {
     },
     "converters": converter_cases,
     "chains": lambda: chain_cases(120),
+    "expressions": regex_cases,
     "ExtractNewRecordState": lambda: debezium_cases("ExtractNewRecordState", 80),
     "ByLogicalTableRouter": lambda: debezium_cases("ByLogicalTableRouter", 50),
 }
@@ -186,7 +189,8 @@ def _same_text(ours: str | None, java: str | None) -> bool:
 
 
 if __name__ == "__main__":
-    made = [(file, case) for file, make in FILES.items() for case in make()]
+    wanted = sys.argv[2:] or list(FILES)
+    made = [(file, case) for file in wanted for case in FILES[file]()]
     pairs = list(zip(made, ask_java([case for _, case in made], sys.argv[1]), strict=True))
-    for file in FILES:
+    for file in wanted:
         saved(file, [(case, answer) for (name, case), answer in pairs if name == file])

@@ -173,7 +173,13 @@ def test_the_record_given_is_not_changed() -> None:
 
 @pytest.mark.parametrize(
     ("regex", "problem"),
-    [("[a-z&&[^b]]", "&&"), (r"\p{IsLatin}", "not supported"), ("(", "Invalid regex")],
+    [
+        (r"\p{IsGreek}", "not supported"),
+        (r"\X", "unsupported escape"),
+        ("(?<=a*)b", "fixed-width"),
+        ("(", "Unclosed group"),
+        ("a\\", "Nothing follows"),
+    ],
 )
 def test_expressions_without_a_counterpart_are_refused(regex: str, problem: str) -> None:
     with pytest.raises(SmtOptionError, match=problem):

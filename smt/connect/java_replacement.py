@@ -1,58 +1,16 @@
-"""Regular expressions and replacement texts as Java writes them.
+"""Replacement texts as Java writes them, for its regular expressions.
 
-In: Java's spelling. Out: a Python expression, and the topic that a replacement gives.
+In: an expression, a replacement, a topic. Out: the topic that the replacement gives.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
-_NAMED_GROUP: Final = re.compile(r"\(\?<(?=[A-Za-z])")
-_NAMED_REFERENCE: Final = re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>")
-_CLASSES: Final = {
-    "Alpha": "a-zA-Z",
-    "Lower": "a-z",
-    "Upper": "A-Z",
-    "Digit": "0-9",
-    "Alnum": "a-zA-Z0-9",
-    "Punct": r"!-/:-@\[-`{-~",
-    "XDigit": "0-9a-fA-F",
-    "Space": r" \t\n\x0B\f\r",
-    "Blank": r" \t",
-    "ASCII": r"\x00-\x7F",
-}
-_POSIX: Final = re.compile(r"\\([pP])\{(\w+)\}")
-_QUOTED: Final = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
+from connector.java_regex import java_pattern
+
 _PART: Final = re.compile(r"\\(.)|\$\{([A-Za-z][A-Za-z0-9]*)\}|\$(\d)|([\\$])", re.DOTALL)
-
-
-@lru_cache(maxsize=256)
-def java_pattern(regex: str) -> re.Pattern[str]:
-    """A Java expression as a Python one; ``ValueError`` where it is none, or has no counterpart."""
-    text = _QUOTED.sub(lambda found: re.escape(found[1]), regex)
-    text = _NAMED_REFERENCE.sub(r"(?P=\1)", _NAMED_GROUP.sub("(?P<", text))
-    text = text.replace(r"\z", r"\Z") if r"\Z" not in text else text
-    text = _POSIX.sub(_posix, text)
-    if re.search(r"(?<!\\)&&", text) and "[" in text:
-        raise ValueError("Invalid regex: intersections of character classes (&&) are not supported")
-    try:
-        # Java's \d, \w and \s mean ASCII.
-        return re.compile(text, re.ASCII)
-    except re.error as error:
-        raise ValueError(f"Invalid regex: {error}") from None
-
-
-def _posix(found: re.Match[str]) -> str:
-    members = _CLASSES.get(found[2])
-    if members is None:
-        raise ValueError(f"Invalid regex: the character class {found[0]} is not supported")
-    before = found.string[: found.start()]
-    inside = before.count("[") - before.count(r"\[") > before.count("]") - before.count(r"\]")
-    if inside and found[1] == "P":
-        raise ValueError(f"Invalid regex: {found[0]} within a character class is not supported")
-    return members if inside else f"[{'^' if found[1] == 'P' else ''}{members}]"
 
 
 def check_regex(text: str) -> None:
