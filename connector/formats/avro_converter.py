@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from connector.config import ConverterConfig
 from connector.formats.avro_names import AvroNames
-from connector.formats.avro_schema import avro_schema
+from connector.formats.avro_schema import DEFAULT_NAME, avro_schema
 from connector.formats.converter import SchemaIds, Serialize, Side
 from connector.formats.record import Schema
 from connector.formats.schemas import without_default
@@ -38,13 +38,16 @@ class AvroConverter:
         self._null_is_default = config.replace_null_with_default
 
     def serializer(self, topic: str, schema: Schema | None) -> Serialize:
-        """A callable for values of one schema. Null without a schema becomes null bytes, and registers nothing."""
+        """A callable for values of one schema. Null becomes null bytes, and registers nothing."""
         if schema is None:
             return _serialize_null
         head, write = self.head(topic, schema), writer(schema)
         without = None if self._null_is_default else without_default(schema)
 
         def serialize(value: Any) -> bytes | None:
+            if value is None and schema["optional"]:
+                # As in Java, whatever the schema is: a tombstone for whoever compacts the topic.
+                return None
             buffer = bytearray(head())
             write(value if without is None else without(value), buffer)
             return bytes(buffer)
@@ -62,12 +65,15 @@ class AvroConverter:
         return lru_cache(maxsize=1)(lambda: b"\0" + self._ids.id_for(subject, text).to_bytes(4, "big"))
 
     def _subject(self, topic: str, schema: Schema) -> str:
-        name = self._names.schema(schema.get("name", ""))
-        if self._config.subject_strategy == "record":
-            return str(name)
-        if self._config.subject_strategy == "topic-record":
-            return f"{topic}-{name}"
-        return f"{topic}-{self._side}"
+        if self._config.subject_strategy == "topic":
+            return f"{topic}-{self._side}"
+        if schema["type"] != "struct":
+            raise ValueError(
+                f"the {self._side} is of the type {schema['type']}, and {self._side}.subject.name.strategy names "
+                "subjects after structs: use TopicNameStrategy"
+            )
+        name = self._names.schema(schema.get("name") or DEFAULT_NAME)
+        return name if self._config.subject_strategy == "record" else f"{topic}-{name}"
 
 
 def _serialize_null(value: Any) -> bytes | None:

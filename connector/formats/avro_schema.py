@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from connector.formats.avro_names import REMEDY, AvroNames, is_avro_name
 from connector.formats.record import Schema
-from connector.formats.schemas import DATE, TIMESTAMP
+from connector.formats.schemas import DATE, TIME, TIMESTAMP
 
 _AVRO_TYPES: Final = {
     "int8": "int",
@@ -24,10 +24,10 @@ _AVRO_TYPES: Final = {
     "string": "string",
     "bytes": "bytes",
 }
-_LOGICAL: Final = {DATE: "date", TIMESTAMP: "timestamp-millis"}
+_LOGICAL: Final = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
 AS_THEY_ARE: Final = AvroNames()
-_DEFAULT_NAMESPACE: Final = "io.confluent.connect.avro"
-_DEFAULT_NAME: Final = "ConnectDefault"
+#: Of the first struct that has no name; the others get a number behind it.
+DEFAULT_NAME: Final = "io.confluent.connect.avro.ConnectDefault"
 
 
 def avro_schema(schema: Schema, connect_meta_data: bool = True, names: AvroNames = AS_THEY_ARE) -> Any:
@@ -41,6 +41,7 @@ class _Mapping:
         self.names = names
         #: The fields of each named struct.
         self.defined: dict[str, list[Schema]] = {}
+        self.nameless: list[list[Schema]] = []
         self.namespace = ""
 
     def schema(self, schema: Schema) -> Any:
@@ -64,8 +65,7 @@ class _Mapping:
         return self.record(schema, properties)
 
     def record(self, schema: Schema, properties: dict[str, Any]) -> Any:
-        full_name = schema.get("name") or f"{_DEFAULT_NAMESPACE}.{_DEFAULT_NAME}"
-        full_name = self.names.schema(full_name)
+        full_name = self.names.schema(schema.get("name") or self.default_name(schema["fields"]))
         namespace, _, name = full_name.rpartition(".")
         known = self.defined.get(full_name)
         if known is not None and known != schema["fields"]:
@@ -86,6 +86,12 @@ class _Mapping:
         _check_twins(schema["fields"], record["fields"])
         self.namespace = around
         return record | properties
+
+    def default_name(self, fields: list[Schema]) -> str:
+        if fields not in self.nameless:
+            self.nameless.append(fields)
+        number = self.nameless.index(fields) + 1
+        return DEFAULT_NAME if number == 1 else f"{DEFAULT_NAME}{number}"
 
     def field(self, field: Schema) -> dict[str, Any]:
         name = self.names.field(field["field"])

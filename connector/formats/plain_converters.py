@@ -14,9 +14,8 @@ from connector.config import ConverterConfig
 from connector.formats.converter import Serialize
 from connector.formats.headers import java_day, java_text, java_timestamp
 from connector.formats.record import Schema
-from connector.formats.schemas import DATE, TIMESTAMP
+from connector.formats.schemas import DATE, TIME, TIMESTAMP
 
-_TIME: Final = "org.apache.kafka.connect.data.Time"
 #: By kind of converter: the one type that it takes, and how it is written.
 _PACKED: Final[dict[str, tuple[str, Callable[[Any], bytes]]]] = {
     "integer": ("int32", Struct(">i").pack),
@@ -57,7 +56,7 @@ class PackedConverter:
 
         def serialize(value: Any) -> bytes | None:
             found = schema["type"] if schema is not None else _OF_PYTHON.get(type(value), "struct")
-            if schema is not None and schema.get("name") in (DATE, TIMESTAMP, _TIME):
+            if schema is not None and schema.get("name") in (DATE, TIMESTAMP, TIME):
                 found = str(schema["name"])
             # Java's converters of bytes and booleans look at the schema even of null.
             if found != expected and (value is not None or (schema is not None and expected in ("bytes", "boolean"))):
@@ -76,7 +75,7 @@ def to_string(schema: Schema | None, value: Any) -> str:
         return java_text(value) if value is None else value
     if name == DATE:
         return java_day(value)
-    if name in (TIMESTAMP, _TIME):
+    if name in (TIMESTAMP, TIME):
         return java_timestamp(value)
     kind = schema["type"] if schema is not None else None
     if kind == "struct" and schema is not None:

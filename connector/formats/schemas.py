@@ -13,6 +13,8 @@ from connector.values import ByNative, CqlType, ListType, MapType, NativeType, S
 
 DATE: Final = "org.apache.kafka.connect.data.Date"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
+#: No type of CQL's, but what TimestampConverter may make.
+TIME: Final = "org.apache.kafka.connect.data.Time"
 
 _NATIVE: Final[ByNative[tuple[str, str | None]]] = {
     "ascii": ("string", None),

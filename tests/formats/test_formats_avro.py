@@ -274,6 +274,69 @@ def test_subjects(strategy: Any, subject: str) -> None:
     assert list(ids.subjects.values()) == [subject]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "subject"),
+    [("topic", "t-key"), ("record", "io.confluent.connect.avro.ConnectDefault"), ("topic-record", "t-io.")],
+)
+def test_subjects_of_structs_without_a_name(strategy: Any, subject: str) -> None:
+    ids = Ids()
+    converter = AvroConverter(ConverterConfig("avro", subject_strategy=strategy), "key", ids)
+    converter.serializer("t", struct(None, [("v", schema("int32"))], optional=False))({"v": 1})
+    (found,) = ids.subjects.values()
+    assert found.startswith(subject)
+    if strategy != "topic":
+        with pytest.raises(ValueError, match=r"the key is of the type int32, and key\.subject\.name\.strategy"):
+            converter.serializer("t", schema("int32"))
+
+
+def test_structs_without_a_name_are_numbered() -> None:
+    inner = struct(None, [("a", schema("int32"))], optional=False)
+    other = struct(None, [("b", schema("int32"))])
+    made = avro_schema(struct(None, [("x", inner), ("y", other), ("z", inner)], optional=False))
+    x, y, z = (field["type"] for field in made["fields"])
+    assert (made["name"], x["name"], y[1]["name"], z) == (
+        "ConnectDefault",
+        "ConnectDefault2",
+        "ConnectDefault3",
+        "ConnectDefault2",
+    )
+
+
+def test_null_is_null_bytes_whatever_its_schema_is() -> None:
+    """A delete of which a transform has taken `after` is a tombstone, as with Java's converter."""
+    ids = Ids()
+    after = {
+        "transforms": "after",
+        "transforms.after.type": "org.apache.kafka.connect.transforms.ExtractField$Value",
+        "transforms.after.field": "after",
+    }
+    insert, delete = LOG.row(2, 0, pk=1, ck=1, f=0.5), LOG.row(3, 1, True, pk=1, ck=1)
+    records = encoded(ids, LOG, insert, delete, **after)
+    assert [record.kind for record in records] == ["data", "data", "tombstone"]
+    assert ids.read(records[0].value)["f"] == {"value": 0.5}
+    assert records[1].value is None
+
+
+def test_times_of_the_day_are_avros() -> None:
+    ids = Ids()
+    converted = {
+        "transforms": "row,time",
+        "transforms.row.type": "ScyllaExtractNewRecordState",
+        "transforms.time.type": "org.apache.kafka.connect.transforms.TimestampConverter$Value",
+        "transforms.time.field": "ts",
+        "transforms.time.target.type": "Time",
+    }
+    (record,) = encoded(ids, LOG, LOG.row(2, 0, True, pk=1, ck=1, ts=86_400_007), **converted)
+    assert ids.read(record.value)["ts"] == 7
+    (field,) = (it for it in json.loads(ids.schemas[301])["fields"] if it["name"] == "ts")
+    assert field["type"][1] == {
+        "type": "int",
+        "connect.version": 1,
+        "connect.name": "org.apache.kafka.connect.data.Time",
+        "logicalType": "time-millis",
+    }
+
+
 def test_names_that_avro_does_not_allow_are_told_plainly() -> None:
     log = Log(table({"pk": "int", "a b": "int"}))
     with pytest.raises(PoisonRow, match=r"Avro does not allow the name 'a b'.*JSON converter"):
