@@ -145,7 +145,8 @@ AVRO_OPTIONS = Section(
         Property(
             "use.latest.version",
             BOOLEAN,
-            "Whether the subject's newest schema is used when `auto.register.schemas` is false.",
+            "Whether the subject's newest schema is used when `auto.register.schemas` is false. It may have other "
+            "documentation, defaults and names of records; one that says other bytes than are written is refused.",
             default=False,
         ),
         Property(
@@ -203,10 +204,11 @@ AVRO_OPTIONS = Section(
             BOOLEAN,
         ),
         *without_effect(
-            "schemas are compared by the registry",
-            ("latest.compatibility.strict", "id.compatibility.strict"),
+            "a latest schema that says other bytes than are written is refused, whatever this says",
+            ("latest.compatibility.strict",),
             BOOLEAN,
         ),
+        *without_effect("schemas are compared by the registry", ("id.compatibility.strict",), BOOLEAN),
         *without_effect(
             "no class of Java's stands behind a record",
             ("avro.reflection.allow.null", "avro.use.logical.type.converters", "avro.remove.java.properties"),

@@ -10,12 +10,14 @@ import http.client
 import json
 import ssl
 import threading
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from connector.config import ConverterConfig, RegistryConfig
 from connector.errors import ConfigurationError, FatalDeliveryError, Problem, RetriableDeliveryError
 from connector.registry.access import TIMEOUT_SECONDS, TRANSIENT, RegistryAccess
+from connector.registry.same_bytes import difference
 from connector.registry.timely_http import Answer, ask
 
 _MOST_BYTES = 16 * 2**20
@@ -113,6 +115,7 @@ class SchemaRegistry:
             answer = self._call("POST", f"{path}/versions{self._query}", body, about)
         elif self._use_latest_version:
             answer = self._call("GET", f"{path}/versions/latest", None, about)
+            self._check_latest(answer, schema_json, about)
         else:
             answer = self._call("POST", f"{path}{self._query}", body, about)
         found: int = self._member(answer, "id", int)
@@ -120,6 +123,25 @@ class SchemaRegistry:
             # A record has four bytes for it.
             raise FatalDeliveryError(f"{self._address()} is not a Schema Registry: the id of {about} is {found}")
         return found
+
+    def _check_latest(self, answer: Any, schema_json: str, about: str) -> None:
+        """Its id says to readers what bytes are, which are written by the schema of the records."""
+        differs = difference(schema_json, self._member(answer, "schema", str), list(self._referred(answer)))
+        if differs is not None:
+            raise FatalDeliveryError(
+                f"{self._address()}: {about}: its latest schema is another one than that of the records: {differs}; "
+                "register that of the records (auto.register.schemas=true does it by itself), or do without "
+                "use.latest.version"
+            )
+
+    def _referred(self, answer: dict[str, Any]) -> Iterator[str]:
+        """The schemas that one refers to, each behind those that itself refers to."""
+        for reference in answer.get("references") or ():
+            subject, version = self._member(reference, "subject", str), self._member(reference, "version", int)
+            path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+            found = self._call("GET", path, None, f"subject {subject}")
+            yield from self._referred(found)
+            yield self._member(found, "schema", str)
 
     def _member(self, answer: Any, name: str, kind: type[Any]) -> Any:
         found = answer.get(name) if isinstance(answer, dict) else None

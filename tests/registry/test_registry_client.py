@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from typing import Any
 
@@ -51,8 +52,76 @@ def test_without_registering() -> None:
             schemas.id_for("s", INT)
         with client(url, auto_register=False) as schemas:
             assert schemas.id_for("s", INT) == 1
-        with client(url, auto_register=False, use_latest_version=True) as schemas:
-            assert schemas.id_for("s", LONG) == 1
+
+
+def record(*fields: Any, **more: Any) -> str:
+    named = [{"name": name, "type": type_} for name, type_ in fields]
+    return json.dumps({"type": "record", "name": "After", "namespace": "shop.ks.t", "fields": named, **more})
+
+
+CELL = {"type": "record", "name": "Cell", "fields": [{"name": "value", "type": ["null", "string"]}]}
+CELLS = {"type": "array", "items": CELL}
+OURS = record(("pk", ["null", "int"]), ("v", ["null", CELLS]), ("w", "Cell"))
+LATEST = {"auto_register": False, "use_latest_version": True}
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [
+        OURS,
+        record(("pk", ["null", "long"]), ("v", ["null", CELLS]), ("w", CELL | {"name": "Other"}), doc="x"),
+        OURS.replace("After", "Row").replace('"string"', '{"type": "string", "avro.java.string": "String"}'),
+        record(
+            ("pk", ["null", {"type": "int", "connect.version": 1}]), ("v", ["null", CELLS]), ("w", "shop.ks.t.Cell")
+        ),
+    ],
+)
+def test_the_latest_schema_is_named_if_it_says_the_same_bytes(latest: str) -> None:
+    registry = Registry()
+    with served(registry) as url:
+        with client(url) as schemas:
+            assert schemas.id_for("s", latest) == 1
+        with client(url, **LATEST) as schemas:
+            assert schemas.id_for("s", OURS) == 1
+
+
+def test_what_the_latest_schema_refers_to_is_asked_for() -> None:
+    registry = Registry()
+    latest = record(("v", ["null", "shop.ks.t.Cell"]), ("w", "shop.ks.t.Cell"))
+    cells = {"schema": json.dumps(CELL | {"namespace": "shop.ks.t"}), "id": 6}
+    of_cells = {"name": "shop.ks.t.Cell", "subject": "cells", "version": 3}
+    registry.answers = [(200, {"schema": latest, "id": 7, "references": [of_cells]}), (200, cells)]
+    with served(registry) as url, client(url, **LATEST) as schemas:
+        assert schemas.id_for("s", record(("v", ["null", CELL]), ("w", "Cell"))) == 7
+    assert registry.requests[-1][1] == "/api/subjects/cells/versions/3"
+
+
+@pytest.mark.parametrize(
+    ("latest", "said"),
+    [
+        (LONG, "a record is of the type record in records, and long there"),
+        (record(("pk", ["null", "int"])), "a record has no field v there"),
+        (OURS.replace('"value"', '"content"'), "what the field v holds has no field value there"),
+        (OURS.replace('["null", "int"]', '["int", "null"]'), "the field pk is of the type null in records, and int"),
+        (OURS.replace('["null", "int"]', '"int"'), "the field pk is of the type union in records, and int there"),
+        (OURS.replace('["null", "int"]', '["null", "int", "long"]'), "the field pk is one of 2 types .* of 3 there"),
+        (record(("w", CELL), ("v", ["null", CELLS]), ("pk", ["null", "int"])), "in another order there: w, v, pk"),
+        (record(("pk", ["null", "int"]), ("v", ["null", CELLS]), ("w", "Cell"), ("x", "int")), "no field x in records"),
+        ('syntax = "proto3";', "no Avro schema"),
+    ],
+)
+def test_a_latest_schema_that_says_other_bytes_than_are_written_is_refused(latest: str, said: str) -> None:
+    registry = Registry()
+    with served(registry) as url:
+        with client(url) as schemas:
+            schemas.id_for("s", latest)
+        with client(url, **LATEST) as schemas:
+            with pytest.raises(FatalDeliveryError, match=f"subject s: its latest schema .*{said}.*auto.register"):
+                schemas.id_for("s", OURS)
+            # Whoever registers it need not restart anything.
+            with client(url) as other:
+                number = other.id_for("s", OURS)
+            assert schemas.id_for("s", OURS) == number
 
 
 def test_normalising_is_asked_for() -> None:
