@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.changes import Change, LogLayout, TableDescription, poison
 from connector.config import OutputConfig
-from connector.errors import CdcError, PoisonRow
+from connector.errors import CdcError, ConfigurationError, PoisonRow, Problem
 from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.converters import header_converter, side_converter
@@ -252,9 +252,17 @@ class Encoder:
         self.skipped[table, "range_delete" if change.kind == "range" else "partition_delete"] += 1
 
     def heartbeat(self) -> list[Record]:
-        """A heartbeat record (or none, where a transform drops it)."""
+        """A heartbeat record (or none, where a transform drops it); ``ConfigurationError`` where none can be made."""
         decoded = heartbeat_record(self.options, self._clock() // 1_000_000)
-        return self._converted(decoded)
+        try:
+            return self._converted(decoded)
+        except (CdcError, MemoryError):
+            raise
+        except Exception as error:
+            # There is no row to blame, nor one that has to wait for it.
+            problem = f"No heartbeat can be made for {decoded.topic}: {type(error).__name__}: {error}"
+            hint = "transforms see heartbeats too, unless a predicate (TopicNameMatches) keeps them away"
+            raise ConfigurationError([Problem("transforms", problem, suggestion=hint)]) from error
 
     def schema_record(self, description: TableDescription) -> Record:
         """The record for the schemas topic; transforms and converters leave it alone."""

@@ -31,4 +31,5 @@ def heartbeat_record(options: OutputConfig, now_ms: int) -> DecodedRecord:
         value={"ts_ms": now_ms},
         kind="heartbeat",
         partition=0,
+        timestamp=None if options.strict else now_ms,
     )

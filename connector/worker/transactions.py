@@ -42,7 +42,7 @@ from connector.worker.pipeline import Encoded, Pipeline
 from connector.worker.restoring import Restoring
 from connector.worker.schemas import schema_records
 from connector.worker.topic_troubles import Look, TopicTroubles, Unseen
-from connector.worker.unmade import RecordsNotMade, Unmade
+from connector.worker.unmade import BEATS, RecordsNotMade, Unmade
 
 log = logging.getLogger(__name__)
 
@@ -283,7 +283,7 @@ class Transactions:
         if self._beat_due:
             self._heartbeat_due = time.monotonic() + self._heartbeat_seconds
             try:
-                with self._unmade.making("heartbeats", 0, "beat"):
+                with self._unmade.making("", 0, "beat", BEATS):
                     beat = self._encoder.heartbeat()
                     for topic in {record.topic for record in beat}:
                         if why := self._pipeline.trouble(topic):

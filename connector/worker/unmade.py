@@ -16,6 +16,7 @@ from connector.errors import CdcError, PoisonRow
 from connector.source import Background, Postponed, Purpose, Task
 
 RECORDS = Purpose("records", "changes do not become records", "they wait in the log until its TTL")
+BEATS = Purpose("heartbeats", "no heartbeats are written", "changes are delivered all the same", holds=False)
 
 # What waits is tried again after a pause, behind others; what is not is no more: its rows expired, its group ended.
 TURN_SECONDS = 60.0
@@ -40,17 +41,17 @@ class Unmade:
         self, background: Background, pause_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """``pause_seconds``: the longest between two attempts."""
-        background.expect(RECORDS)
+        background.expect(RECORDS, BEATS)
         self._background = background
         self._patience = 2 * pause_seconds + TURN_SECONDS
         self._clock = clock
         self._waiting: dict[Task, dict[Place, _Waiting]] = {}
 
     @contextlib.contextmanager
-    def making(self, about: str, slot: int, part: Hashable = None) -> Iterator[None]:
+    def making(self, about: str, slot: int, part: Hashable = None, purpose: Purpose = RECORDS) -> Iterator[None]:
         """Around whatever makes records. What goes wrong in it says nothing about the transaction. ``part``: of the
         slot, whose changes come in order; without one it is over as soon as something is made."""
-        task, place = self._background.task(RECORDS, about), (slot, part)
+        task, place = self._background.task(purpose, about), (slot, part)
         try:
             yield
         except PoisonRow:

@@ -10,7 +10,7 @@ import pytest
 
 from connector.changes import TableDescription
 from connector.config import TransformSpec
-from connector.errors import PoisonRow
+from connector.errors import ConfigurationError, PoisonRow
 from connector.formats.encoder import Encoder
 from connector.formats.record import DecodedRecord, Record
 from connector.formats.transforms import build_transforms, check_transform
@@ -113,6 +113,17 @@ def test_heartbeats() -> None:
     assert record == Record(
         "__debezium-heartbeat.cases", b'{"serverName":"cases"}', b'{"ts_ms":1700000000123}', [], "heartbeat", 0
     )
+
+
+def test_a_heartbeat_that_a_transform_has_no_use_for_is_a_mistake_in_the_configuration() -> None:
+    keyed = {"transforms": "key", "transforms.key.type": "ValueToKey", "transforms.key.fields": "op"}
+    with pytest.raises(ConfigurationError, match=r"__debezium-heartbeat\.cases: .*exist: op .*TopicNameMatches"):
+        encoder(**keyed).heartbeat()
+    routed = {"transforms": "day", "transforms.day.type": "TimestampRouter"}
+    (record,) = encoder(**routed).heartbeat()
+    assert record.topic == "__debezium-heartbeat.cases-20231114"
+    with pytest.raises(ConfigurationError, match="no timestamp"):
+        encoder(**routed, **{"scylla.compatibility": "strict"}).heartbeat()
 
 
 def test_schema_records() -> None:

@@ -347,6 +347,21 @@ def test_heartbeats_that_find_no_topic_hold_nobody_up() -> None:
         assert said_aborts(on) - aborts <= 4, "tried again with growing pauses"
 
 
+def test_heartbeats_that_no_transform_makes_records_of_hold_nobody_up() -> None:
+    """A step with a predicate that meets all records of changes, and finds nothing in those of heartbeats."""
+    step = {"type": "HeaderFrom$Value", "fields": "op", "headers": "op", "operation": "copy"}
+    step |= {"predicate": "deleted", "negate": "true"}
+    chain = {"transforms": "op", "predicates": "deleted", "predicates.deleted.type": "RecordIsTombstone"}
+    chain |= {f"transforms.op.{name}": text for name, text in step.items()}
+    with running(**chain, **{"heartbeat.interval.ms": "1000"}) as on:
+        until(on, lambda: not invariants.missing(on))
+        assert not invariants.breaches(on) and not on.ends
+        status = on.workers[0].status
+        assert status is not None and status.state == State.RUNNING
+        (failing,) = (it for it in status.background if it.task == "heartbeats")
+        assert "there is no field 'op'" in failing.error and "TopicNameMatches" in failing.error
+
+
 def said_aborts(on: Service) -> int:
     status = on.workers[0].status
     return 0 if status is None else status.delivery.aborts
