@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from smt.avro_schema import connect_schema
 from smt.errors import SmtError, SmtRecordError
 from smt.json_text import header_value
-from smt.record import Record, Schema
+from smt.record import Place, Record, Schema
 from smt.transform import Transform
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def decode_json(data: bytes | None) -> Decoded:
 
 class AvroDecoder:
     """Avro as the AvroConverter writes it. ``schema_text`` gives a schema by its id in the registry:
-    ``lambda number: SchemaRegistryClient({"url": …}).get_schema(number).schema_str``."""
+    ``lambda number: SchemaRegistryClient({"url": …}).get_schema(number).schema_str``. Dates and times are numbers, as
+    in JSON: transforms know them by their schema, and not all of CQL's are in Python's calendar."""
 
     def __init__(self, schema_text: Callable[[int], str]) -> None:
         self._schema_text = schema_text
@@ -80,7 +81,7 @@ class AvroDecoder:
             text = self._schema_text(number)
             try:
                 schema = json.loads(text)
-                self._known[number] = parse_schema(schema), connect_schema(schema)
+                self._known[number] = parse_schema(_of_numbers(schema)), connect_schema(schema)
             except MemoryError:
                 raise
             except Exception as error:  # nor for what a schema can be wrong with
@@ -127,11 +128,25 @@ class FlatteningConsumer:
             key_schema, key = self._key(message.key())
             value_schema, value = self._value(message.value())
             headers = [(name, header_value(part)) for name, part in message.headers() or ()]
-            return self._apply(Record(message.topic(), key, value, headers, key_schema, value_schema))
+            return self._apply(
+                Record(message.topic(), key, value, headers, key_schema, value_schema, _place_of(message))
+            )
         except DecodeError as error:
             raise DecodeError(f"{place}: {error}") from None
         except SmtRecordError as error:
             raise SmtRecordError(f"{place}: {error}") from None
+
+
+def _of_numbers(avro: Any) -> Any:
+    """The schema without what makes other things than numbers of numbers."""
+    if isinstance(avro, dict):
+        return {name: _of_numbers(part) for name, part in avro.items() if name != "logicalType"}
+    return [_of_numbers(part) for part in avro] if isinstance(avro, list) else avro
+
+
+def _place_of(message: Message) -> Place:
+    kind, milliseconds = message.timestamp()
+    return Place(message.partition(), milliseconds if kind else None, message.offset())
 
 
 def _caching(decode: Decode) -> Decode:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from smt.connect.declared import Declared
 from smt.connect.java_date_parser import DateParser
 from smt.connect.java_dates import compiled, formatted
+from smt.connect.numbers import wrapped
 from smt.connect.options import WITH_DEFAULTS, Option, Values, one_of
 from smt.connect.sides import Apply, Side
 from smt.connect.structs import (
@@ -50,7 +51,8 @@ class _Conversion:
         self.write: Callable[[int], Any] = {
             "string": self.as_string,
             "unix": self.as_unix,
-            "Date": lambda milliseconds: milliseconds // _DAY_MS,
+            # Of days that leave 32 bits Connect keeps the lowest.
+            "Date": lambda milliseconds: wrapped(milliseconds // _DAY_MS, 32),
             "Time": lambda milliseconds: milliseconds % _DAY_MS,
             "Timestamp": lambda milliseconds: milliseconds,
         }[self.target]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import parse_schema, schemaless_writer
 
-from smt import build_transform
+from smt import Record, build_transform
 from smt.avro_schema import connect_schema
 from smt.kafka import AvroDecoder, DecodeError, FlatteningConsumer, decode_json
 from tests.smt.records import DELETE, INSERT, JAVA, KEY, LEGACY, envelope
@@ -81,6 +81,62 @@ def avro(number: int, value: Any) -> bytes:
 
 def avro_envelope(op: str, before: Any, after: Any) -> bytes:
     return avro(2, {"source": {"ts_us": 7}, "before": before, "after": after, "op": op})
+
+
+class Read:
+    """A message, as far as it is looked at."""
+
+    def __init__(self, timestamp: tuple[int, int], value: bytes) -> None:
+        self.timestamp = lambda: timestamp
+        self.value = lambda: value
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 3
+
+    def offset(self) -> int:
+        return 41
+
+    def key(self) -> None:
+        return None
+
+    headers = key
+
+
+def test_transforms_know_where_and_when_a_record_stands() -> None:
+    options = {f"{name}.field": name for name in ("topic", "partition", "offset", "timestamp")}
+    consumer = FlatteningConsumer(cast(Consumer, None), build_transform("InsertField$Value", options))
+    timed, untimed = Read((TIMESTAMP_CREATE_TIME, 1700000000123), b'{"v":1}'), Read((0, -1), b'{"v":1}')
+    found = consumer.transform(cast(Message, timed))
+    assert found is not None
+    assert found.value == {"v": 1, "topic": "t", "partition": 3, "offset": 41, "timestamp": 1700000000123}
+    found = consumer.transform(cast(Message, untimed))
+    assert found is not None and "timestamp" not in found.value
+
+
+def test_dates_and_times_of_avro_are_the_numbers_that_transforms_know() -> None:
+    far = 400_000_000_000_000  # behind the end of Python's calendar
+    times = {"ts": ("long", "timestamp-millis", "Timestamp"), "d": ("int", "date", "Date")}
+    fields = [
+        {
+            "name": name,
+            "type": {"type": type_, "connect.name": f"org.apache.kafka.connect.data.{connect}", "logicalType": logical},
+        }
+        for name, (type_, logical, connect) in times.items()
+    ]
+    text = json.dumps({"type": "record", "name": "Row", "fields": fields})
+    out = io.BytesIO(b"\0\0\0\0\7")
+    out.seek(5)
+    schemaless_writer(out, parse_schema(json.loads(text.replace("logicalType", "x"))), {"ts": far, "d": 19_000})
+    schema, value = AvroDecoder(lambda number: text)(out.getvalue())
+    assert value == {"ts": far, "d": 19_000}
+    record = Record("t", None, value, value_schema=schema)
+    to_text = build_transform("TimestampConverter$Value", {"field": "ts", "target.type": "string", "format": "yyyy"})
+    cast_text = build_transform("Cast$Value", {"spec": "d:string"})
+    made = to_text(record), cast_text(record)
+    assert [one and one.value for one in made] == [{"ts": "14645", "d": 19_000}, {"ts": far, "d": "2022-01-08"}]
 
 
 @pytest.mark.kafka

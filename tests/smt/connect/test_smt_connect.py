@@ -158,6 +158,13 @@ def test_a_record_keeps_its_place_through_every_transform() -> None:
         applied("TimestampRouter", {}, Record("t", None, ROW))
 
 
+def test_dates_that_leave_32_bits_are_javas() -> None:
+    """As of seconds that were milliseconds."""
+    options = {"field": "at", "target.type": "Date", "unix.precision": "seconds"}
+    row = {"at": 253_402_300_800_000}
+    assert applied("TimestampConverter$Value", options, Record("t", None, row)).value == {"at": -1_362_070_296}
+
+
 def test_the_record_given_is_not_changed() -> None:
     record = Record("t", {"id": 7}, ROW, [("h", "v")])
     for type_name, options in (
