@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from connector.config.compose import Project, compose_worker
+from connector.config.helm import helm_values
 from connector.config.java_properties import java_properties
 from connector.config.kubernetes import Parse, in_kubernetes
+from connector.config.terraform import terraform_values
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
@@ -65,6 +67,8 @@ def _plain(document: Mapping[str, Any], project: Project) -> Iterator[Wrapped]:
         yield _msk(document)
     elif isinstance(document.get("services"), Mapping):
         yield compose_worker(document["services"], project)
+    elif found := [*terraform_values(document), *helm_values(document)]:
+        yield from found
     else:
         yield Wrapped(document)
 

@@ -15,7 +15,7 @@ FORMS = (
         "JSON",
         'as POSTed to Kafka Connect (`{"name": …, "config": {…}}`) or flat with `name`; '
         "Connect's answers (`GET /connectors/NAME`, `?expand=info`); MSK Connect's "
-        "`connectorConfiguration`",
+        "`connectorConfiguration`; a list of these",
         "a flat object",
     ),
     (
@@ -34,6 +34,12 @@ FORMS = (
         "files of connectors in ConfigMaps and Secrets",
         "`CONNECT_…` of pods (Deployments, StatefulSets, …), with the ConfigMaps and Secrets of the same file; a file "
         "of a worker in a ConfigMap",
+    ),
+    (
+        "programs",
+        "scripts that post JSON with `curl` (`.sh`); Terraform's `aws_mskconnect_connector`, `confluent_connector` and "
+        "others (`.tf`, or what `terraform show -json` says)",
+        "`ENV CONNECT_…` of a Dockerfile; values of the charts `cp-kafka-connect` and Redpanda's `connectors`",
     ),
     (
         "variables",

@@ -18,17 +18,27 @@ from typing import Any, Literal
 from connector.config.compose import Project
 from connector.config.containers import unwrapped
 from connector.config.contents import file_content, why_unreadable
+from connector.config.dockerfile import image_variables, is_dockerfile
 from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
+from connector.config.scripts import posted_connectors, posted_files
+from connector.config.terraform import terraform_connectors
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
 #: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
 _LONGEST_NUMBER = 1_000
-_FORMS: dict[str, Form] = {".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"}
+_FORMS: dict[str, Form] = {
+    **{".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"},
+    **{".dockerfile": "Dockerfile", ".tf": "Terraform"},
+    **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
+}
+_SCRIPT = re.compile(r"#![ \t]*/|\s*curl\s")
+#: Stands in what a program has yet to fill in.
+_TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
-Form = Literal["JSON", "properties", "YAML", "env"]
+Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Terraform"]
 
 
 def read_configurations(
@@ -46,6 +56,8 @@ def _parsed(project: Project, file: str, content: bytes) -> tuple[list[Wrapped],
     form, environ = _form(file, content), project.variables.environ
     if form == "env" or form == "properties":
         return _properties(file, content, environ, variables_only=form == "env")
+    if form in ("Dockerfile", "script", "Terraform"):
+        return _found_inside(file, form, decoded(content)[0], environ)
     documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
     if problems:
         return [], problems
@@ -75,6 +87,10 @@ def _form(file: str, content: bytes) -> Form:
     if named:
         return named
     text, _ = decoded(content)
+    if is_dockerfile(text):
+        return "Dockerfile"
+    if _SCRIPT.match(text):
+        return "script"
     if variables_of(text, {}) is not None:
         return "env"
     looks: dict[str | None, Form] = {"YAML": "YAML", "a .properties file": "properties"}
@@ -108,7 +124,7 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
             ending = ".yaml" if other == "YAML" else ".properties"
             return [], [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
         place = f"line {error.lineno}, column {error.colno}"
-        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", file=file)]
+        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", None, _template_hint(text), file)]
     except UnicodeEncodeError:
         return [], [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
@@ -116,16 +132,43 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     return [found], []
 
 
+def _found_inside(file: str, form: Form, text: str, environ: Mapping[str, str]) -> tuple[list[Wrapped], list[Problem]]:
+    """Configurations in files that are programs."""
+    if form == "Dockerfile":
+        variables, image = image_variables(text, environ)
+        properties, notes = worker_properties(variables, image)
+        found = [Wrapped(properties, "image", notes)] if properties else []
+        hint = "ENV lines with CONNECT_…; or the file that has them: compose, .env, .properties"
+    elif form == "Terraform":
+        found = terraform_connectors(text, environ)
+        hint = (
+            "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
+        )
+    else:
+        found = posted_connectors(text, environ)
+        files = ", ".join(posted_files(text))
+        hint = f"give what it posts: {files}" if files else "JSON with connector.class, as in curl -d '{…}'"
+    return found, [] if found else [
+        Problem(form, "Holds no connector and no worker that can be read", None, hint, file)
+    ]
+
+
+def _template_hint(text: str) -> str | None:
+    return "it is a template: give what is made of it (`helm template`, say)" if _TEMPLATE.search(text) else None
+
+
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     # The library is loaded for a file that is YAML.
     from connector.config.yaml_text import yaml_documents
 
+    text = ""
     try:
-        return yaml_documents(content.decode("utf-8-sig")), []
+        text = content.decode("utf-8-sig")
+        return yaml_documents(text), []
     except UnicodeDecodeError as error:
         return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     except ValueError as error:
-        return [], [Problem("YAML", f"Is not YAML: {error}", file=file)]
+        return [], [Problem("YAML", f"Is not YAML: {error}", None, _template_hint(text), file)]
 
 
 def _properties(

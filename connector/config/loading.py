@@ -25,6 +25,7 @@ from connector.config.converter_choice import choose_converters, with_name_modes
 from connector.config.document import (
     OF_A_CONNECTOR,
     OF_THE_SOURCE,
+    PLACEHOLDER,
     Document,
     Source,
     is_worker_document,
@@ -105,8 +106,9 @@ def load(
             findings.notice(connector_document, found.property, found.text)
         else:
             findings.problem(connector_document, found.property, found.problem, found.suggestion)
-    _mention_weak(connector_document, findings)
-    _mention_weak(worker_document, findings)
+    for document in (connector_document, worker_document):
+        _mention_weak(document, findings)
+        _mention_placeholders(document, findings)
     exactly_once = connector_values["exactly.once.support"] != "disabled"
     kafka = kafka_properties(connector_document, worker_document, worker_values, findings, exactly_once)
     rules.check(connector_document, worker_document, connector_values, worker_values, findings)
@@ -284,6 +286,17 @@ def _mention_weak(document: Document, findings: Findings) -> None:
         secret = declared.secret if declared else is_secret(name) and neighbour_of(name) is None
         if secret and text.strip() and not hideable(text):
             findings.notice(document, name, "too short or too common a word to be masked in third-party messages")
+
+
+def _mention_placeholders(document: Document, findings: Findings) -> None:
+    """What a script was to fill in before it posted the file. A pattern of a transform may look the same."""
+    for name, text in document.texts.items():
+        declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
+        secret = declared.secret if declared else is_secret(name)
+        found = (PLACEHOLDER.fullmatch if secret else PLACEHOLDER.search)(text.strip())
+        if found and text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
+            told = f"{found.group()} is taken as it stands: a variable of the environment is ${{env:{found[1]}}}"
+            findings.notice(document, name, told, warn=True)
 
 
 def _take_environment(worker: Document, environ: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connector.config.document import Document
+from connector.config.document import PLACEHOLDER, Document
 from connector.config.findings import Findings
 from connector.config.properties import CONNECTOR, RENAMED, Effect, Invalid, Property
 from connector.suggestions import nearest
@@ -32,7 +32,11 @@ def parse(document: Document, declared: Mapping[str, Property], findings: Findin
         try:
             values[one.name] = one.kind.parse(text)
         except Invalid as invalid:
-            findings.problem(document, name, invalid.problem, invalid.suggestion, secret=one.secret)
+            unfilled = PLACEHOLDER.search(document.written.get(name, ""))
+            hint = (
+                invalid.suggestion if unfilled is None else f"a variable of the environment is ${{env:{unfilled[1]}}}"
+            )
+            findings.problem(document, name, invalid.problem, hint, secret=one.secret)
             continue
         if one.effect is Effect.NONE:
             findings.notice(document, name, f"has no effect here: {one.reason}")

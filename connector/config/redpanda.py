@@ -6,6 +6,7 @@ https://docs.redpanda.com/current/deploy/kafka-connect/deploy-kafka-connect
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 _PASSWORDS = "/opt/kafka/connect-password"
@@ -49,7 +50,7 @@ def redpanda_properties(variables: Mapping[str, str]) -> dict[str, tuple[str, st
         found["ssl.keystore.type"] = (_CHAIN, "PEM")
         found["ssl.keystore.certificate.chain"] = (_CHAIN, _content(_CERTIFICATES, given(_CHAIN)))
         found["ssl.keystore.key"] = (_KEY, _content(_CERTIFICATES, given(_KEY)))
-    for each in given(ADDITIONAL).split(","):
+    for each in re.split(r"[,\n]", given(ADDITIONAL)):
         name, equals, text = each.partition("=")
         if equals:
             found[name.strip()] = (ADDITIONAL, text.strip())

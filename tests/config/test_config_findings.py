@@ -7,6 +7,7 @@ import pytest
 from connector.config.document import Document
 from connector.config.findings import Findings
 from connector.errors import Problem
+from tests.config.files import loaded, problem
 
 
 def test_problems_are_said_once_and_not_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +29,23 @@ def test_problems_are_said_once_and_not_compared_with_all_others(monkeypatch: py
     findings.problem(document, "first", "Unknown property")
     monkeypatch.undo()
     assert [each.property for each in findings.problems] == ["first", *(f"name.{number}" for number in range(2_000))]
+
+
+def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() -> None:
+    router = {
+        "transforms": "r",
+        "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.r.regex": "(?<table>.*)",
+        "transforms.r.replacement": "${table}",
+    }
+    found = loaded({"scylla.user": "cdc", "scylla.password": "${PASSWORD}", "scylla.local.dc": "dc-${DC}", **router})
+    told = [notice for notice in found.notices if "is taken as it stands" in notice]
+    assert told == [
+        f"connector: {name}: ${{{each}}} is taken as it stands: a variable of the environment is ${{env:{each}}}"
+        for name, each in (("scylla.password", "PASSWORD"), ("scylla.local.dc", "DC"))
+    ]
+    assert set(told) <= found.warnings
+    secret = loaded({"scylla.user": "cdc", "scylla.password": "hush${hush}hush"})
+    assert not [notice for notice in secret.notices if "hush" in notice], "it may be one"
+    wrong = problem({"scylla.cluster.ip.addresses": "${HOSTS}"})
+    assert wrong.suggestion == "a variable of the environment is ${env:HOSTS}"

@@ -1,0 +1,104 @@
+"""The worker of an image: the ``ENV CONNECT_…`` lines of a Dockerfile.
+
+In: the text of a Dockerfile. Out: the variables of its last stage, with what it begins from, and the image of that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from connector.config.substitution import Variables, substituted
+
+_INSTRUCTION = re.compile(r"\s*(\w+)\s+(.*)", re.DOTALL)
+_WORD = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\]+|[\"'\\]", re.DOTALL)
+
+
+def is_dockerfile(text: str) -> bool:
+    """Whether it begins as one: with an image, perhaps behind arguments."""
+    first = next(_instructions(text), ("", ""))
+    return first[0] in ("FROM", "ARG") and re.search(r"^[ \t]*FROM\s", text, re.MULTILINE | re.IGNORECASE) is not None
+
+
+def image_variables(text: str, environ: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Variables that containers of the image have, and the image that it is made from."""
+    stages: dict[str, tuple[dict[str, str], str]] = {}
+    variables: dict[str, str] = {}
+    image, known = "", dict[str, str]()
+    for name, rest in _instructions(text):
+        if name == "FROM":
+            words = [each for each in rest.split() if not each.startswith("--")]
+            base = _expanded(words[0], known, environ) if words else ""
+            variables, image = stages.get(base, ({}, base))
+            variables = dict(variables)
+            known = {**known, **variables}
+            if len(words) == 3 and words[1].upper() == "AS":
+                stages[words[2]] = variables, image
+        elif name == "ARG":
+            known |= {key: value for key, value in _pairs(rest, known, environ) if value is not None}
+        elif name == "ENV":
+            given = {key: value for key, value in _pairs(rest, known, environ) if value is not None}
+            variables |= given
+            known |= given
+    return variables, image
+
+
+def _instructions(text: str) -> Iterator[tuple[str, str]]:
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("#") or (lines and not line.strip()):
+            continue
+        lines.append(line.rstrip().removesuffix("\\"))
+        if line.rstrip().endswith("\\"):
+            continue
+        match = _INSTRUCTION.fullmatch("\n".join(lines))
+        lines = []
+        if match:
+            yield match[1].upper(), match[2].strip()
+
+
+def _pairs(rest: str, known: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    """``NAME=value`` as often as it comes, or ``NAME`` and all that is behind it."""
+    if re.match(r"[^\s='\"]+\s+[^=\s]", rest) and not re.match(r"[^\s=]+=", rest):
+        name, _, value = rest.partition(" ")
+        yield name, _expanded(value.strip(), known, environ)
+        return
+    for word in _words(rest):
+        name, equals, value = word.partition("=")
+        yield name, _expanded(value, known, environ) if equals else None
+
+
+def _words(text: str) -> Iterator[str]:
+    """Separated by blanks that are not quoted, quotes and all."""
+    word, end = "", 0
+    for match in _WORD.finditer(text):
+        if match.start() != end and word:
+            yield word
+            word = ""
+        word, end = word + match.group(), match.end()
+    if word:
+        yield word
+
+
+def _expanded(text: str, known: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Without quotes, and with what stands for variables outside of single ones."""
+    parts = []
+    for match in _WORD.finditer(text):
+        part = match.group()
+        if len(part) > 1 and part[0] == "'":
+            parts.append(part[1:-1])
+        elif part[0] == "\\":
+            parts.append(part[1:] or part)
+        else:
+            plain = part[1:-1] if len(part) > 1 and part[0] == '"' else part
+            parts.append(_with_variables(plain, known, environ))
+        parts.append(text[match.end() : match.end() + 1] if text[match.end() : match.end() + 1].isspace() else "")
+    return "".join(parts).strip()
+
+
+def _with_variables(text: str, known: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    escaped = re.sub(r"\\\$", "$$$$", text)
+    try:
+        return re.sub(r"\\([\"\\])", r"\1", substituted(escaped, Variables({}, known)))
+    except ValueError:
+        return text

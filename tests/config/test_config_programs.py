@@ -1,0 +1,273 @@
+"""Connectors and workers in files that are programs: Dockerfiles, scripts that post, Terraform, values of charts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from connector.config import Document, load, read_documents
+from connector.config.dockerfile import image_variables
+from connector.config.scripts import posted_connectors
+from connector.errors import ConfigurationError
+from tests.config.files import CONNECTOR, WORKER, validate
+
+CLASS = "com.scylladb.cdc.debezium.connector.ScyllaConnector"
+
+
+def read(tmp_path: Path, name: str, content: str, **environ: str) -> list[Document]:
+    path = tmp_path / name
+    path.write_text(content)
+    return read_documents(path, "file", environ)
+
+
+# -- Dockerfiles -----------------------------------------------------------------------------------------------
+
+IMAGE = r"""# syntax=docker/dockerfile:1
+ARG VERSION=7.8.0
+ARG PASSWORD
+FROM confluentinc/cp-kafka-connect:${VERSION} AS base
+ENV CONNECT_BOOTSTRAP_SERVERS=k:9092 \
+    # of all stages
+    CONNECT_GROUP_ID="the $VERSION \"group\""
+FROM maven AS build
+ENV CONNECT_GROUP_ID=other
+FROM --platform=linux/amd64 base
+ARG TOPIC=positions
+ENV CONNECT_OFFSET_STORAGE_TOPIC $TOPIC
+ENV CONNECT_SASL_JAAS_CONFIG='x.PlainLoginModule required username="a" password="p$x";' CONNECT_CLIENT_RACK=a\ b
+COPY --from=build /x /usr/share/java
+CMD ["connect-distributed"]
+"""
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "connect.Dockerfile", "Containerfile"])
+def test_the_variables_of_an_image(tmp_path: Path, name: str) -> None:
+    (document,) = read(tmp_path, name, IMAGE)
+    assert document.texts == {
+        "bootstrap.servers": "k:9092",
+        "group.id": 'the 7.8.0 "group"',
+        "offset.storage.topic": "positions",
+        "sasl.jaas.config": 'x.PlainLoginModule required username="a" password="p$x";',
+        "client.rack": "a b",
+    }
+    assert document.masked("sasl.jaas.config", False) == "********"
+
+
+def test_what_only_the_build_knows_is_a_reference() -> None:
+    assert image_variables("FROM x\nARG P\nENV A=$P B=${P:-b} C=$$ D\n", {}) == (
+        {"A": "${env:P}", "B": "b", "C": "$"},
+        "x",
+    )
+    assert image_variables("FROM debezium/connect\nENV GROUP_ID 1\n", {}) == ({"GROUP_ID": "1"}, "debezium/connect")
+
+
+def test_an_image_without_variables_says_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM x\nRUN y\n")
+    (problem,) = validate(CONNECTOR, tmp_path / "Dockerfile", {})
+    assert problem.problem.startswith("Holds no connector") and "ENV lines with CONNECT_…" in str(problem.suggestion)
+
+
+# -- scripts ---------------------------------------------------------------------------------------------------
+
+PUT = f"""#!/bin/bash
+curl -s localhost:8083/connectors
+curl -X PUT http://localhost:8083/connectors/orders/config -H "Content-Type: application/json" -d '{{
+  "connector.class": "{CLASS}", "scylla.cluster.ip.addresses": "'$HOST':9042",
+  "scylla.user": "it'\\''s", "scylla.password": "'"${{PW}}"'", "x": "$NOT_HERE"
+}}'
+"""
+POST = """curl --data "{\\"name\\": \\"b\\", \\"config\\": {\\"connector.class\\": \\"S\\", \\"x\\": \\"\\$1 $P\\"}}" \\
+  http://localhost:8083/connectors
+"""
+HERE = """cat <<EOF | curl -d @- localhost:8083/connectors
+{"name": "c", "config": {"connector.class": "S", "x": "${P:-p} \\$1"}}
+EOF
+cat <<'EOF' | curl -d @- localhost:8083/connectors
+{"name": "d", "config": {"connector.class": "S", "x": "${P} $1"}}
+EOF
+"""
+
+
+def test_a_script_that_puts_a_connector(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "create.sh", PUT)
+    assert document.texts == {
+        "name": "orders",
+        "connector.class": CLASS,
+        "scylla.cluster.ip.addresses": "${env:HOST}:9042",
+        "scylla.user": "it's",
+        "scylla.password": "${env:PW}",
+        "x": "$NOT_HERE",
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [(POST, {"b": "$1 ${env:P}"}), (HERE, {"c": "p $1", "d": "${P} $1"})],
+)
+def test_what_a_shell_makes_of_quotes(tmp_path: Path, script: str, wanted: dict[str, str]) -> None:
+    found = read(tmp_path, "create", f"#!/bin/sh\n{script}")
+    assert {each.texts["name"]: each.texts["x"] for each in found} == wanted
+
+
+def test_a_script_runs_its_connector(tmp_path: Path) -> None:
+    body = json.dumps({"name": "orders", "config": {**CONNECTOR, "connector.class": CLASS, "scylla.user": "u"}})
+    script = tmp_path / "create.sh"
+    script.write_text(f"curl -d '{body[:-2]}, \"scylla.password\": \"'$PW'\"}}}}' http://c:8083/connectors\n")
+    found = load(script, WORKER, {"PW": "hush hush"})
+    assert found.connector.name == "orders" and found.connector.connection.password is not None
+    assert "hush hush" not in repr(found)
+    with pytest.raises(ConfigurationError, match="the environment variable PW is not set"):
+        load(script, WORKER, {})
+
+
+def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
+    (tmp_path / "create.sh").write_text("curl -X POST --data @connectors/orders.json http://c:8083/connectors\n")
+    (problem,) = validate(tmp_path / "create.sh", WORKER, {})
+    assert problem.suggestion == "give what it posts: connectors/orders.json"
+
+
+def test_braces_without_end_are_given_up() -> None:
+    assert posted_connectors('{"a":' * 20_000, {}) == []
+
+
+# -- Terraform -------------------------------------------------------------------------------------------------
+
+TERRAFORM = f"""
+variable "tables" {{
+  type    = string
+  default = "shop.orders"
+}}
+variable "password" {{ sensitive = true }}
+resource "aws_msk_cluster" "kafka" {{
+  name   = "nobody"
+  config = {{ a = 1 }}
+}}
+resource "aws_mskconnect_connector" "orders" {{
+  name = "orders"
+  connector_configuration = {{
+    # what is read
+    "connector.class" = "{CLASS}"
+    "tasks.max"       = 2 // processes
+    "topic.prefix"    = "shop",
+    "scylla.table.names" = var.tables
+    "scylla.cluster.ip.addresses" = "10.0.0.1:9042"
+    "scylla.user" : "cdc\\u0020"
+    "scylla.password" = "p${{var.password}}"
+    "producer.override.sasl.jaas.config" = "$${{secretsmanager:msk:jaas}}"
+  }}
+  worker_configuration {{ arn = aws_mskconnect_worker_configuration.x.arn }}
+}}
+"""
+
+
+def test_a_connector_of_terraform(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "msk.tf", TERRAFORM)
+    assert document.texts == {
+        "name": "orders",
+        "connector.class": CLASS,
+        "tasks.max": "2",
+        "topic.prefix": "shop",
+        "scylla.table.names": "shop.orders",
+        "scylla.cluster.ip.addresses": "10.0.0.1:9042",
+        "scylla.user": "cdc ",
+        "scylla.password": "p${env:TF_VAR_password}",
+        "producer.override.sasl.jaas.config": "${secretsmanager:msk:jaas}",
+    }
+    (document,) = read(tmp_path, "msk.tf", TERRAFORM, TF_VAR_tables="from.environment")
+    assert document.texts["scylla.table.names"] == "${env:TF_VAR_tables}"
+
+
+def test_what_only_terraform_knows_is_told(tmp_path: Path) -> None:
+    content = TERRAFORM.replace('"10.0.0.1:9042"', 'join(",", [for i in local.nodes : "${i}:9042"])')
+    (tmp_path / "msk.tf").write_text(content)
+    problem, provider = validate(tmp_path / "msk.tf", WORKER, {"TF_VAR_password": "x"})
+    assert "There is no provider 'secretsmanager'" in provider.problem
+    assert (problem.property, problem.value) == ("scylla.cluster.ip.addresses", None)
+    assert problem.problem == "Is an expression, which only Terraform knows"
+    assert "`terraform show -json`" in str(problem.suggestion)
+
+
+def test_two_maps_of_confluents_are_one_connector(tmp_path: Path) -> None:
+    content = f"""resource "confluent_connector" "orders" {{
+  config_sensitive = {{ "scylla.password" = var.password }}
+  config_nonsensitive = {{
+    "name" = "orders"
+    "connector.class" = "{CLASS}"
+  }}
+}}
+"""
+    (document,) = read(tmp_path, "c.tf", content)
+    assert document.texts == {
+        "name": "orders",
+        "connector.class": CLASS,
+        "scylla.password": "${env:TF_VAR_password}",
+    }
+
+
+def test_what_terraform_shows(tmp_path: Path) -> None:
+    values = {"name": "orders", "connector_configuration": {**CONNECTOR, "connector.class": CLASS}}
+    connector = {"type": "aws_mskconnect_connector", "name": "o", "values": values}
+    module = {"resources": [{"type": "aws_vpc", "name": "v", "values": {}}, connector]}
+    shown = {"format_version": "1.0", "values": {"root_module": {"child_modules": [module]}}}
+    (document,) = read(tmp_path, "state.json", json.dumps(shown))
+    assert document.texts["name"] == "orders" and load(document, WORKER, {}).connector.name == "orders"
+
+
+# -- Helm ------------------------------------------------------------------------------------------------------
+
+
+def test_values_of_confluents_chart(tmp_path: Path) -> None:
+    values = {
+        "image": "confluentinc/cp-kafka-connect",
+        "configurationOverrides": {"key.converter": "x.JsonConverter", "group.id": "g", "offset.storage.topic": "o"},
+        "kafka": {"bootstrapServers": "PLAINTEXT://kafka:9092"},
+        "cp-schema-registry": {"url": "registry:8081"},
+        "customEnv": {"CONNECT_CLIENT_RACK": "a", "OTHER": "b"},
+    }
+    for content in (values, {"cp-kafka-connect": values, "cp-kafka": {"configurationOverrides": {"a": 1}}}):
+        (document,) = read(tmp_path, "values.yaml", json.dumps(content))
+        assert document.texts == {
+            "bootstrap.servers": "PLAINTEXT://kafka:9092",
+            "key.converter.schema.registry.url": "http://registry:8081",
+            "value.converter.schema.registry.url": "http://registry:8081",
+            "key.converter": "x.JsonConverter",
+            "group.id": "g",
+            "offset.storage.topic": "o",
+            "client.rack": "a",
+        }
+        said = [name for name, text in document.notes if "made of the release's name" in text]
+        assert said == ["status.storage.topic", "config.storage.topic"]
+
+
+def test_values_of_redpandas_chart(tmp_path: Path) -> None:
+    values = {
+        "connectors": {
+            "bootstrapServers": "r:9093",
+            "additionalConfiguration": "client.rack=a",
+            "storage": {"topic": {"offset": "positions"}, "replicationFactor": {"offset": -1}},
+            "brokerTLS": {"enabled": True, "ca": {"secretRef": "tls", "secretNameOverwrite": "corp.crt"}},
+        },
+        "auth": {"sasl": {"userName": "cdc", "secretRef": "login"}},
+    }
+    (document,) = read(tmp_path, "values.yaml", json.dumps(values))
+    wanted = {
+        "bootstrap.servers": "r:9093",
+        "client.rack": "a",
+        "group.id": "connectors-cluster",
+        "offset.storage.topic": "positions",
+        "offset.storage.replication.factor": "-1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "scram-sha-512",
+        "sasl.password": "${directory:/opt/kafka/connect-password/rc-credentials:password}",
+        "ssl.truststore.certificates": "${directory:/opt/kafka/connect-certs/ca:corp.crt}",
+    }
+    assert wanted.items() <= document.texts.items()
+
+
+def test_templates_are_told_to_be_rendered(tmp_path: Path) -> None:
+    for name, content in (("c.yaml", "name: {{ .Release.Name }}"), ("c.json", '{"tasks.max": {{ tasks }}}')):
+        (tmp_path / name).write_text(content)
+        (problem,) = validate(tmp_path / name, WORKER, {})
+        assert "it is a template: give what is made of it" in str(problem.suggestion)
