@@ -65,16 +65,17 @@ class FlattenOptions:
 
 
 class _Parser:
-    """Reads options one by one, remembers what is wrong and which were not known."""
+    """Reads options one by one, remembers what is wrong; ``ignores`` those that resemble none that is known."""
 
-    def __init__(self, given: Mapping[str, str], known: tuple[str, ...]) -> None:
+    def __init__(self, given: Mapping[str, str], known: tuple[str, ...], *, ignores: bool) -> None:
         self.given = {name: str(text) for name, text in given.items()}
         self.problems: list[OptionProblem] = []
         for name in self.given:
             if name not in known:
                 close = nearest(name, known)
-                hint = f"did you mean {close}?" if close else "known: " + ", ".join(known)
-                self.problems.append(OptionProblem(name, "Unknown option", hint))
+                if close or not ignores:
+                    hint = f"did you mean {close}?" if close else "known: " + ", ".join(known)
+                    self.problems.append(OptionProblem(name, "Unknown option", hint))
 
     def has(self, name: str) -> bool:
         return self.given.get(name, "").strip() != ""
@@ -167,7 +168,8 @@ FLATTEN_OPTIONS = ("compatibility",)
 
 def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOptions:
     """The options of ``ScyllaExtractNewRecordState``; ``safe`` starts from the defaults of ``extract-new-state``."""
-    parser = _Parser({name: text for name, text in given.items() if name not in REMOVED_OPTIONS}, EXTRACT_OPTIONS)
+    left = {name: text for name, text in given.items() if name not in REMOVED_OPTIONS}
+    parser = _Parser(left, EXTRACT_OPTIONS, ignores=not safe)
     deletes, tombstones = _delete_modes(parser, safe)
     form = parser.one_of("cdc.output.format", tuple(IN_CELLS), "legacy")
     cells = IN_CELLS[form]
@@ -196,10 +198,16 @@ def parse_extract_options(given: Mapping[str, str], *, safe: bool) -> ExtractOpt
     return options
 
 
-def ignored_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def ignored_of(
+    given: Mapping[str, str], known: tuple[str, ...], removed: Mapping[str, str] = REMOVED_OPTIONS
+) -> tuple[tuple[str, str], ...]:
     """Options that are ignored, as in Java, and what is to be said of each."""
     said = "has no effect, as in the Java connector, whose Debezium (2.7) has it no more"
-    return tuple((name, f"{said}: {instead}") for name, instead in REMOVED_OPTIONS.items() if name in given)
+    unknown = [name for name in given if name not in known and name not in removed and not nearest(name, known)]
+    return (
+        *((name, f"{said}: {instead}") for name, instead in removed.items() if name in given),
+        *((name, f"has no effect: it knows {', '.join(known)}") for name in unknown),
+    )
 
 
 def _delete_modes(parser: _Parser, safe: bool) -> tuple[DeleteMode, TombstoneMode]:
@@ -220,7 +228,7 @@ def _delete_modes(parser: _Parser, safe: bool) -> tuple[DeleteMode, TombstoneMod
 
 def parse_flatten_options(given: Mapping[str, str]) -> FlattenOptions:
     """The options of ``ScyllaFlattenColumns``."""
-    parser = _Parser(given, FLATTEN_OPTIONS)
+    parser = _Parser(given, FLATTEN_OPTIONS, ignores=True)
     strict = parser.one_of("compatibility", ("default", "strict"), "default") == "strict"
     parser.end()
     return FlattenOptions(strict)

@@ -118,7 +118,8 @@ def build_transform(
     kind = transform_type(type_name)
     if kind == FLATTEN:
         flat = parse_flatten_options(options or {})
-        return Transform(kind, _guarded(build_flatten(flat)), unwraps=unwraps_cells(flat))
+        ignored = ignored_of(options or {}, FLATTEN_OPTIONS, {})
+        return Transform(kind, _guarded(build_flatten(flat)), unwraps=unwraps_cells(flat), ignored=ignored)
     if kind in CONNECT_TYPES:
         built = build_connect(kind, options or {})
         return Transform(kind, _guarded(built.apply), (), built.routes, ignored=built.ignored)
@@ -127,9 +128,8 @@ def build_transform(
     if parsed.omit_untouched and schemaless_output is False:
         raise omit_refused("values are written with schemas, and a schema names every field")
     apply = build_extract(parsed, schemaless_output=bool(schemaless_output))
-    return Transform(
-        kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored_of(options or {})
-    )
+    ignored = ignored_of(options or {}, EXTRACT_OPTIONS)
+    return Transform(kind, _guarded(apply), losses_of(parsed), unwraps=unwraps_rows(parsed), ignored=ignored)
 
 
 def _guarded(apply: Callable[[Record], Record | None]) -> Callable[[Record], Record | None]:

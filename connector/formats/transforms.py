@@ -19,6 +19,8 @@ from smt import Transform as SmtTransform
 
 #: The transforms that read images; with ``scylla.compatibility=strict`` they do it as in Java.
 _EXTRACTS = frozenset(("ScyllaExtractNewRecordState", "extract-new-state", "ScyllaFlattenColumns", DEBEZIUM_EXTRACT))
+#: An option of InsertField for records that were read from Kafka.
+_OFFSET = "offset.field"
 #: The predicate that looks at nothing else.
 _BY_TOPIC = "TopicNameMatches"
 
@@ -148,4 +150,7 @@ def check_transform(spec: TransformSpec, schemaless_output: bool = False) -> lis
         built = build_transform(spec.type, spec.options, schemaless_output=schemaless_output)
     except SmtOptionError as error:
         return [Problem(found.option, found.problem, suggestion=found.suggestion) for found in error.problems]
+    if spec.type.startswith("InsertField$") and _OFFSET in spec.options:
+        text = "Would fail with every record: they have no offset before they are in Kafka"
+        return [Problem(_OFFSET, text, suggestion="leave it out: consumers have the offset beside the record")]
     return [TransformNote(option, text) for option, text in built.ignored]

@@ -10,7 +10,7 @@ import pytest
 
 from connector.changes import TableDescription
 from connector.config import TransformSpec
-from connector.errors import ConfigurationError, PoisonRow
+from connector.errors import ConfigurationError, PoisonRow, Problem
 from connector.formats.encoder import Encoder
 from connector.formats.record import DecodedRecord, Record
 from connector.formats.transforms import build_transforms, check_transform
@@ -379,6 +379,13 @@ def test_options_of_transforms_are_checked_by_their_owner() -> None:
         "delete.handling.mod",
         "drop.tombstones",
     ]
+
+
+def test_what_would_fail_with_every_record_is_said_before_the_first() -> None:
+    inserting = TransformSpec("x", "InsertField$Value", {"topic.field": "from", "offset.field": "at"})
+    (found,) = check_transform(inserting, True)
+    assert isinstance(found, Problem)
+    assert found.property == "offset.field" and "they have no offset" in found.problem
 
 
 def test_a_record_that_a_transform_cannot_take_is_poison() -> None:

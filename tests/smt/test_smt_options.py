@@ -62,7 +62,16 @@ def test_types() -> None:
     for name in (JAVA, "ScyllaExtractNewRecordState", "ScyllaFlattenColumns", "extract-new-state"):
         assert build_transform(name)
     assert problems("ScyllaExtractNewRecordStat") == {"": "did you mean ScyllaExtractNewRecordState?"}
-    assert problems("ScyllaFlattenColumns", add_fields="op") == {"add.fields": "known: compatibility"}
+
+
+@pytest.mark.parametrize("name", ["io.debezium.transforms.ExtractNewRecordState", JAVA, "ScyllaFlattenColumns"])
+def test_options_of_none_that_java_would_ignore_are_said_and_ignored(name: str) -> None:
+    built = build_transform(name, {"array.encoding": "document"})
+    assert [option for option, _ in built.ignored] == ["array.encoding"]
+    assert any("array.encoding" in note and "has no effect: it knows" in note for note in built.notes)
+    # Of ours nobody has a file that another connector runs by.
+    found = problems("extract-new-state", array_encoding="document")
+    assert str(found["array.encoding"]).startswith("known: delete.tombstone.handling.mode")
 
 
 def test_old_options_may_be_given_to_the_safe_name() -> None:
