@@ -82,7 +82,7 @@ class MigrateCommand:
         lines += of_worker.lines
         written = _write(args.to, migrated, of_worker, args.force) if args.to else {}
         possible = all(line.verdict is not Verdict.IMPOSSIBLE for line in lines)
-        imported = _import(args, migrated, written) if args.import_positions and possible else []
+        imported = _import(args, migrated, of_worker, written) if args.import_positions and possible else []
         unimported = ["no positions were imported: that needs files without anything impossible"]
         output.result(
             {
@@ -237,10 +237,13 @@ def _old_place(one: Migrated, worker: Document, args: argparse.Namespace) -> str
     return Path(file) if file and not topic else topic or CONNECT_OFFSETS
 
 
-def _import(args: argparse.Namespace, migrated: list[Migrated], written: dict[str, Path]) -> list[ImportReport]:
+def _import(
+    args: argparse.Namespace, migrated: list[Migrated], of_worker: Migrated, written: dict[str, Path]
+) -> list[ImportReport]:
     from connector.worker.java_offsets import import_offsets
 
-    _, old_worker = _sorted(args.files)
+    # With its references resolved, as those of the connectors are.
+    old_worker = of_worker.document
     worker = written.get(old_worker.file)
     imported = []
     for one in migrated:

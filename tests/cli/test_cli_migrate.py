@@ -282,6 +282,11 @@ def test_positions_are_imported_from_the_topic_that_the_java_connector_had(
     own = {**ORDERS, "offsets.storage.topic": "own-offsets"}
     migrate("--to", tmp_path / "own", "--import-positions", connector=own)
     assert asked[-1] == ("own-offsets-scylla-cdc", "own-offsets", "orders")
+    monkeypatch.setenv("OLD_TOPIC", "by-reference")
+    migrate(
+        "--to", tmp_path / "ref", "--import-positions", worker={**WORKER, "offset.storage.topic": "${env:OLD_TOPIC}"}
+    )
+    assert asked[-1] == ("by-reference-scylla-cdc", "by-reference", "orders")
     standalone = tmp_path / "connect-standalone.properties"
     standalone.write_text("bootstrap.servers=k:9092\noffset.storage.file.filename=/tmp/connect.offsets\n")
     migrate()
