@@ -160,7 +160,8 @@ def _file(of_map: str, name: str, text: str, parse: Parse) -> Iterator[Wrapped]:
     if not any(each in text for each in _OF_INTEREST):
         return
     found, problems = parse(name, text.encode(errors="replace"))
-    if problems:
+    if problems and "connector.class" in text and problems[0].property in ("JSON", "YAML"):
+        # A connector with a slip, not a script or the configuration of a log that mentions one.
         yield Wrapped({}, f"{of_map}/{name}", problems=[Problem(f"{of_map}/{name}", each.problem) for each in problems])
     for each in found:
         content = each.content if isinstance(each.content, Mapping) else {}

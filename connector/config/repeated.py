@@ -5,6 +5,7 @@ In: pairs. Out: a ``Repeated``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,10 @@ class Repeated(dict[str, Any]):
     repeated: tuple[str, ...] = ()
 
 
-def repeated_pairs(pairs: Sequence[tuple[str, Any]]) -> Repeated:
-    """The object of these pairs; the last of a repeated name counts."""
+def repeated_pairs(pairs: Sequence[tuple[str, Any]], given: Sequence[Any] | None = None) -> Repeated:
+    """The object of these pairs; the last of a repeated name counts. ``given``: the names that somebody wrote."""
     found = Repeated(pairs)
+    names = [name for name, _ in pairs] if given is None else given
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        found.repeated = tuple(sorted({name for name in names if names.count(name) > 1}))
+        found.repeated = tuple(sorted(name for name, count in Counter(names).items() if count > 1))
     return found

@@ -15,6 +15,7 @@ from connector.config.repeated import Repeated, repeated_pairs
 
 #: More values than any configuration has; few anchors are enough to write far more.
 _MOST_VALUES = 100_000
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
@@ -23,13 +24,15 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
     def mapping(self, node: yaml.MappingNode) -> Repeated:
+        # What `<<` brings along is there to be written over.
+        given = [key.value for key, _ in node.value if key.tag != _MERGE]
         self.flatten_mapping(node)
         pairs = []
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a name that is no text", key.start_mark)
             pairs.append((key.value, self.construct_object(value, deep=True)))
-        return repeated_pairs(pairs)
+        return repeated_pairs(pairs, given)
 
 
 def _number(text: str) -> int | float | str:
@@ -65,7 +68,7 @@ _resolve(
     "-+.0123456789",
     _number,
 )
-_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])
+_Loader.add_implicit_resolver(_MERGE, re.compile(r"<<\Z"), ["<"])
 _Loader.add_constructor("tag:yaml.org,2002:map", _Loader.mapping)
 
 

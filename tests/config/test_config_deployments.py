@@ -246,15 +246,20 @@ def test_files_in_a_map_are_a_worker_and_connectors(tmp_path: Path) -> None:
         "connect-distributed.properties": "bootstrap.servers=k:1\ngroup.id=g\noffset.storage.topic=positions\n",
         "orders.json": json.dumps({"name": "orders", "config": {**CONNECTOR, "connector.class": "ScyllaConnector"}}),
         "log4j.properties": "log4j.rootLogger=INFO, stdout\nlog4j.logger.connector.class=WARN\n",
-        "start.sh": "#!/bin/sh\nexec connect-distributed\n",
+        "start.sh": "#!/bin/sh\nexec connect-distributed bootstrap.servers\n",
+        "metrics.yaml": "rules: [{pattern: 'connector.class, group.id'}]\n",
+        "post.sh": 'curl -d \'{"name": "c", "config": {"connector.class": "C"}}\' http://c\n',
     }
     both = stored(tmp_path, resource("ConfigMap", "files", data=files))
-    found = load(both, both, {})
-    assert (found.connector.name, found.worker.group_id) == ("orders", "g")
     assert [each.file for each in read_documents(both, "file")] == [
         f"{both} (files/connect-distributed.properties)",
         f"{both} (files/orders.json)",
+        f"{both} (files/post.sh)",
     ]
+    del files["post.sh"]
+    both = stored(tmp_path, resource("ConfigMap", "files", data=files))
+    found = load(both, both, {})
+    assert (found.connector.name, found.worker.group_id) == ("orders", "g")
     broken = stored(tmp_path, resource("ConfigMap", "files", data={"c.json": '{"connector.class": }'}))
     (problem,) = validate(broken, {"bootstrap.servers": "k:1"}, {})
     assert problem.property == "files/c.json" and "Is not JSON" in problem.problem

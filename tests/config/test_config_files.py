@@ -138,6 +138,15 @@ spec:
         load(CONNECTOR, written(tmp_path, "connect.yaml", content + "  authentication: {type: scram-sha-512}\n"), {})
 
 
+def test_what_a_merge_brings_along_is_not_given_twice(tmp_path: Path) -> None:
+    flat = "".join(f"  {name}: {value}\n" for name, value in CONNECTOR.items())
+    merged = f"name: orders\nconfig:\n  <<: [{{topic.prefix: a, tasks.max: 3}}, {{topic.prefix: b}}]\n{flat}"
+    connector = taken(tmp_path, "c.yaml", merged).connector
+    assert (connector.tasks_max, connector.output.topic_prefix) == (3, "shop")
+    with pytest.raises(ConfigurationError, match=r"topic\.prefix: Is given twice"):
+        taken(tmp_path, "c.yaml", f"{merged}  topic.prefix: c\n")
+
+
 def test_several_documents_are_several_connectors(tmp_path: Path) -> None:
     path = written(
         tmp_path, "all.yaml", f"kind: Secret\napiVersion: v1\n---{STRIMZI}---{STRIMZI}".replace("s\n  l", "s2\n  l", 1)
