@@ -12,7 +12,7 @@ from smt.connect.options import REQUIRED, Option
 from smt.connect.predicates import PREDICATES, build_predicate, chosen
 from smt.connect.simple_text import simple_text
 from smt.errors import OptionProblem, SmtError, SmtOptionError, SmtRecordError
-from smt.json_text import json_text, unwrap, wrap
+from smt.json_text import json_text, json_value, unwrap, wrap
 from smt.options import FieldReference
 from smt.record import Header, Place, Record, Schema
 from smt.transform import DEBEZIUM_EXTRACT, TYPES, Transform, build_transform, transform_options, transform_type
@@ -43,6 +43,7 @@ __all__ = [
     "java_pattern",
     "java_text",
     "json_text",
+    "json_value",
     "name_adjuster",
     "simple_text",
     "transform_options",

@@ -6,8 +6,11 @@ In: what JSON gave, or a header's bytes. Out: schema, payload and whether there 
 from __future__ import annotations
 
 import json
+import math
+from base64 import b64encode
 from typing import Any, NamedTuple
 
+from connector.java_numbers import Float32, java_double, java_float
 from smt.record import Schema
 
 
@@ -33,9 +36,27 @@ def unwrap(part: Any, schemas: dict[str, Schema]) -> Part:
 
 def wrap(schema: Schema | None, payload: Any, was_wrapped: bool) -> Any:
     """The JSON value of a key or value; one without a schema is wrapped if it was before."""
+    payload = json_value(payload)
     if schema is None and (payload is None or not was_wrapped):
         return payload
     return {"schema": schema, "payload": payload}
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON can say it, in the way of Java's JsonConverter."""
+    kind = type(value)
+    if kind is dict:
+        return {name: json_value(part) for name, part in value.items()}
+    if kind is list or kind is tuple:
+        return [json_value(part) for part in value]
+    if kind is bytes:
+        return b64encode(value).decode()
+    if isinstance(value, float):
+        if kind is Float32:
+            # The number of double precision that has the digits of the one of single precision.
+            value = float(java_float(value))
+        return value if math.isfinite(value) else java_double(value)
+    return value
 
 
 def json_text(value: Any) -> str:

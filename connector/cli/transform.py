@@ -152,14 +152,14 @@ def _known(place: Place) -> list[bool]:
 
 
 def _line(record: Record, wrapped: tuple[bool, bool]) -> str:
-    from smt import json_text, wrap
+    from smt import json_text, json_value, wrap
 
     place = record.place._asdict() if record.place is not None else {}
     line = {
         "topic": record.topic,
         "key": wrap(record.key_schema, record.key, wrapped[0]),
         "value": wrap(record.value_schema, record.value, wrapped[1]),
-        "headers": dict(record.headers),
+        "headers": {name: json_value(value) for name, value in record.headers},
         **{name: part for name, part in place.items() if part is not None},
     }
     return json_text(line) + "\n"

@@ -56,6 +56,19 @@ def test_numbers_keep_their_digits(monkeypatch: Any, capsys: Any) -> None:
     assert out[0]["value"]["v"] == huge
 
 
+def test_what_json_has_no_numbers_for_is_written_as_java_does(monkeypatch: Any, capsys: Any) -> None:
+    given = [line({"a": "0.1", "b": "NaN", "c": ["x"], "d": {"e": "-Infinity"}})]
+    arguments = ["--type", "Cast$Value", "--option"]
+    _, out, _ = transform(monkeypatch, capsys, given, *arguments, "spec=a:float32,b:float64")
+    assert out[0]["value"] == {"a": 0.1, "b": "NaN", "c": ["x"], "d": {"e": "-Infinity"}}
+    amount = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "version": 1, "field": "amount"}
+    amount |= {"parameters": {"scale": "2"}, "optional": True}
+    schema = {"type": "struct", "optional": False, "fields": [amount]}
+    given = [line({"schema": schema, "payload": {"amount": "AY/J"}})]
+    status, out, err = transform(monkeypatch, capsys, given, "--type", "MaskField$Value", "--option", "fields=amount")
+    assert (status, err) == (0, "") and out[0]["value"] == {"schema": schema, "payload": {"amount": "AA=="}}
+
+
 def test_omit_meets_a_schema(monkeypatch: Any, capsys: Any) -> None:
     given = [line(envelope(*INSERT)), line({"schema": LEGACY, "payload": envelope(*INSERT)})]
     status, out, err = transform(monkeypatch, capsys, given, "--type", "extract-new-state")

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from connector.cli.transform import run_lines
 from connector.errors import CdcError
@@ -110,6 +111,9 @@ class Message:
 
     def offset(self) -> int:
         return 17
+
+    def timestamp(self) -> tuple[int, int]:
+        return TIMESTAMP_NOT_AVAILABLE, -1
 
     def key(self) -> None:
         return None
