@@ -81,6 +81,7 @@ def load(
         raise ConfigurationError(
             [Problem("warehouse", text, None, "see docs/configuration.md", connector_document.file)]
         )
+    _take_no_number(worker_document, findings)
     connector_values = parse(connector_document, CONNECTOR, findings)
     worker_values = parse(worker_document, WORKER_BY_NAME, findings)
     unknown = connector_values["config.unknown"]
@@ -278,6 +279,15 @@ def _as_written(document: Document) -> dict[str, str]:
         if shown is not None:
             found[name] = shown
     return found
+
+
+def _take_no_number(worker: Document, findings: Findings) -> None:
+    """Kafka Connect leaves the number of partitions to the broker; of most brokers' one, one worker would be enough."""
+    for name in ("offset.storage.partitions", "status.storage.partitions"):
+        if worker.texts.get(name, "").strip() == "-1":
+            del worker.texts[name]
+            usual = WORKER_BY_NAME[name].default
+            findings.notice(worker, name, f"-1, the broker's default, is as if it were left out: {usual} is used")
 
 
 def _mention_weak(document: Document, findings: Findings) -> None:

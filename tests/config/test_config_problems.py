@@ -270,3 +270,12 @@ def test_expressions_have_all_that_javas_have(given: dict[str, str], name: str) 
     wrong = problem({**given, name: r"\p{IsGreek}"})
     assert wrong.property == name
     assert wrong.value == r"\p{IsGreek}" and "not supported" in wrong.problem
+
+
+def test_a_number_of_partitions_that_is_the_brokers_is_as_if_it_were_left_out() -> None:
+    numbers = {"offset.storage.partitions": " -1", "status.storage.partitions": "-1"}
+    found = loaded({}, numbers)
+    assert (found.worker.offsets.partitions, found.worker.status.partitions) == (25, 5)
+    assert not numbers.keys() & found.worker.given
+    assert sum("is as if it were left out" in notice for notice in found.notices) == 2
+    assert problem({}, {"offset.storage.partitions": "0"}).problem.startswith("Must be a whole number of at least 1")
