@@ -2,7 +2,7 @@
 
 In: a scheduler. Out: `installed`: for its duration every loaded module of the product finds these in place of `time`,
 `threading`, `queue`, `random`, futures and pools; also where a function took `time.monotonic` as its default. Nothing
-in the product knows.
+in the product knows. Other threads of this process, which other tests may have left, go on with the real ones.
 """
 
 from __future__ import annotations
@@ -211,6 +211,23 @@ class Pool:
         self.shutdown()
 
 
+class Ours:
+    """In place of a module, a class or a function of them: the simulated one for the simulation's thread alone. Time
+    would pass for it by whatever another one waits for."""
+
+    def __init__(self, real: Any, simulated: Any) -> None:
+        self._real, self._simulated, self._thread = real, simulated, real_threading.get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chosen(), name)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._chosen()(*given, **named)
+
+    def _chosen(self) -> Any:
+        return self._simulated if real_threading.get_ident() == self._thread else self._real
+
+
 def substitutes(scheduler: Scheduler) -> Mapping[int, Any]:
     """By the identity of what they replace."""
     clock = Clock(scheduler)
@@ -263,12 +280,19 @@ def installed(scheduler: Scheduler, more: Mapping[int, Any], package: str = "con
         real_random.setstate(state)
 
 
+def _instead(real: Any, found: Mapping[int, Any]) -> Any:
+    if id(real) not in found:
+        return real
+    simulated = found[id(real)]
+    return Ours(real, simulated) if callable(real) or isinstance(real, ModuleType) else simulated
+
+
 def _substitute(module: ModuleType, found: Mapping[int, Any], undo: list[Callable[[], None]]) -> None:
     space = vars(module)
     for name, value in list(space.items()):
         if id(value) in found:
             undo.append(lambda name=name, value=value: space.__setitem__(name, value))
-            space[name] = found[id(value)]
+            space[name] = _instead(value, found)
         elif isinstance(value, type) and value.__module__ == module.__name__:
             for attribute in list(vars(value).values()):
                 _substitute_defaults(getattr(attribute, "__func__", attribute), found, undo)
@@ -282,7 +306,7 @@ def _substitute_defaults(function: Any, found: Mapping[int, Any], undo: list[Cal
     defaults, keywords = function.__defaults__, function.__kwdefaults__
     if defaults and any(id(each) in found for each in defaults):
         undo.append(lambda: setattr(function, "__defaults__", defaults))
-        function.__defaults__ = tuple(found.get(id(each), each) for each in defaults)
+        function.__defaults__ = tuple(_instead(each, found) for each in defaults)
     if keywords and any(id(each) in found for each in keywords.values()):
         undo.append(lambda: setattr(function, "__kwdefaults__", keywords))
-        function.__kwdefaults__ = {name: found.get(id(each), each) for name, each in keywords.items()}
+        function.__kwdefaults__ = {name: _instead(each, found) for name, each in keywords.items()}
