@@ -87,8 +87,11 @@ class QuietLog:
 _QUIET = QuietLog()
 
 
-# What librdkafka says of its connections is of this level at least, in its own count, which goes up with the detail.
+# What librdkafka says of connections that others end is of this level at least, in its own count, which goes up with
+# the detail; of those that it ends itself, as where another broker is the coordinator now, of the next, and if asked.
 TELLS_OF_CONNECTIONS = 6
+_CLOSES_BY_ITSELF = "broker"
+_IN_DETAIL = 7
 
 # Its levels from 0 to 7 as Python's.
 _LEVELS = (*(3 * [logging.CRITICAL]), logging.ERROR, logging.WARNING, *(2 * [logging.INFO]), logging.DEBUG)
@@ -112,19 +115,19 @@ class HeedfulLog:
 
     def __init__(self, heard: Heard, properties: Properties) -> None:
         self._heard = heard
-        self._level = _LEVELS[int(properties.get("log_level", TELLS_OF_CONNECTIONS))]
+        usual = _IN_DETAIL if properties.get("debug") else TELLS_OF_CONNECTIONS
+        self._level = _LEVELS[int(properties.get("log_level", usual))]
         self._closes = str(properties.get("log.connection.close", True)).lower() != "false"
 
     @staticmethod
     def told(properties: Properties) -> dict[str, Any]:
         """As much detail as is needed, however little is to be shown."""
-        level = max(TELLS_OF_CONNECTIONS, int(properties.get("log_level", TELLS_OF_CONNECTIONS)))
-        return {"log_level": level, "log.connection.close": True}
+        asked = filter(None, (properties.get("debug"), _CLOSES_BY_ITSELF))
+        return {"log_level": _IN_DETAIL, "debug": ",".join(asked), "log.connection.close": True}
 
     def log(self, level: int, text: str, *arguments: object) -> None:
         kind, said = (str(arguments[0]), str(arguments[-1])) if arguments else ("", text)
-        # That somebody who was not there is still not there is no news.
-        if kind == "FAIL" and _STILL_AWAY.search(said) is None:
+        if kind == "FAIL" and _is_loss(level, said):
             self._heard.lost = True
         elif kind == "TXNERR":
             self._heard.trouble = _FAILED_TRANSACTION.sub("the transaction has failed: ", said)
@@ -187,7 +190,14 @@ def connection_cause(error: KafkaError) -> str:
 # "sasl_plaintext://10.0.0.7:9092/bootstrap: Connect to ipv4#10.0.0.7:9092 failed: Connection refused (after 0ms in …)"
 _PLACE = re.compile(r"(?:[a-z_]+://)?(?P<place>\S+?:\d+)(?:/\w+)?: (?P<text>.*)", re.DOTALL)
 _FAILED_TRANSACTION = re.compile(r".*Current transaction failed in state \w+: ")
+# That somebody who was not there is still not there is no news.
 _STILL_AWAY = re.compile(r"Connect to \S+ failed|Failed to resolve")
+# What a client ends itself while something may be on its way. That it needs the configured addresses no more, now that
+# it knows its brokers, is no news.
+_CLOSED = re.compile(
+    r"(?<!/bootstrap: )(nodename change|hostname updated|timed out: disconnect|Decommissioning this broker)"
+    r".* in state (UP|REAUTH)\b"
+)
 _AFTERWORD = re.compile(r" \((?:after|install|_)[^()]*\)\s*$")
 _PLAIN = (
     ("Failed to resolve", "the name does not resolve"),
@@ -197,6 +207,11 @@ _PLAIN = (
     ("Network is unreachable", "the network is unreachable"),
     ("Disconnected", "the connection was closed"),
 )
+
+
+def _is_loss(level: int, said: str) -> bool:
+    """Of a line about a connection: whether something may be on its way still that the client takes for undone."""
+    return _CLOSED.search(said) is not None if level <= logging.DEBUG else _STILL_AWAY.search(said) is None
 
 
 def no_bulk_client() -> None:

@@ -16,7 +16,7 @@ from connector.delivery.clients import KafkaClients
 from connector.delivery.records import BlockClient, KafkaRecord, OutgoingRecord
 from connector.delivery.transactional_producer import TransactionalProducer
 from tests.delivery.conftest import World
-from tests.servers.mock_kafka import mock_kafka
+from tests.servers.mock_kafka import MockKafka, mock_kafka
 from tests.servers.path import END_TRANSACTION, FarKafka, far_kafka
 from tests.servers.patience import until
 
@@ -161,3 +161,61 @@ def test_every_connection_that_is_lost_is_heard_of() -> None:
             producer.commit()
         assert len(made) == 6
         producer.close()
+
+
+def test_a_connection_that_the_client_ends_itself_is_heard_of() -> None:
+    """Another broker is the coordinator now: what was on its way to the former one may arrive all the same."""
+    with mock_kafka(brokers=2) as kafka:
+        kafka.create("t")
+        kafka.coordinate("w", 1)
+        producer = on(kafka)
+        client = producer.client
+        for at in range(5):
+            one_more(producer, b"%d" % at)
+        assert producer.client is client, "that it knows its brokers now, and the configured addresses no more, is none"
+        kafka.coordinate("w", 2)
+        one_more(producer, b"moved")
+        until(lambda: producer.has_lost, step=producer.poll)
+        one_more(producer, b"another client")
+        assert producer.client is not client
+        producer.close()
+
+
+def test_so_is_one_on_which_answers_do_not_come_in_time() -> None:
+    with mock_kafka() as kafka:
+        kafka.create("t")
+        producer = on(kafka, **{"socket.timeout.ms": 1_000})
+        one_more(producer, b"one")
+        producer.begin()
+        assert not producer.has_lost
+        kafka.answer_after(60_000)
+        producer.produce_to("t", 0, b"k", b"two")
+        until(lambda: producer.has_lost, step=lambda: producer.client.flush(0.02))
+        producer.close()
+
+
+@pytest.mark.parametrize("contexts", ["all", "broker,eos"])
+def test_who_asks_for_details_of_clients_has_the_same_ones(contexts: str) -> None:
+    """They tell of connections, too."""
+    with mock_kafka(brokers=2) as kafka:
+        kafka.create("t")
+        producer = on(kafka, debug=contexts)
+        client = producer.client
+        for at in range(5):
+            one_more(producer, b"%d" % at)
+        assert producer.client is client
+        producer.close()
+
+
+def on(kafka: MockKafka, **properties: object) -> TransactionalProducer:
+    clients = KafkaClients({"bootstrap.servers": kafka.bootstrap_servers, **properties})
+    producer = TransactionalProducer(clients, "w", 600_000, linger_ms=0)
+    producer.start(time.monotonic() + 300)
+    return producer
+
+
+def one_more(producer: TransactionalProducer, value: bytes) -> None:
+    producer.begin()
+    producer.produce_to("t", 0, b"k", value)
+    producer.flush(time.monotonic() + 300)
+    producer.commit()

@@ -1,6 +1,6 @@
-"""Kafka as librdkafka plays it for its own tests: a broker that refuses as many records as it is told to.
+"""Kafka as librdkafka plays it for its own tests: a broker that refuses as many records as it is told to, or several.
 
-In: topics. Out: ``bootstrap_servers``, and a leader that does not know yet that it is one.
+In: topics. Out: ``bootstrap_servers``, a leader that does not know yet that it is one, or none, coordinators that move.
 """
 
 from __future__ import annotations
@@ -32,6 +32,18 @@ class MockKafka:
         slow = _function(self._library, "rd_kafka_mock_broker_set_rtt", c_int, c_void_p, c_int32, c_int)
         assert not slow(self._cluster, _ONLY_BROKER, milliseconds)
 
+    def leave_leaderless(self, topic: str) -> None:
+        """Its only partition has no leader."""
+        lead = _function(
+            self._library, "rd_kafka_mock_partition_set_leader", c_int, c_void_p, c_char_p, c_int32, c_int32
+        )
+        assert not lead(self._cluster, topic.encode(), 0, -1)
+
+    def coordinate(self, transactional_id: str, broker: int) -> None:
+        """From now on it is this broker, counted from 1."""
+        moved = _function(self._library, "rd_kafka_mock_coordinator_set", c_int, c_void_p, c_char_p, c_char_p, c_int32)
+        assert not moved(self._cluster, b"transaction", transactional_id.encode(), broker)
+
     def refuse_records(self, requests: int) -> None:
         """So many of the next requests with records, as a leader that does not know yet that it is one."""
         self._answer_records(requests, KafkaError.NOT_LEADER_FOR_PARTITION)
@@ -48,7 +60,7 @@ class MockKafka:
 
 
 @contextmanager
-def mock_kafka() -> Iterator[MockKafka]:
+def mock_kafka(brokers: int = 1) -> Iterator[MockKafka]:
     library = ctypes.CDLL(cimpl.__file__)
     configuration = _function(library, "rd_kafka_conf_new", c_void_p)()
     set_ = _function(library, "rd_kafka_conf_set", c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)
@@ -56,7 +68,7 @@ def mock_kafka() -> Iterator[MockKafka]:
     client = _function(library, "rd_kafka_new", c_void_p, c_int, c_void_p, c_char_p, c_size_t)(
         _PRODUCER, configuration, None, 0
     )
-    cluster = _function(library, "rd_kafka_mock_cluster_new", c_void_p, c_void_p, c_int)(client, 1)
+    cluster = _function(library, "rd_kafka_mock_cluster_new", c_void_p, c_void_p, c_int)(client, brokers)
     try:
         yield MockKafka(library, cluster)
     finally:
