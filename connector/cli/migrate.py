@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,8 @@ def _old_place(one: Migrated, worker: Document, args: argparse.Namespace) -> str
 def _import(
     args: argparse.Namespace, migrated: list[Migrated], of_worker: Migrated, written: dict[str, Path]
 ) -> list[ImportReport]:
+    from connector.delivery import patiently
+    from connector.errors import TransactionAborted, UnknownOutcome
     from connector.worker.java_offsets import import_offsets
 
     # With its references resolved, as those of the connectors are.
@@ -249,7 +252,8 @@ def _import(
     for one in migrated:
         configuration = load(written[one.document.file], worker)
         place = _old_place(one, old_worker, args)
-        imported.append(import_offsets(configuration, place, configuration.connector.name))
+        taken_over = partial(import_offsets, configuration, place, configuration.connector.name)
+        imported.append(patiently(taken_over, TransactionAborted, UnknownOutcome))
     return imported
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +58,12 @@ class OffsetsCommand:
 
 
 def _show(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
+    from connector.delivery import patiently
     from connector.worker.positions import Positions
 
     wanted = None if args.table is None else {str(table) for table in _tables(configuration, args.table)}
     stored = sorted(
-        (each for each in Positions(configuration).stored() if wanted is None or str(each.table) in wanted),
+        (each for each in patiently(Positions(configuration).stored) if wanted is None or str(each.table) in wanted),
         key=lambda each: (each.table, each.slot, each.stream or b""),
     )
     if args.slots or getattr(args, "json", False):
@@ -104,21 +106,24 @@ def _tables(configuration: Configuration, given: str | None) -> list[TableName]:
 
 
 def _reset(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
+    from connector.delivery import patiently
+    from connector.errors import TransactionAborted, UnknownOutcome
     from connector.worker.positions import Positions
 
     tables, to_ms, positions = _tables(configuration, args.table), args.to, Positions(configuration)
     where = "the oldest change in the log" if to_ms == OLDEST else told(to_ms)
     before: dict[str, int] = {}
     if args.dry_run:
-        positions.refuse_while_running()
-        for each in positions.stored():
+        patiently(positions.refuse_while_running)
+        for each in patiently(positions.stored):
             before[str(each.table)] = min(before.get(str(each.table), each.read_to), each.read_to)
         lines = [
             f"  {table}: reading would begin at {where}, now at {_told(before.get(str(table)))}" for table in tables
         ]
         text = "\n".join(["Dry run, nothing was changed.", *lines])
     else:
-        positions.reset(tables, to_ms)
+        # What became of a transaction does not matter: the next one says the same.
+        patiently(lambda: positions.reset(tables, to_ms), TransactionAborted, UnknownOutcome)
         text = f"{', '.join(map(str, tables))}: reading begins at {where}{_of_snapshots(configuration)}"
     result: dict[str, Any] = {"tables": [str(table) for table in tables], "read_to": to_ms}
     result |= {"time": None if to_ms == OLDEST else iso(to_ms), "dry_run": args.dry_run}
@@ -145,11 +150,14 @@ def _told(ms: int | None) -> str:
 
 
 def _import(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
+    from connector.delivery import patiently
+    from connector.errors import TransactionAborted, UnknownOutcome
     from connector.worker.java_offsets import import_offsets
 
     place, name = args.from_file or args.from_topic, args.from_connector or configuration.connector.name
     tables = None if args.table is None else _tables(configuration, args.table)
-    report = import_offsets(configuration, place, name, tables)
+    taken_over = partial(import_offsets, configuration, place, name, tables)
+    report = patiently(taken_over, TransactionAborted, UnknownOutcome)
     output.result(report.document(), report.text())
     return 0
 

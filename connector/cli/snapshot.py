@@ -48,7 +48,7 @@ class SnapshotCommand:
 
 
 def _signal(configuration: Configuration, args: argparse.Namespace, output: Output) -> int:
-    from connector.delivery import SmallTopic
+    from connector.delivery import SmallTopic, ensure_topics, patiently
     from connector.worker.settings import kafka_clients, signals_spec
     from connector.worker.signals import Signal, condition
 
@@ -65,7 +65,10 @@ def _signal(configuration: Configuration, args: argparse.Namespace, output: Outp
         raise UsageError([Problem("--where", str(error), where, file="command line")]) from None
     filters = tuple((name, where) for name in names) if where else ()
     signal = Signal(f"cli-{secrets.token_hex(4)}", args.action, names, filters)
-    topic = SmallTopic(kafka_clients(configuration), signals_spec(configuration), configuration.group)
+    clients, spec = kafka_clients(configuration), signals_spec(configuration)
+    with clients.named():
+        patiently(lambda: ensure_topics(clients.admin(), [spec]))
+    topic = SmallTopic(clients, spec, configuration.group)
     topic.write(configuration.connector.output.topic_prefix.encode(), signal.record())
     what = {"signal": signal.id, "action": args.action, "tables": tables, "where": where}
     output.result(what, f"asked to {args.action}: {', '.join(tables)} (signal {signal.id})")
@@ -84,9 +87,10 @@ def _tables(configuration: Configuration, given: list[str] | None) -> list[str]:
 
 
 def _show(configuration: Configuration, output: Output) -> int:
+    from connector.delivery import patiently
     from connector.worker.reports import status_report
 
-    tables = status_report(configuration).tables
+    tables = patiently(lambda: status_report(configuration)).tables
     shown = {name: table.snapshot for name, table in tables.items() if table.snapshot is not None}
     document = {name: shot.model_dump(mode="json") for name, shot in shown.items()}
     lines = []

@@ -20,10 +20,12 @@ class StatusCommand:
         add_configuration_arguments(parser)
 
     def run(self, args: argparse.Namespace, output: Output) -> int:
+        from connector.delivery import patiently
         from connector.worker.reports import status_report
         from connector.worker.state import State
 
-        report = status_report(load_configuration(args))
+        configuration = load_configuration(args)
+        report = patiently(lambda: status_report(configuration))
         output.result(report.document(), _text(report))
         return 1 if report.state is State.FAILED else 0
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from connector.delivery.asked_once import patiently
 from connector.delivery.batches import LARGEST_BATCH
-from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, high_watermarks, no_bulk_client
+from connector.delivery.clients import READ_COMMITTED, READ_UNCOMMITTED, KafkaClients, no_bulk_client
 from connector.delivery.dead_letters import DeadLetter, dead_letter_record
 from connector.delivery.failures import NOT_OF_THE_TOPIC, RECORD_ERRORS, TOPIC_ERRORS, advice, describe, translated
 from connector.delivery.follow import Follower
@@ -28,8 +29,9 @@ from connector.delivery.restore import end_left_open, present_members, read_comm
 from connector.delivery.slot_reader import RestoredSlot
 from connector.delivery.small_topic import SmallTopic
 from connector.delivery.standing import Standing
-from connector.delivery.topic_reader import StoredRecord, read_tail, read_topic, scan_partition
+from connector.delivery.topic_reader import StoredRecord, ends_of_topic, read_tail, read_topic, scan_partition
 from connector.delivery.topics import (
+    CheckedTopics,
     TopicFacts,
     TopicSpec,
     check_topics,
@@ -48,6 +50,7 @@ __all__ = [
     "READ_UNCOMMITTED",
     "RECORD_ERRORS",
     "TOPIC_ERRORS",
+    "CheckedTopics",
     "DeadLetter",
     "Delivery",
     "DeliverySettings",
@@ -80,15 +83,16 @@ __all__ = [
     "describe",
     "encode_offsets_key",
     "end_left_open",
+    "ends_of_topic",
     "ensure_topics",
     "fence",
     "group_members",
-    "high_watermarks",
     "listed_groups",
     "look_at_topic",
     "named_tables",
     "no_bulk_client",
     "parse_json",
+    "patiently",
     "prepare_topics",
     "present_members",
     "read_committed",

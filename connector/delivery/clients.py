@@ -27,7 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from connector.delivery.failures import LEADER_CHANGES
+from connector.delivery.failures import LEADER_CHANGES, is_transient
 from connector.delivery.records import BulkClient
 from connector.errors import RetriableDeliveryError
 
@@ -45,9 +45,12 @@ DeliveryCallback = Callable[[KafkaError, Message], None]
 
 CALL_SECONDS = 10.0
 
-# A partition has no leader, or one that does not know it yet: after a broker's end for a few seconds.
-LEADERLESS_SECONDS = 10.0
+# A partition has no leader, or one that does not know it yet, or one that has ended without a word: for a few seconds,
+# a broker's session of nine for the last one.
+LEADERLESS_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
+# For an answer, before another client asks, who may be told of another leader.
+ANSWER_SECONDS = 4.0
 
 # librdkafka 2.x aborts the whole process (`eonce->refcnt > 0`) where a question to a group's coordinator runs out of
 # the time that the library gives it, as after an outage. It is given more than anybody waits; its client goes before.
@@ -299,14 +302,31 @@ class KafkaClients:
         return merged
 
 
+_SETTLES = LEADER_CHANGES | {KafkaError.UNKNOWN_TOPIC_OR_PART}
+
+
 def high_watermarks(
     clients: KafkaClients, topic: str, partitions: Iterable[int], leaderless: float = 0.0
 ) -> dict[int, int]:
-    """The offsets behind everything that was written, committed or not. ``leaderless``: as of `end_offsets`."""
-    # The client must outlive its futures, or they never complete.
-    admin = clients.admin()
-    found = end_offsets(admin, [(topic, partition) for partition in partitions], leaderless=leaderless)
-    return {partition: offset for (_, partition), offset in found.items()}
+    """The offsets behind everything that was written, committed or not. ``leaderless``: as of `end_offsets`; a leader
+    that does not answer is looked for again as well."""
+    places = [(topic, partition) for partition in partitions]
+    deadline = time.monotonic() + leaderless
+    while True:
+        left = deadline - time.monotonic()
+        # The client must outlive its futures, or they never complete.
+        admin = clients.admin()
+        try:
+            found = end_offsets(
+                admin, places, seconds=ANSWER_SECONDS if left > 0 else CALL_SECONDS, leaderless=max(0.0, left)
+            )
+            return {partition: offset for (_, partition), offset in found.items()}
+        except TimeoutError:
+            if left <= 0:
+                raise
+        except KafkaException as caught:
+            if left <= 0 or not is_transient(caught.args[0]):
+                raise
 
 
 def end_offsets(
@@ -319,8 +339,8 @@ def end_offsets(
     """High watermarks, or (read_committed) last stable offsets, by topic and partition.
 
     Asked through the admin client: a read_committed consumer answers both questions with the last stable offset. A
-    partition whose leader changes is asked about again for so many ``leaderless`` seconds: for those who ask once and
-    end with an error, as `status` does.
+    partition whose leader changes, or has not heard of it yet, is asked about again for so many ``leaderless`` seconds:
+    for those who ask once and end with an error, as `status` does.
     """
     wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in places}
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
@@ -332,7 +352,7 @@ def end_offsets(
             try:
                 found[where.topic, where.partition] = int(future.result(timeout=seconds).offset)
             except KafkaException as caught:
-                if caught.args[0].code() not in LEADER_CHANGES or time.monotonic() >= deadline:
+                if caught.args[0].code() not in _SETTLES or time.monotonic() >= deadline:
                     raise
             else:
                 del wanted[where]

@@ -98,6 +98,8 @@ LEADER_CHANGES = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.REPLICA_NOT_AVAILABLE,
         KafkaError.KAFKA_STORAGE_ERROR,
+        # Of all partitions that an admin client was asked about none has a leader.
+        KafkaError._NOENT,
     }
 )
 

@@ -17,6 +17,7 @@ from connector.delivery.failures import translated
 from connector.errors import RetriableDeliveryError
 
 CALL_SECONDS = 10.0
+PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def group_members(clients: KafkaClients, groups: Collection[str], patience: floa
                 raise RetriableDeliveryError(
                     f"describing consumer group {', '.join(sorted(groups))}: the broker did not answer in time"
                 ) from None
+        time.sleep(PAUSE_SECONDS)
 
 
 def _described(future: Any) -> list[Any]:

@@ -37,7 +37,7 @@ def broker_release(clients: KafkaClients) -> str | None:
         resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
         futures = admin.describe_configs([resource], request_timeout=CALL_SECONDS)
         settings = {name: entry.value for name, entry in futures[resource].result(timeout=2 * CALL_SECONDS).items()}
-    except (KafkaException, ValueError) as error:
+    except (KafkaException, TimeoutError, ValueError) as error:
         log.debug("the broker's release is not known: %s", error)
         return None
     if not settings:

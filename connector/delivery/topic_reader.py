@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, TopicPartition
@@ -47,7 +47,7 @@ def read_topic(
 
     With read_committed the end is the last stable offset; with read_uncommitted it is the high watermark.
     """
-    ends = _ends(clients, topic, range(partitions))
+    ends = ends_of_topic(clients, topic, partitions, LEADERLESS_SECONDS)
     for message in _messages(clients, topic, group, isolation, dict.fromkeys(ends, 0), ends):
         yield _stored(message)
 
@@ -57,7 +57,7 @@ def read_tail(
 ) -> list[StoredRecord]:
     """The last committed records of each partition, no more than so many, in their order; of long values the
     beginning."""
-    ends = _ends(clients, topic, range(partitions))
+    ends = ends_of_topic(clients, topic, partitions, LEADERLESS_SECONDS)
     # Transactions' markers have offsets as well: one for each record at the worst.
     starts = {number: max(0, end - 2 * most) for number, end in ends.items()}
     tails = {number: deque[StoredRecord](maxlen=most) for number in ends}
@@ -75,7 +75,8 @@ def scan_partition(
 
     Read uncommitted: for records that are written without a transaction, and must not wait for those of others.
     """
-    ends = _ends(clients, topic, [partition])
+    with _named(topic):
+        ends = high_watermarks(clients, topic, [partition], LEADERLESS_SECONDS)
     read = _messages(clients, topic, group, READ_UNCOMMITTED, {partition: start}, ends)
     newest: dict[bytes, Message] = {}
     for message in read:
@@ -86,9 +87,10 @@ def scan_partition(
     return [_stored(message) for message in newest.values()], ends[partition]
 
 
-def _ends(clients: KafkaClients, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+def ends_of_topic(clients: KafkaClients, topic: str, partitions: int, leaderless: float = 0.0) -> dict[int, int]:
+    """As `high_watermarks`."""
     with _named(topic):
-        return high_watermarks(clients, topic, partitions, LEADERLESS_SECONDS)
+        return high_watermarks(clients, topic, range(partitions), leaderless)
 
 
 def _messages(

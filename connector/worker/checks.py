@@ -18,7 +18,7 @@ from typing import Protocol
 from connector.aside import LISTEN_SECONDS, LONGEST_PAUSE, SILENT_SECONDS, aside
 from connector.config import Configuration, KeystoreError
 from connector.cql_names import qualified
-from connector.delivery import KafkaClients, check_topics
+from connector.delivery import CheckedTopics, KafkaClients, check_topics, patiently
 from connector.errors import (
     AccessDenied,
     CdcError,
@@ -45,7 +45,7 @@ from connector.source import (
 )
 from connector.table_name import TableName
 from connector.worker.settings import kafka_clients, topic_specs
-from connector.worker.slots import slots_by_marks
+from connector.worker.slots import marks_now, slots_by_marks
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,11 @@ def _never_read(configuration: Configuration, found: Findings, stop: threading.E
         return list(found.missing.values())
     if not found.missing or found.unreachable:
         return []
-    noted = slots_by_marks(configuration, stop.is_set)
+    try:
+        noted = marks_now(configuration, stop.is_set)
+    except RetriableDeliveryError as error:
+        found.unreachable.append(_no_kafka(str(error), configuration))
+        return []
     read = frozenset[TableName]() if noted is None else noted.tables
     return [problem for table, problem in found.missing.items() if table not in read]
 
@@ -145,7 +149,7 @@ def _checked(
 
 def check(configuration: Configuration) -> Findings:
     """As somebody waits for it: tells what is waited for, and gives up who has not answered in its time."""
-    asked, began, told = _ask(configuration), time.monotonic(), False
+    asked, began, told = _ask(configuration, once=True), time.monotonic(), False
     while awaited := [each for each in asked if each.is_awaited(time.monotonic() - began)]:
         wait([each.answer for each in awaited], LISTEN_SECONDS)
         if not told and time.monotonic() - began >= SILENT_SECONDS:
@@ -195,7 +199,8 @@ def _told(asked: Iterable[Asked]) -> str:
     return "; ".join(dict.fromkeys(text for each in asked for text in each.told()))
 
 
-def _ask(configuration: Configuration) -> list[Asked]:
+def _ask(configuration: Configuration, once: bool = False) -> list[Asked]:
+    """``once``: nobody asks again."""
     clients, points = kafka_clients(configuration), configuration.connector.connection.contact_points
     source = ", ".join(map(str, points))
 
@@ -207,7 +212,7 @@ def _ask(configuration: Configuration) -> list[Asked]:
         Asked(lambda: f"no answer from ScyllaDB at {source} yet", partial(_check_source, configuration)),
         Asked(
             lambda: clients.explained("no answer yet"),
-            partial(_check_kafka, configuration, clients),
+            partial(_check_kafka, configuration, clients, once),
             Limit(KAFKA_SECONDS, without_kafka),
         ),
     ]
@@ -346,10 +351,13 @@ def _refused_names(configuration: Configuration, table: DescribedTable) -> list[
 # -- Kafka and the Schema Registry -----------------------------------------------------------------------------
 
 
-def _check_kafka(configuration: Configuration, clients: KafkaClients, found: Findings) -> None:
+def _check_kafka(configuration: Configuration, clients: KafkaClients, once: bool, found: Findings) -> None:
+    def look() -> CheckedTopics:
+        return check_topics(clients.admin(), topic_specs(configuration))
+
     try:
         with clients.named():
-            topics = check_topics(clients.admin(), topic_specs(configuration))
+            topics = patiently(look) if once else look()
         found.problems += topics.problems
         found.awaited += topics.awaited
         found.warnings += topics.warnings

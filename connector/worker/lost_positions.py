@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 
 from connector.config import Configuration
-from connector.delivery import KafkaClients, compact_json, high_watermarks, scan_partition, topic_partitions
+from connector.delivery import KafkaClients, compact_json, ends_of_topic, scan_partition, topic_partitions
 from connector.errors import CdcError
 from connector.topology import TENURE_SLOT
 from connector.worker.schemas import last_versions
@@ -60,7 +60,7 @@ def _traces(clients: KafkaClients, configuration: Configuration, existing: Mappi
     names, schemas = connector.output.names, connector.output.schema_topic
     tables = {names.data_topic(table.keyspace, table.name): table for table in connector.reading.tables}
     for topic in sorted(tables.keys() & existing.keys()) if not connector.output.transforms else ():
-        records = sum(high_watermarks(clients, topic, range(existing[topic])).values())
+        records = sum(ends_of_topic(clients, topic, existing[topic]).values())
         if records:
             yield f"topic {topic} had {records} records"
     if schemas in existing and schemas == f"{connector.output.topic_prefix}.schemas":

@@ -34,10 +34,8 @@ class Noted:
 
 def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) -> Noted | None:
     """What marks say, once for all workers of a `run`; None where there are none or Kafka does not answer now."""
-    clients, topic = kafka_clients(configuration), configuration.connector.delivery.offset_topic
     try:
-        partitions = topic_partitions(clients.admin()).get(topic)
-        noted = _noted(clients, configuration, partitions, cancelled) if partitions else None
+        noted = marks_now(configuration, cancelled)
     except RetriableDeliveryError as error:
         log.debug("the number of slots is not known yet: %s", error)
         return None
@@ -47,17 +45,21 @@ def slots_by_marks(configuration: Configuration, cancelled: Callable[[], bool]) 
     return noted
 
 
-def positions_of_others(configuration: Configuration, cancelled: Callable[[], bool]) -> list[Problem]:
-    """What forbids to begin its tables: positions of the Java connector that nobody has taken over. Raises where Kafka
-    does not answer now."""
+def marks_now(configuration: Configuration, cancelled: Callable[[], bool]) -> Noted | None:
+    """As `slots_by_marks`, but raises where Kafka does not answer."""
     clients, topic = kafka_clients(configuration), configuration.connector.delivery.offset_topic
     with clients.named():
         partitions = topic_partitions(clients.admin()).get(topic)
-        try:
-            if partitions:
-                _noted(clients, configuration, partitions, cancelled)
-        except ConfigurationError as error:
-            return list(error.problems)
+        return _noted(clients, configuration, partitions, cancelled) if partitions else None
+
+
+def positions_of_others(configuration: Configuration, cancelled: Callable[[], bool]) -> list[Problem]:
+    """What forbids to begin its tables: positions of the Java connector that nobody has taken over. Raises where Kafka
+    does not answer now."""
+    try:
+        marks_now(configuration, cancelled)
+    except ConfigurationError as error:
+        return list(error.problems)
     return []
 
 

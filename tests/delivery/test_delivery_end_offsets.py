@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from connector.delivery import READ_COMMITTED, KafkaClients, read_topic
+from connector.delivery import READ_COMMITTED, KafkaClients, ends_of_topic, read_topic
 from connector.delivery.clients import end_offsets
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.errors import RetriableDeliveryError
+from tests.servers.mock_kafka import mock_kafka
 
 pytestmark = pytest.mark.kafka
 Unique = Callable[[str], str]
@@ -53,7 +54,14 @@ def topic(clients: KafkaClients, unique: Unique) -> str:
 
 
 @pytest.mark.parametrize(
-    "code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE]
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._NOENT,
+    ],
 )
 def test_a_partition_whose_leader_changes_is_asked_about_again(clients: KafkaClients, topic: str, code: int) -> None:
     changing: Any = Changing(clients, 1, code, times=2)
@@ -87,3 +95,33 @@ def test_who_reads_a_topic_once_needs_to_know_nothing_of_it(
     except RetriableDeliveryError as error:
         pytest.fail(f"a change of leaders ended it: {error}")
     assert changing.left == 0
+
+
+class Silent:
+    """An admin client whose broker has gone without a word."""
+
+    def list_offsets(self, wanted: dict[TopicPartition, Any], **_: object) -> dict[TopicPartition, Future[Any]]:
+        return {place: Future() for place in wanted}
+
+
+def test_a_leader_that_does_not_answer_is_looked_for_by_another_client(
+    clients: KafkaClients, topic: str, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admins: list[Any] = [Silent(), Silent(), clients.admin()]
+    monkeypatch.setattr("connector.delivery.clients.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(KafkaClients, "admin", lambda self: admins.pop(0))
+    try:
+        assert list(read_topic(clients, topic, 3, unique("group"), READ_COMMITTED)) == []
+    except RetriableDeliveryError as error:
+        pytest.fail(f"a broker's end ended it: {error}")
+    assert not admins
+
+
+def test_that_no_partition_has_a_leader_is_an_error_that_passes(unique: Unique) -> None:
+    """As librdkafka says it, of a topic whose only broker is away."""
+    with mock_kafka(brokers=2) as kafka:
+        name = unique("t")
+        kafka.create(name)
+        kafka.leave_leaderless(name)
+        with pytest.raises(RetriableDeliveryError, match="No leaders found"):
+            ends_of_topic(KafkaClients({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)

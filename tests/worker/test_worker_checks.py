@@ -10,14 +10,17 @@ from typing import Any, ClassVar
 
 import pytest
 
-from connector.errors import Problem
+from connector.delivery import clients, topic_reader
+from connector.errors import Problem, RetriableDeliveryError
 from connector.source import Connection, ConnectionSettings
 from connector.source.failures import translated
 from connector.table_name import TableName
 from connector.worker import checks, process
+from connector.worker.lost_positions import lost_positions
 from connector.worker.messages import Message, WaitingMessage
 from connector.worker.slots import Noted
 from tests.config.files import loaded
+from tests.servers.mock_kafka import mock_kafka
 from tests.servers.patience import until
 from tests.servers.scylla import Scylla
 
@@ -79,7 +82,8 @@ def test_a_table_that_is_missing_and_was_read_before_fails_alone_beside_others(
     wrong = [Problem(checks.TABLES, f"table {table} does not have CDC enabled") for table in others]
     monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone, problems=wrong))
     noted = None if read is None else Noted(25, frozenset(read))
-    monkeypatch.setattr(checks, "slots_by_marks", lambda *_: noted)
+    for way in ("slots_by_marks", "marks_now"):
+        monkeypatch.setattr(checks, way, lambda *_: noted)
     found = checks.wait_until_checked(loaded(ALL), threading.Event(), Shown())
     assert [problem.problem.split()[1] for problem in found] == [*map(str, refused)]
     monkeypatch.setattr(checks, "check", lambda *_: checks.Findings(missing=gone, problems=wrong))
@@ -94,8 +98,27 @@ def test_whether_a_missing_table_was_read_is_waited_for(monkeypatch: pytest.Monk
     ]
     monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(checks, "_checked", lambda *_: answers.pop(0))
-    monkeypatch.setattr(checks, "slots_by_marks", lambda *_: Noted(25, frozenset({B})))
+    monkeypatch.setattr(checks, "marks_now", lambda *_: Noted(25, frozenset({B})))
     assert checks.wait_until_checked(loaded(ALL), threading.Event(), Shown()) == [] and not answers
+
+
+def test_that_kafka_does_not_tell_is_no_word_that_a_table_was_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It went away behind the checks, as while its brokers are started one by one."""
+    asked: list[str] = []
+
+    def marks_now(*_: object) -> Noted:
+        asked.append("marks")
+        if len(asked) == 1:
+            raise RetriableDeliveryError("listing topics: _TIMED_OUT")
+        return Noted(25, frozenset({B}))
+
+    gone = {B: Problem(checks.TABLES, "it does not exist")}
+    monkeypatch.setattr(checks, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(checks, "_checked", lambda *_: checks.Findings(missing=gone))
+    monkeypatch.setattr(checks, "marks_now", marks_now)
+    shown = Shown()
+    assert checks.wait_until_checked(loaded(ALL), threading.Event(), shown) == []
+    assert len(asked) == 2 and "listing topics" in str(shown.waiting_for)
 
 
 def test_validate_gives_up_a_kafka_that_never_comes_to_an_end_and_says_for_whom_it_waits(
@@ -186,3 +209,23 @@ def test_what_ails_this_process_is_no_problem_of_its_files(monkeypatch: pytest.M
     monkeypatch.setattr(checks, "Connection", Exhausted)
     checks._check_source(loaded(), found := checks.Findings())
     assert not found.problems and "can't start new thread" in found.unreachable[0].problem
+
+
+@pytest.mark.parametrize("away", ["no leader", "no answer"])
+def test_a_topic_that_tells_nothing_keeps_no_run_from_starting(away: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether positions were lost is looked for in the topics of records, and may stay unknown."""
+    monkeypatch.setattr(clients, "CALL_SECONDS", 0.5)
+    with mock_kafka(brokers=2) as kafka:
+        configuration = loaded(worker={"bootstrap.servers": kafka.bootstrap_servers})
+        table = configuration.connector.reading.tables[0]
+        topic = configuration.connector.output.names.data_topic(table.keyspace, table.name)
+        kafka.create(topic)
+        if away == "no leader":
+            kafka.leave_leaderless(topic)
+        else:
+            monkeypatch.setattr(topic_reader, "high_watermarks", unanswered)
+        assert lost_positions(configuration) is None
+
+
+def unanswered(*_: object) -> None:
+    raise TimeoutError
