@@ -57,7 +57,9 @@ def _aliases(what: str, properties: Mapping[str, str], problems: list[OptionProb
         for alias in sorted({alias for alias in listed if listed.count(alias) > 1})
     ]
     for name in properties:
-        if name.startswith(f"{what}.") and (alias := name.split(".")[1]) not in listed:
+        # An alias may have dots of its own.
+        if name.startswith(f"{what}.") and not f"{name}.".startswith(tuple(f"{what}.{alias}." for alias in listed)):
+            alias = name.split(".")[1]
             close = nearest(alias, listed)
             hint = f"did you mean {close}?" if close else f"add {alias} to {what}"
             problems.append(OptionProblem(name, f"`{what}` names no '{alias}'", hint))

@@ -142,7 +142,8 @@ def _undeclared(what: str, aliases: Sequence[str], raw: Mapping[str, str]) -> li
     """Options of an alias that the list does not name would be ignored in silence."""
     found = []
     for name in raw:
-        if name.startswith(f"{what}.") and name.split(".")[1] not in aliases:
+        # An alias may have dots of its own.
+        if name.startswith(f"{what}.") and not f"{name}.".startswith(tuple(f"{what}.{alias}." for alias in aliases)):
             alias, rest = name.split(".")[1], ".".join(name.split(".")[2:])
             hint = did_you_mean(alias, aliases, before=f"{what}.", behind=f".{rest}") or f"add {alias} to {what}"
             found.append(Problem(name, f"`{what}` names no '{alias}'", raw[name], hint))
@@ -221,13 +222,15 @@ def _unknown_class(name: str, text: str, what: str, known: Mapping[str, str]) ->
 
 def _check_names(
     prefix: str, options: Mapping[str, str], allowed: Sequence[str], required: Sequence[str]
-) -> list[Problem]:
-    found = []
+) -> list[Problem | TransformNote]:
+    found: list[Problem | TransformNote] = []
     for option, text in options.items():
         if option not in allowed:
             hint = did_you_mean(option, (*allowed, *_COMMON_OPTIONS), before=prefix)
-            hint = hint or f"known: {', '.join(allowed) or 'none'}"
-            found.append(Problem(prefix + option, "Unknown option", text, hint))
+            if hint or not allowed:
+                found.append(Problem(prefix + option, "Unknown option", text, hint or "known: none"))
+            else:
+                found.append(TransformNote(prefix + option, f"has no effect: it knows {', '.join(allowed)}"))
     found += [
         Problem(prefix + option, "Missing required configuration which has no default value")
         for option in required

@@ -241,6 +241,31 @@ def test_compaction_of_deltas_is_mentioned() -> None:
     assert loaded({**compacted, "cdc.output.format": "advanced"}).notices == ()
 
 
+def test_aliases_may_have_dots_and_steps_options_that_they_do_not_know() -> None:
+    """Kafka Connect runs by such files."""
+    dotted = {
+        "transforms": "unwrap.v1,route",
+        "predicates": "of.orders",
+        "predicates.of.orders.type": "TopicNameMatches",
+        "predicates.of.orders.pattern": "shop.*",
+        "predicates.of.orders.stray": "x",
+        "transforms.unwrap.v1.type": "ScyllaFlattenColumns",
+        "transforms.unwrap.v1.predicate": "of.orders",
+        "transforms.route.type": "RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "$1-x",
+        "transforms.route.stray": "x",
+    }
+    found = loaded(dotted)
+    first, second = found.connector.output.transforms
+    assert (first.alias, first.type, second.alias) == ("unwrap.v1", "ScyllaFlattenColumns", "route")
+    assert first.predicate is not None and first.predicate.alias == "of.orders"
+    strays = [notice for notice in found.notices if "stray" in notice]
+    assert len(strays) == 2 and all("has no effect: it knows" in notice for notice in strays)
+    wrong = problem(dotted | {"transforms.other.v1.type": "Filter"})
+    assert wrong.problem == "`transforms` names no 'other'"
+
+
 def test_expressions_are_javas() -> None:
     named = {
         "transforms": "r",

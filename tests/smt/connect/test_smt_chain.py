@@ -161,3 +161,11 @@ def test_a_record_that_is_none_is_named_by_its_place() -> None:
         apply("t", None, b"{", [], Place(3, 1, 42))
     with pytest.raises(SmtRecordError, match="half of a"):
         apply("t", None, b'{"id": "\\ud800"}')
+
+
+def test_an_alias_may_have_dots() -> None:
+    chain = build_chain({"transforms": "flat.v1", "transforms.flat.v1.type": "Flatten$Value"})
+    done = chain(Record("t", None, {"a": {"b": 1}}))
+    assert done is not None and done.value == {"a.b": 1}
+    with pytest.raises(SmtOptionError, match="names no 'flat'"):
+        build_chain({"transforms": "flat.v1", "transforms.flat.v2.type": "Flatten$Value"})
