@@ -1,6 +1,7 @@
-"""The worker of an image: the ``ENV CONNECT_…`` lines of a Dockerfile.
+"""The worker of an image or a container: ``ENV CONNECT_…`` in a Dockerfile, ``docker run -e CONNECT_…`` in a script.
 
-In: the text of a Dockerfile. Out: the variables of its last stage, with what it begins from, and the image of that.
+In: the text of one. Out: the variables of the last stage, with what it begins from, and the image of that; those of
+each container that is run, and its image.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from connector.config.environment import is_debezium_image
 from connector.config.substitution import Variables, substituted
 
+_RUN = re.compile(r"\b(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|create)\b")
 _INSTRUCTION = re.compile(r"\s*(\w+)\s+(.*)", re.DOTALL)
 _WORD = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\]+|[\"'\\]", re.DOTALL)
 
@@ -20,7 +23,7 @@ def is_dockerfile(text: str) -> bool:
     return first[0] in ("FROM", "ARG") and re.search(r"^[ \t]*FROM\s", text, re.MULTILINE | re.IGNORECASE) is not None
 
 
-def image_variables(text: str, environ: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def image_variables(text: str) -> tuple[dict[str, str], str]:
     """Variables that containers of the image have, and the image that it is made from."""
     stages: dict[str, tuple[dict[str, str], str]] = {}
     variables: dict[str, str] = {}
@@ -28,19 +31,35 @@ def image_variables(text: str, environ: Mapping[str, str]) -> tuple[dict[str, st
     for name, rest in _instructions(text):
         if name == "FROM":
             words = [each for each in rest.split() if not each.startswith("--")]
-            base = _expanded(words[0], known, environ) if words else ""
+            base = _expanded(words[0], Variables({}, known)) if words else ""
             variables, image = stages.get(base, ({}, base))
             variables = dict(variables)
             known = {**known, **variables}
             if len(words) == 3 and words[1].upper() == "AS":
                 stages[words[2]] = variables, image
         elif name == "ARG":
-            known |= {key: value for key, value in _pairs(rest, known, environ) if value is not None}
+            known |= {key: value for key, value in _pairs(rest, Variables({}, known)) if value is not None}
         elif name == "ENV":
-            given = {key: value for key, value in _pairs(rest, known, environ) if value is not None}
+            given = {key: value for key, value in _pairs(rest, Variables({}, known)) if value is not None}
             variables |= given
             known |= given
     return variables, image
+
+
+def run_variables(text: str, environ: Mapping[str, str]) -> Iterator[tuple[dict[str, str], str]]:
+    """Of every container that a script runs."""
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        if line.lstrip().startswith("#") or not _RUN.search(line):
+            continue
+        variables: dict[str, str] = {}
+        words, image = [*_words(line)], ""
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            given = following if word in ("-e", "--env") else word.removeprefix("--env=") if "--env=" in word else ""
+            name, equals, value = _expanded(given, Variables(environ)).partition("=")
+            if equals:
+                variables[name] = value
+            image = word if is_debezium_image(word) else image
+        yield variables, image
 
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:
@@ -57,15 +76,15 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
             yield match[1].upper(), match[2].strip()
 
 
-def _pairs(rest: str, known: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+def _pairs(rest: str, variables: Variables) -> Iterator[tuple[str, str | None]]:
     """``NAME=value`` as often as it comes, or ``NAME`` and all that is behind it."""
     if re.match(r"[^\s='\"]+\s+[^=\s]", rest) and not re.match(r"[^\s=]+=", rest):
         name, _, value = rest.partition(" ")
-        yield name, _expanded(value.strip(), known, environ)
+        yield name, _expanded(value.strip(), variables)
         return
     for word in _words(rest):
         name, equals, value = word.partition("=")
-        yield name, _expanded(value, known, environ) if equals else None
+        yield name, _expanded(value, variables) if equals else None
 
 
 def _words(text: str) -> Iterator[str]:
@@ -80,7 +99,7 @@ def _words(text: str) -> Iterator[str]:
         yield word
 
 
-def _expanded(text: str, known: Mapping[str, str], environ: Mapping[str, str]) -> str:
+def _expanded(text: str, variables: Variables) -> str:
     """Without quotes, and with what stands for variables outside of single ones."""
     parts = []
     for match in _WORD.finditer(text):
@@ -91,14 +110,14 @@ def _expanded(text: str, known: Mapping[str, str], environ: Mapping[str, str]) -
             parts.append(part[1:] or part)
         else:
             plain = part[1:-1] if len(part) > 1 and part[0] == '"' else part
-            parts.append(_with_variables(plain, known, environ))
+            parts.append(_with_variables(plain, variables))
         parts.append(text[match.end() : match.end() + 1] if text[match.end() : match.end() + 1].isspace() else "")
     return "".join(parts).strip()
 
 
-def _with_variables(text: str, known: Mapping[str, str], environ: Mapping[str, str]) -> str:
+def _with_variables(text: str, variables: Variables) -> str:
     escaped = re.sub(r"\\\$", "$$$$", text)
     try:
-        return re.sub(r"\\([\"\\])", r"\1", substituted(escaped, Variables({}, known)))
+        return re.sub(r"\\([\"\\])", r"\1", substituted(escaped, variables))
     except ValueError:
         return text

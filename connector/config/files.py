@@ -18,7 +18,7 @@ from typing import Any, Literal
 from connector.config.compose import Project
 from connector.config.containers import unwrapped
 from connector.config.contents import file_content, why_unreadable
-from connector.config.dockerfile import image_variables, is_dockerfile
+from connector.config.dockerfile import image_variables, is_dockerfile, run_variables
 from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
@@ -34,7 +34,7 @@ _FORMS: dict[str, Form] = {
     **{".dockerfile": "Dockerfile", ".tf": "Terraform"},
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
 }
-_SCRIPT = re.compile(r"#![ \t]*/|\s*curl\s")
+_SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
 #: Stands in what a program has yet to fill in.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
@@ -135,7 +135,7 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
 def _found_inside(file: str, form: Form, text: str, environ: Mapping[str, str]) -> tuple[list[Wrapped], list[Problem]]:
     """Configurations in files that are programs."""
     if form == "Dockerfile":
-        variables, image = image_variables(text, environ)
+        variables, image = image_variables(text)
         properties, notes = worker_properties(variables, image)
         found = [Wrapped(properties, "image", notes)] if properties else []
         hint = "ENV lines with CONNECT_…; or the file that has them: compose, .env, .properties"
@@ -146,8 +146,14 @@ def _found_inside(file: str, form: Form, text: str, environ: Mapping[str, str]) 
         )
     else:
         found = posted_connectors(text, environ)
+        run = [worker_properties(*container) for container in run_variables(text, environ)]
+        found += [Wrapped(properties, "docker run", notes) for properties, notes in run if properties]
         files = ", ".join(posted_files(text))
-        hint = f"give what it posts: {files}" if files else "JSON with connector.class, as in curl -d '{…}'"
+        hint = (
+            f"give what it posts: {files}"
+            if files
+            else "curl -d '{…}' with a connector.class, or docker run -e CONNECT_…"
+        )
     return found, [] if found else [
         Problem(form, "Holds no connector and no worker that can be read", None, hint, file)
     ]

@@ -56,11 +56,11 @@ def test_the_variables_of_an_image(tmp_path: Path, name: str) -> None:
 
 
 def test_what_only_the_build_knows_is_a_reference() -> None:
-    assert image_variables("FROM x\nARG P\nENV A=$P B=${P:-b} C=$$ D\n", {}) == (
+    assert image_variables("FROM x\nARG P\nENV A=$P B=${P:-b} C=$$ D\n") == (
         {"A": "${env:P}", "B": "b", "C": "$"},
         "x",
     )
-    assert image_variables("FROM debezium/connect\nENV GROUP_ID 1\n", {}) == ({"GROUP_ID": "1"}, "debezium/connect")
+    assert image_variables("FROM debezium/connect\nENV GROUP_ID 1\n") == ({"GROUP_ID": "1"}, "debezium/connect")
 
 
 def test_an_image_without_variables_says_what_to_give(tmp_path: Path) -> None:
@@ -75,7 +75,8 @@ PUT = f"""#!/bin/bash
 curl -s localhost:8083/connectors
 curl -X PUT http://localhost:8083/connectors/orders/config -H "Content-Type: application/json" -d '{{
   "connector.class": "{CLASS}", "scylla.cluster.ip.addresses": "'$HOST':9042",
-  "scylla.user": "it'\\''s", "scylla.password": "'"${{PW}}"'", "x": "$NOT_HERE"
+  "scylla.table.names": "k.t", "topic.prefix": "p", "scylla.user": "it'\\''s",
+  "scylla.password": "'"${{PW}}"'", "x": "$NOT_HERE"
 }}'
 """
 POST = """curl --data "{\\"name\\": \\"b\\", \\"config\\": {\\"connector.class\\": \\"S\\", \\"x\\": \\"\\$1 $P\\"}}" \\
@@ -96,6 +97,8 @@ def test_a_script_that_puts_a_connector(tmp_path: Path) -> None:
         "name": "orders",
         "connector.class": CLASS,
         "scylla.cluster.ip.addresses": "${env:HOST}:9042",
+        "scylla.table.names": "k.t",
+        "topic.prefix": "p",
         "scylla.user": "it's",
         "scylla.password": "${env:PW}",
         "x": "$NOT_HERE",
@@ -109,6 +112,34 @@ def test_a_script_that_puts_a_connector(tmp_path: Path) -> None:
 def test_what_a_shell_makes_of_quotes(tmp_path: Path, script: str, wanted: dict[str, str]) -> None:
     found = read(tmp_path, "create", f"#!/bin/sh\n{script}")
     assert {each.texts["name"]: each.texts["x"] for each in found} == wanted
+
+
+RUN = r"""#!/bin/sh
+# docker run -e CONNECT_GROUP_ID=nobody
+docker run -d --rm -p 8083:8083 --name connect \
+  -e CONNECT_BOOTSTRAP_SERVERS="$KAFKA" -e CONNECT_CLIENT_RACK=${RACK:-a} \\
+  --env CONNECT_GROUP_ID=g --env=CONNECT_OFFSET_STORAGE_TOPIC='positions' \
+  -e CONNECT_SASL_JAAS_CONFIG='x required username="a" password="p$x";' -e HANDED_ON \
+  confluentinc/cp-kafka-connect:7.8.0
+"""
+
+
+def test_a_container_that_a_script_runs_is_a_worker(tmp_path: Path) -> None:
+    (document,) = read(tmp_path, "run.sh", RUN)
+    assert document.texts == {
+        "bootstrap.servers": "${env:KAFKA}",
+        "client.rack": "a",
+        "group.id": "g",
+        "offset.storage.topic": "positions",
+        "sasl.jaas.config": 'x required username="a" password="p$x";',
+    }
+    bare = "docker run -it -e GROUP_ID=1 -e BOOTSTRAP_SERVERS=k:1 quay.io/debezium/connect:2.7\n"
+    (document,) = read(tmp_path, "run", bare)
+    assert document.texts == {"group.id": "1", "bootstrap.servers": "k:1"} and not document.notes
+    both = tmp_path / "both.sh"
+    both.write_text(bare + PUT)
+    found = load(both, both, {"HOST": "h", "PW": "hush hush"})
+    assert (found.connector.name, found.worker.group_id) == ("orders", "1")
 
 
 def test_a_script_runs_its_connector(tmp_path: Path) -> None:

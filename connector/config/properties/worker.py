@@ -48,8 +48,8 @@ WORKER = Section(
         Property(
             "offset.storage.partitions",
             integer(1),
-            "Its partitions: the slots that are shared among the workers. -1, the broker's default, is as if it were left "
-            "out.",
+            "Its partitions: the slots that are shared among the workers. -1, the broker's default, is as if it were "
+            "left out.",
             default=25,
         ),
         Property(
