@@ -39,8 +39,8 @@ FORMS = (
         "programs",
         "scripts that post JSON with `curl` (`.sh`); Terraform's `aws_mskconnect_connector`, `confluent_connector` and "
         "others (`.tf`, or what `terraform show -json` says)",
-        "`ENV CONNECT_…` of a Dockerfile, `docker run -e CONNECT_…` of a script; values of the charts `cp-kafka-connect` "
-        "and Redpanda's `connectors`",
+        "`ENV CONNECT_…` of a Dockerfile, `docker run -e CONNECT_…` of a script; values of the charts "
+        "`cp-kafka-connect` and Redpanda's `connectors`",
     ),
     (
         "variables",

@@ -117,7 +117,7 @@ def test_what_a_shell_makes_of_quotes(tmp_path: Path, script: str, wanted: dict[
 RUN = r"""#!/bin/sh
 # docker run -e CONNECT_GROUP_ID=nobody
 docker run -d --rm -p 8083:8083 --name connect \
-  -e CONNECT_BOOTSTRAP_SERVERS="$KAFKA" -e CONNECT_CLIENT_RACK=${RACK:-a} \\
+  -e CONNECT_BOOTSTRAP_SERVERS="$KAFKA" -e CONNECT_CLIENT_RACK=${RACK:-a} \
   --env CONNECT_GROUP_ID=g --env=CONNECT_OFFSET_STORAGE_TOPIC='positions' \
   -e CONNECT_SASL_JAAS_CONFIG='x required username="a" password="p$x";' -e HANDED_ON \
   confluentinc/cp-kafka-connect:7.8.0
