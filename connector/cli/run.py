@@ -95,6 +95,7 @@ class RunCommand:
             from connector.worker.connect_cluster import ConnectCluster
             from connector.worker.connectors import Connectors
             from connector.worker.order import WorkerOrder
+            from connector.worker.processes import Processes, process_id
             from connector.worker.shared_state import SharedState
             from connector.worker.slots import positions_of_others
             from connector.worker.steering import Steering
@@ -138,24 +139,26 @@ class RunCommand:
             shared.start(steering.wish, told=cluster.told)
         else:
             shared.start(steering.wish, connectors.take, cluster.told)
+        cluster.worker_id, address = socket.gethostname(), ""
         if args.http_port is not None:
             with quick_imports():
                 from connector.page import page_routes
                 from connector.rest import rest_routes
                 from connector.worker.closer_look import CloserLook
                 from connector.worker.http import status_server
-                from connector.worker.processes import Processes, process_id
 
             _same_port(configurations)
             others = [*rest_routes(cluster), *page_routes(CloserLook(supervisor, cluster))]
             server = status_server(worker, supervisor, args.http_host, args.http_port, others)
-            cluster.worker_id = f"{_reached_at(args.http_host)}:{server.port}"
-            processes = cluster.processes = Processes(worker, process_id(cluster.worker_id))
-            stack.callback(processes.stop)
-            processes.start(cluster.own, stop)
+            cluster.worker_id = address = f"{_reached_at(args.http_host)}:{server.port}"
             stack.enter_context(server)
             log.info("metrics, health, status and Kafka Connect's REST API on %s", server.url)
             log.info("web page: %s/ui", server.url)
+        # Also without a port: what is asked of others concerns its connectors, and what became of them concerns others.
+        processes = cluster.processes = Processes(worker, process_id(address))
+        supervisor.unlike = processes.unlike
+        stack.callback(processes.stop)
+        processes.start(cluster.own, stop)
         if connectors is not None:
             _wait_for_wishes(shared, stop, supervisor)
             connectors.define_first(definitions(args), stop)

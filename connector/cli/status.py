@@ -31,7 +31,10 @@ class StatusCommand:
 
 
 def _text(report: StatusReport) -> str:
-    lines = [f"connector {report.connector}: {report.state.value}{_servers(report)}"]
+    asked = f", {report.target} by request" if report.target != "RUNNING" else ""
+    lines = [f"connector {report.connector}: {report.state.value}{asked}{_servers(report)}"]
+    if report.waiting_for is not None:
+        lines.append(f"  waits for: {report.waiting_for}")
     if report.given_up is not None:
         lines.append(f"  given up: {report.given_up}")
     for name, table in report.tables.items():

@@ -251,7 +251,9 @@ class ConnectCluster:
         if connector.target != "RUNNING":
             return Instance("PAUSED" if connector.target == "PAUSED" else "STOPPED", self.worker_id, __version__)
         waits = connector.waiting_for is not None and not connector.workers_running
-        return Instance("UNASSIGNED" if waits else "RUNNING", self.worker_id, __version__)
+        if waits:
+            return Instance("UNASSIGNED", self.worker_id, __version__, connector.waiting_for)
+        return Instance("RUNNING", self.worker_id, __version__)
 
     def _tasks(self, connector: ConnectorStatus, workers: Sequence[RunningWorker | None]) -> tuple[Instance, ...]:
         if connector.given_up is not None or connector.target == "STOPPED":

@@ -7,10 +7,12 @@ of them together, in the same order wherever it is asked. A process that says no
 from __future__ import annotations
 
 import logging
+import math
+import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,7 +22,10 @@ from connector.delivery import KafkaClients, ReportingProducer, SmallTopic, comp
 from connector.errors import CdcError, DeliveryError
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.secrets import scrubbed
+from connector.worker.departed import Departed
 from connector.worker.settings import kafka_clients, status_spec
+from connector.worker.status_topic import words_producer
+from connector.worker.unlike import Unlike
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +35,8 @@ LOOK_SECONDS = 0.5
 # Said again, though nothing has changed; a process that was not heard for several times as long is gone.
 REPEAT_SECONDS = 3.0
 GONE_SECONDS = 10.0
-# Clocks of machines differ; what is older than that was said by a process that ended without a word.
+# Clocks of machines differ; what is older than that, and all that is heard of a process, was said by one that ended
+# without a word.
 OLD_SECONDS = 60.0
 # While the topic is missing or Kafka is away.
 PAUSE_SECONDS = 1.0
@@ -114,8 +120,8 @@ def _joined(one: ConnectorView, other: ConnectorView) -> ConnectorView:
 
 
 def process_id(address: str) -> str:
-    """The same when it is started again; the address alone may be loopback on every machine."""
-    return f"{socket.gethostname()} {address}"
+    """The same when it is started again, if it has a port; the address alone may be loopback on every machine."""
+    return f"{socket.gethostname()} {address or f'pid {os.getpid()}'}"
 
 
 class Processes:
@@ -128,6 +134,8 @@ class Processes:
         self._name = configuration.worker.status.name
         self._topic = SmallTopic(self._clients, status_spec(configuration), configuration.group)
         self._others: dict[str, tuple[Process, float]] = {}
+        self._unlike = Unlike()
+        self._departed = Departed(self._clients, configuration)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -147,9 +155,16 @@ class Processes:
 
     def present(self) -> list[Process]:
         """This one as it is now, the others as they were heard last."""
+        return [self._process(), *self.others()]
+
+    def others(self) -> list[Process]:
+        """As they were heard last."""
         now = time.monotonic()
-        others = [process for process, heard in list(self._others.values()) if now - heard < GONE_SECONDS]
-        return [self._process(), *others]
+        return [process for process, heard in list(self._others.values()) if now - heard < GONE_SECONDS]
+
+    def unlike(self) -> Mapping[str, str]:
+        """By connector: who runs it by another configuration, and what that means."""
+        return self._unlike.found
 
     def _process(self) -> Process:
         return Process(self.id, self._started_ms, round(time.time() * 1000), tuple(self._own()))
@@ -165,7 +180,10 @@ class Processes:
                     self._hear(*said.popitem())
                 if self._topic.reading and time.monotonic() >= due:
                     due = time.monotonic() + LOOK_SECONDS
-                    announcer.say(self._process())
+                    process = self._process()
+                    announcer.say(process)
+                    self._departed.tick({view.name for view in process.connectors})
+                    self._unlike.look(process.connectors, [(each.id, each.connectors) for each in self.others()])
             except CdcError as error:
                 said.clear()
                 log.debug("what other processes say is not heard: %s", error)
@@ -189,10 +207,12 @@ class Processes:
             process = _DOCUMENT.validate_python(parse_json(value))
         except (ValueError, TypeError, LookupError, ValidationError):
             return  # of somebody else, who shares the topic, or of another version
-        known, _ = self._others.get(process.id, (None, 0.0))
+        known = self._others.get(process.id)
         # A topic that is read once more tells what it told before.
-        if process != known and time.time() - process.at_ms / 1000 < OLD_SECONDS:
-            self._others[process.id] = process, time.monotonic()
+        if known is None or process != known[0]:
+            # Who says something new is there, whatever time it is where he is.
+            new = known is not None or time.time() - process.at_ms / 1000 < OLD_SECONDS
+            self._others[process.id] = process, time.monotonic() if new else -math.inf
 
 
 class _Announcer:
@@ -224,11 +244,11 @@ class _Announcer:
 
     def _write(self, value: bytes | None) -> None:
         if self._producer is None:
-            self._producer = ReportingProducer(self._clients)
+            self._producer = words_producer(self._clients)
         self._producer.poll()
         if self._producer.is_stuck():
             self._producer.close()
-            self._producer = ReportingProducer(self._clients)
+            self._producer = words_producer(self._clients)
         self._producer.failure = None  # old words are not worth repeating
         self._producer.produce_to(self._topic, 0, self._key, value)
         self._producer.poll()

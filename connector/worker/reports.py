@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,12 +32,22 @@ from connector.worker.status_document import (
 
 log = logging.getLogger(__name__)
 
+#: What a connector is by request, in Connect's words.
+_HELD = ("PAUSED", "STOPPED")
+
 # A worker publishes every three seconds: one that has not for so long is stopped, hangs, cannot reach Kafka or is gone,
 # whatever it last said; and after the longer time it is gone for good, and others have its slots.
 SILENT_MS = 8_000
 STALE_MS = 15_000
 # What was said by so much later than now was said by a clock that is right.
 CLOCKS_APART_MS = 2_000
+
+
+class _RunBy(NamedTuple):
+    """What a process says of a connector, in Connect's words; ``why`` it has no workers there."""
+
+    state: str
+    why: str | None
 
 
 def status_report(configuration: Configuration) -> StatusReport:
@@ -66,16 +77,27 @@ def status_report(configuration: Configuration) -> StatusReport:
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
     left = _left_behind(workers, in_slots, now)
-    tables = {name: _table(name, present, committed.get(name), now, _orphaned(workers), left(name)) for name in names}
+    orphaned = _orphaned(workers)
+    tables = {name: _table(name, present, committed.get(name), now, orphaned, left(name)) for name in names}
     for name, table in tables.items():
         if table.snapshot is None and name in snapshots:
             tables[name] = table.model_copy(update={"snapshot": snapshots[name]})
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
-    given_up = next(_given_up(said, configuration, now), None)
+    run_by = [*_processes(said, configuration, now)]
+    given_up = next((each.why or "no reason is known" for each in run_by if each.state == "FAILED"), None)
+    held = next((each.state for each in run_by if each.state in _HELD), None) if not present else None
+    if given_up is not None:
+        states = [State.FAILED]
+    elif held is not None or not (workers or run_by):
+        states = [State.STOPPED]
+    elif not present:
+        states = [*states, State.WAITING]
     return StatusReport(
         connector=configuration.connector.name,
-        state=State.FAILED if given_up is not None else max(states) if workers else State.STOPPED,
+        state=max(states),
         given_up=given_up,
+        target=held or "RUNNING",
+        waiting_for=None if present or held or given_up else next((each.why for each in run_by if each.why), None),
         tables=tables,
         workers=workers,
         warnings=tuple(dict.fromkeys([*_warnings(configuration, present), *(unread if present else [])])),
@@ -130,11 +152,14 @@ def _table(
         for worker in workers
         if name in worker.tables and (worker.slots or worker.tables[name].state is State.FAILED)
     ]
+    unread = _unread(name, workers)
     lag = max((lag for lag in (left, *(part.lag_ms for part in parts)) if lag is not None), default=None)
-    if lag is None and committed:  # 0 is "from the oldest", and says nothing of how far that is
+    if unread and left is None:
+        lag = None  # nobody has ever read it there
+    elif lag is None and committed:  # 0 is "from the oldest", and says nothing of how far that is
         lag = max(0, now - committed)
     return TableReport(
-        state=max([part.state for part in parts] + [State.WAITING] * orphaned, default=State.STOPPED),
+        state=max([part.state for part in parts] + [State.WAITING] * (orphaned or bool(unread)), default=State.STOPPED),
         position_ms=min((part.position_ms for part in parts if part.position_ms is not None), default=None),
         lag_ms=lag,
         records=sum(part.records for part in parts),
@@ -154,15 +179,15 @@ def _table(
 def _left_behind(
     workers: Sequence[ReportedWorker], committed: Mapping[tuple[str, int], int], now: int
 ) -> Callable[[str], int | None]:
-    """How far a table is behind in slots that nobody has: no more than whoever had them said last, and than what is
-    committed. Those who are there know nothing of it until they have them."""
+    """How far a table is behind in slots that nobody has, or nobody who reads it: no more than whoever had them said
+    last, and than what is committed. Those who are there know nothing of it until they have them."""
     present = [worker for worker in workers if not worker.stale]
     nobody = _without_owner(present) if present else []
     had = {slot: worker for worker in sorted(workers, key=lambda each: -each.age_ms) for slot in known_slots(worker)}
 
     def left(name: str) -> int | None:
         found: list[int] = []
-        for slot in nobody:
+        for slot in {*nobody, *_unread(name, present)}:
             said = had[slot].tables[name].lag_ms if slot in had and name in had[slot].tables else None
             at = committed.get((name, slot))
             bounds = [said, max(0, now - at) if at else None]  # 0 is "from the oldest", however far that is
@@ -239,6 +264,11 @@ def _orphaned(workers: Sequence[ReportedWorker]) -> bool:
     return bool(_without_owner(present)) if present else bool(workers)
 
 
+def _unread(name: str, workers: Iterable[ReportedWorker]) -> set[int]:
+    """Slots in which a table is not read: whoever has them runs by a configuration without it."""
+    return {slot for worker in workers if name not in worker.tables for slot in worker.slots}
+
+
 def _without_owner(workers: list[ReportedWorker]) -> list[int]:
     slot_count = max(worker.slot_count for worker in workers)
     return sorted(set(range(slot_count)) - {slot for worker in workers for slot in worker.slots})
@@ -262,8 +292,8 @@ def _last_words(said: Mapping[bytes | None, bytes | None], configuration: Config
     return [found[name] for name in sorted(found)]
 
 
-def _given_up(said: Mapping[bytes | None, bytes | None], configuration: Configuration, now: int) -> Iterator[str]:
-    """Why processes do not run it: one that was given up has no workers who could say so. See `Processes`."""
+def _processes(said: Mapping[bytes | None, bytes | None], configuration: Configuration, now: int) -> Iterator[_RunBy]:
+    """Those that run it, or would: where there are no workers, nobody else can say why. See `Processes`."""
     for key, value in said.items():
         with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError):  # of somebody else
             name, who = parse_json(key or b"")
@@ -273,8 +303,9 @@ def _given_up(said: Mapping[bytes | None, bytes | None], configuration: Configur
             if now - process["at_ms"] > STALE_MS:
                 continue
             for view in process["connectors"]:
-                if view["name"] == configuration.connector.name and view["instance"]["state"] == "FAILED":
-                    yield str(view["instance"]["trace"] or "no reason is known")
+                if view["name"] == configuration.connector.name:
+                    why = view["instance"]["trace"]
+                    yield _RunBy(str(view["instance"]["state"]), None if why is None else str(why))
 
 
 def _take(connector: str, key: bytes | None, value: bytes | None, found: dict[str, WorkerStatus]) -> None:

@@ -178,7 +178,7 @@ class Service:
         held = self.held()
         ours = {group: tenant.reason() for group, tenant in self.tenants.items()} | held
         yield from (reason for reason in ours.values() if reason is not None)
-        yield from (tenant.unheeded for tenant in self.tenants.values() if tenant.unheeded is not None)
+        yield from (tenant.remark for tenant in self.tenants.values() if tenant.remark is not None)
         for order in self.orders:
             if order.index not in present and ours.get(order.configuration.group) is None:
                 yield f"worker {order.index} is started again{self._why(order.index)}"
@@ -226,13 +226,13 @@ class Service:
             running = {child.index for child in self.children.values() if child.group == group}
             states = [worker.state for worker in workers if worker.index in orders]
             state = max(states, default=State.WAITING)
-            if self.waiting_for or len(states) < len(orders) or tenant.reason() or tenant.unheeded:
+            if self.waiting_for or len(states) < len(orders) or tenant.reason() or tenant.remark:
                 state = max(state, State.WAITING)
             yield (
                 tenant.name,
                 ConnectorStatus(
                     state=State.FAILED if tenant.over is not None else State.STOPPED if group in held else state,
-                    waiting_for=held.get(group) or tenant.reason() or tenant.unheeded or self.waiting_for,
+                    waiting_for=held.get(group) or tenant.reason() or tenant.remark or self.waiting_for,
                     given_up=tenant.over,
                     target=tenant.target.value,
                     workers=tuple(orders),

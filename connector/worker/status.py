@@ -38,6 +38,7 @@ from connector.worker.status_document import (
     WaitingStatus,
     WorkerStatus,
 )
+from connector.worker.unclaimed import Unclaimed
 from connector.worker.worker import Worker
 
 # Of what waits or is being retried, this many are listed; the numbers count all of them.
@@ -53,6 +54,7 @@ class Snapshots:
         self._positions: dict[TableName, int] = {}
         self._paces = SnapshotPaces()
         self._grace = Grace()
+        self._unclaimed = Unclaimed()
         self._configuration: tuple[Configuration, str] | None = None
 
     def take(self) -> WorkerStatus:
@@ -195,6 +197,8 @@ class Snapshots:
         owned = self._worker.membership.owned
         for slot in (owned - plan.active) | self._worker.silent_slots.besides(owned):
             yield committed_in(plan, slot)
+        if owned:
+            yield self._unclaimed.stands(plan, owned)
 
     def _snapshot(self, plan: TableState, now: int) -> SnapshotStatus | None:
         last = last_snapshot(plan)

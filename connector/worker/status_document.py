@@ -329,11 +329,14 @@ class TableReport(Document):
 
 class StatusReport(Document):
     """`scylla-cdc status`: the connector, its tables and its workers; ``warnings`` name what needs a look.
-    ``given_up``: why a process has given it up, or cannot use its definition."""
+    ``given_up``: why a process has given it up, or cannot use its definition; ``target``: what was asked for, if it has
+    no workers for that, else RUNNING; ``waiting_for``: why processes that run it have no workers yet."""
 
     connector: str
     state: State
     given_up: str | None = None
+    target: str = "RUNNING"
+    waiting_for: str | None = None
     tables: dict[str, TableReport]
     workers: tuple[ReportedWorker, ...]
     warnings: tuple[str, ...]

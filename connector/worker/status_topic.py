@@ -34,6 +34,12 @@ CLOSE_SECONDS = 2.0
 _MOST_BYTES = 256 * 1024 * 1024
 
 
+def words_producer(clients: KafkaClients) -> ReportingProducer:
+    """For what is said in the topic. A table takes some two kilobytes, and so does a connector of a process: five
+    hundred fill what brokers and clients let pass. What brokers see is compressed, to a tenth and less."""
+    return ReportingProducer(clients, compression_type="lz4", compression_level=-1, message_max_bytes=_MOST_BYTES)
+
+
 class StatusTopic:
     """One worker's record in it."""
 
@@ -43,7 +49,7 @@ class StatusTopic:
         self._topic = configuration.worker.status.name
         self._key = compact_json([configuration.connector.name, {"worker": who.client_id}])
         self._clients = clients
-        self._producer = self._another()
+        self._producer = words_producer(clients)
         self._due = 0.0
         self._farewell = False
         self._task = background.task(STATUS)
@@ -84,7 +90,7 @@ class StatusTopic:
             self._producer.failure = None
             if self._producer.is_stuck():
                 self._producer.close()
-                self._producer, pending = self._another(), 0
+                self._producer, pending = words_producer(self._clients), 0
             if pending <= KEPT:  # old status is not worth keeping
                 self._producer.produce(OutgoingRecord(self._topic, self._key, value))
                 self._producer.poll()
@@ -102,10 +108,3 @@ class StatusTopic:
             self._look_due = now + LOOK_SECONDS
             self._look = aside(lambda: ensure_topics(self._clients.admin(), [self._spec]), "status topic")
         return self._why
-
-    def _another(self) -> ReportingProducer:
-        """A table takes some two kilobytes: those of five hundred fill what brokers and clients let pass. What brokers
-        see is compressed, to a tenth and less."""
-        return ReportingProducer(
-            self._clients, compression_type="lz4", compression_level=-1, message_max_bytes=_MOST_BYTES
-        )

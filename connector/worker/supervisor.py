@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -90,6 +90,8 @@ class Supervisor(Service):
         #: What was found at the start of each connector, and needs a look.
         self.warnings: dict[str, tuple[str, ...]] = {}
         self.shared: SharedState | None = None
+        #: By connector: what other processes make of it by another configuration. Asked often.
+        self.unlike: Callable[[], Mapping[str, str]] = dict
         self._levels: dict[str, LogLevel] = {}
         #: By workers of connectors that are defined anew: who comes in their place.
         self._heirs: dict[int, int] = {}
@@ -227,6 +229,9 @@ class Supervisor(Service):
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)
         self.elsewhere.look(self._silent())
+        unlike = self.unlike()
+        for tenant in self.tenants.values():
+            tenant.unlike = unlike.get(tenant.name)
         if self.shared is not None:
             self.background.task(SHARED).is_now(self.shared.error)
         self.background.tick()

@@ -63,6 +63,8 @@ class Tenant:
     over: str | None = None
     #: Why it still runs by another definition than its newest one.
     unheeded: str | None = None
+    #: Which other processes run it by another configuration.
+    unlike: str | None = None
     target: Target = Target.RUNNING
     #: How often it was given up, without a commit since; when it is looked at again.
     _looks: int = 0
@@ -128,6 +130,11 @@ class Tenant:
             self.causes.clear()
         self.causes.append(cause)
         return len(self.causes)
+
+    @property
+    def remark(self) -> str | None:
+        """What is to be said of it though its workers run."""
+        return self.unheeded or self.unlike
 
     def reason(self) -> str | None:
         """Why none of its workers runs, whatever they say."""

@@ -67,3 +67,24 @@ def test_an_older_worker_has_no_place(
     run(["status", *files])
     out = capsys.readouterr().out
     assert "connector shop: RUNNING\n" in out and "3 slots\n" in out
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"target": "PAUSED"}, ["connector shop: STOPPED, PAUSED by request"]),
+        ({"waiting_for": "db:9042 is away"}, ["connector shop: STOPPED", "  waits for: db:9042 is away"]),
+        ({"given_up": "no such table"}, ["connector shop: STOPPED", "  given up: no such table"]),
+    ],
+)
+def test_a_connector_without_workers_is_told_with_the_reason(
+    said: dict[str, str],
+    shown: list[str],
+    files: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    content = {"connector": "shop", "state": "STOPPED", "tables": {}, "workers": [], "warnings": [], **said}
+    monkeypatch.setattr("connector.worker.reports.status_report", lambda _: StatusReport.model_validate(content))
+    assert run(["status", *files]) == 0
+    assert capsys.readouterr().out.splitlines() == shown

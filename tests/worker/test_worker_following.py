@@ -5,9 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from connector.topology import Mark, MarkKey, Position, PositionKey, mark_entry, position_entry, visible_to
+from connector.worker import unclaimed
 from connector.worker.silent_slots import SILENT_SECONDS, SilentSlots
 from connector.worker.status import Snapshots
+from connector.worker.unclaimed import LOOK_SECONDS, Unclaimed
 from connector.worker.worker import Worker
 from tests.topology.single import TABLE, Single, stream, tablets
 
@@ -83,3 +87,35 @@ def test_the_lag_counts_slots_that_came_to_us_and_are_not_read_yet_and_those_tha
     assert _lag(single, none, slot, 2_000) == 900, "nobody tells of it"
     single.planner.restore(0, [mark, low])
     assert _lag(single, slot, none, 2_000) == 900, "its claim is not committed"
+
+
+def test_a_table_stands_where_whoever_has_the_slot_does_not_read_it() -> None:
+    """The slot itself is not silent: its owner writes the marks of the tables that he knows."""
+    marks = [mark_entry(MarkKey(TABLE, slot, 3), Mark(1_900 + slot, 1_000, 1_000, "x")) for slot in (0, 1)]
+    single, clock = Single(tablets(1_000, A, B, C, D), now=2_000, slots=3, own=[], claim=False, records=marks), _Clock()
+    seen = Unclaimed(clock)
+    assert single.plan.home in (0, 1), "of its home it is known where it begins"
+
+    def stands(*owned: int) -> int | None:
+        clock.now += LOOK_SECONDS
+        return seen.stands(single.plan, owned)
+
+    assert stands() is None, "nobody has had time to write"
+    clock.now += SILENT_SECONDS - LOOK_SECONDS
+    assert stands() == 1_000, "in the last slot it was never begun"
+    assert stands(2) == 1_900 and stands(0, 2) == 1_901, "ours are told elsewhere"
+    moved = [mark_entry(MarkKey(TABLE, slot, 3), Mark(2_500, 1_000, 1_000, "x")) for slot in (0, 1, 2)]
+    single.planner.follow(moved, [0, 1, 2])
+    assert stands() is None, "all of them are written"
+    clock.now += SILENT_SECONDS
+    assert stands() == 2_500
+
+
+def test_the_lag_counts_where_nobody_reads_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = [mark_entry(MarkKey(TABLE, slot, 2), Mark(1_900 - 700 * slot, 1_000, 1_000, "x")) for slot in (0, 1)]
+    single = Single(tablets(1_000, A, B, C, D), now=2_000, slots=2, own=[0], records=marks)
+    ours = _lag(single, frozenset({0}), frozenset(), 2_000)
+    assert ours is not None and ours < 800, "whoever has the other slot tells of that"
+    monkeypatch.setattr(unclaimed, "SILENT_SECONDS", 0.0)
+    assert _lag(single, frozenset({0}), frozenset(), 2_000) == 800
+    assert _lag(single, frozenset({0, 1}), frozenset(), 2_000) == 800, "it is ours, and not claimed yet"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +131,41 @@ def test_what_was_said_once_and_is_read_once_more_is_no_sign_of_life(
         one.stop()
 
 
+@pytest.mark.kafka
+def test_a_process_of_many_connectors_is_heard(kafka: EmbeddedKafka, unique: Callable[[str], str]) -> None:
+    """A thousand of them are more than brokers and clients let pass, unless they are told otherwise."""
+    given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": unique("g"), "status.storage.topic": unique("s")}
+    worker = loaded(worker={**given, "status.storage.replication.factor": "1"})
+    ensure_topics(kafka_clients(worker).admin(), [status_spec(worker)])
+    many = [replace(view("a:1", "RUNNING", name=f"c{at}"), config={"name": "x" * 2_000}) for at in range(1_000)]
+    one, other, stop = Processes(worker, "one"), Processes(worker, "other"), threading.Event()
+    try:
+        one.start(lambda: many, stop)
+        other.start(lambda: (), stop)
+        until(lambda: [len(process.connectors) for process in other.others()] == [1_000], 60, "all of them")
+    finally:
+        one.stop()
+        other.stop()
+
+
+def test_who_says_something_new_is_there_whatever_time_it_is_where_he_is() -> None:
+    """An hour behind: what he said first may be old, what he says next is not."""
+    worker = loaded(worker={"group.id": "g"})
+    one, behind = Processes(worker, "one"), round(time.time() * 1000) - 3_600_000
+    key = one._key("other")
+
+    def said(at: int) -> None:
+        one._hear(key, TypeAdapter(Process).dump_json(Process("other", 1, at, (view("b:1", "RUNNING"),))))
+
+    for _ in range(2):
+        said(behind)
+        assert one.others() == [], "a topic that is read once more says so, too"
+    said(behind + 3_000)
+    assert [process.id for process in one.others()] == ["other"]
+    one._hear(key, None)
+    assert one.others() == []
+
+
 def states(url: str, name: str) -> list[tuple[str, str]]:
     status = json.loads(ask(url, Case("GET", f"/connectors/{name}/status")).body)
     return [(task["worker_id"], task["state"]) for task in status.get("tasks", ())]
@@ -184,3 +221,84 @@ def test_each_process_answers_for_all_and_passes_on_what_is_asked(
     connector.stop(run)
     until(lambda: [worker for worker, _ in seen(one)] == [f"127.0.0.1:{port}"] * 2, 30, "the other's tasks to be gone")
     assert ask(one, Case("DELETE", path)).status == 204
+
+
+@pytest.mark.kafka
+@pytest.mark.scylla
+@pytest.mark.any_scylla
+def test_a_process_without_a_port_is_one_of_them(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str]
+) -> None:
+    """What it runs, and what it has given up: another process, and `status`, say so for it."""
+    table = make_table(tablets=True)
+    connector = service([table], connector={"tasks.max": "1"})
+    missing = service([f"{table}_that_is_not_there"], connector={"tasks.max": "1"})
+    port = ports.free_port()
+    url, here = f"http://127.0.0.1:{port}", socket.gethostname()
+    path = f"/connectors/{connector.name}"
+    first = connector.start("--http-port", str(port))
+    until(lambda: "REST API on" in connector.log, 120, "the port")
+    files = str(connector.config_file), str(missing.config_file)
+    run = connector.start(*files, files=False)
+    both = [(f"127.0.0.1:{port}", "RUNNING"), (here, "RUNNING")]
+    until(lambda: sorted(states(url, connector.name)) == sorted(both), 120, "both tasks")
+
+    # Both files are beside one worker's file here, and its status topic is where the run says what it is about.
+    worker = json.loads(connector.worker_file.read_text())
+    missing.worker_file.write_text(json.dumps(worker))
+    until(lambda: missing.report()["given_up"], 120, lambda: f"the failure: {missing.report()}")
+    report = missing.report()
+    assert report["state"] == "FAILED" and f"{table}_that_is_not_there" in report["given_up"]
+    until(lambda: connector.report()["state"] == "RUNNING", 120, lambda: f"the other connector: {connector.report()}")
+
+    workers = connector.workers(run)
+    number = [worker for worker, _ in states(url, connector.name)].index(here)
+    assert ask(url, Case("POST", f"{path}/tasks/{number}/restart")).status == 204
+    until(lambda: not set(workers) & set(connector.workers(run)), 120, "another worker in the other process")
+
+    assert ask(url, Case("PUT", f"{path}/pause")).status == 202
+    until(lambda: connector.report()["state"] == "STOPPED", 60, lambda: f"a pause: {connector.report()}")
+    assert connector.report()["target"] == "PAUSED"
+    assert "STOPPED, PAUSED by request" in connector.command("status").stdout
+    assert ask(url, Case("PUT", f"{path}/resume")).status == 202
+    until(lambda: sorted(states(url, connector.name)) == sorted(both), 120, "both tasks again")
+    connector.stop(run)
+    until(lambda: [worker for worker, _ in states(url, connector.name)] == [f"127.0.0.1:{port}"], 30, "its end")
+    connector.stop(first)
+
+
+@pytest.mark.kafka
+@pytest.mark.scylla
+@pytest.mark.any_scylla
+def test_a_name_that_was_taken_twice_is_told_by_both(
+    service: Callable[..., Service], session: Session, make_table: Callable[..., str], tmp_path: Path
+) -> None:
+    """The second one knows a table less, and writes elsewhere."""
+    table, other = make_table(tablets=True), make_table(tablets=False)
+    connector = service([table, other], connector={"tasks.max": "1"})
+    definition = json.loads(connector.config_file.read_text())
+    definition["config"] |= {"scylla.table.names": table, "topic.prefix": f"{connector.name}.elsewhere"}
+    beside = tmp_path / "beside.json"
+    beside.write_text(json.dumps(definition))
+    connector.start("--http-port", "0")
+    until(lambda: json.loads(connector.get("/health")[1])["state"] == "RUNNING", 120, "one alone")
+    run = connector.start(str(beside), files=False)
+
+    def health() -> tuple[str, str]:
+        said = json.loads(connector.get("/health")[1])
+        return said["state"], str(said["waiting_for"])
+
+    until(
+        lambda: "by another configuration (scylla.table.names, topic.prefix)" in health()[1], 120, lambda: str(health())
+    )
+    state, words = health()
+    assert state == "WAITING" and f"nobody reads {other} in its slots" in words
+    assert connector.log.count("by another configuration (scylla.table.names, topic.prefix)") == 2, "each says it once"
+
+    def tables() -> list[str]:
+        report = connector.report()["tables"]
+        return [report[each]["state"] for each in (table, other)]
+
+    until(lambda: tables() == ["RUNNING", "WAITING"], 60, lambda: str(tables()))
+    connector.stop(run)
+    until(lambda: health()[0] == "RUNNING", 60, lambda: str(health()))

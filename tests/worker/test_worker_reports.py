@@ -12,7 +12,16 @@ from connector.config import load
 from connector.worker import reports
 from connector.worker.positions import Positions
 from connector.worker.process import LONGEST_REPORT_SECONDS, REPORT_SECONDS, REPORT_SHARE, until_the_next
-from connector.worker.reports import SILENT_MS, _given_up, _orphaned, _take, _warnings, _workers, status_report
+from connector.worker.reports import (
+    SILENT_MS,
+    _orphaned,
+    _processes,
+    _table,
+    _take,
+    _warnings,
+    _workers,
+    status_report,
+)
 from connector.worker.service import SILENT_SECONDS
 from connector.worker.state import State
 from connector.worker.status_document import ReportedWorker, WorkerStatus
@@ -137,20 +146,21 @@ def test_a_budget_of_queries_that_makes_changes_late_is_a_warning() -> None:
 
 
 def of_process(age: int = 1_000, state: str = "FAILED", **other: Any) -> tuple[bytes, bytes]:
-    given = {"name": "orders", "group": "workers", "now": 100_000, **other}
-    instance = {"state": state, "trace": "ks.t does not exist", "worker_id": "a:1", "version": "0.1.0"}
+    given = {"name": "orders", "group": "workers", "process": "p", "now": 100_000, "trace": "ks.t does not exist"}
+    given |= other
+    instance = {"state": state, "trace": given["trace"], "worker_id": "a:1", "version": "0.1.0"}
     view = {"name": given["name"], "config": {}, "instance": instance, "tasks": [], "topics": []}
-    word = {"id": "p", "started_ms": 1, "at_ms": given["now"] - age, "connectors": [view]}
-    key = json.dumps(["", {"group": given["group"], "process": "p"}])
+    word = {"id": given["process"], "started_ms": 1, "at_ms": given["now"] - age, "connectors": [view]}
+    key = json.dumps(["", {"group": given["group"], "process": given["process"]}])
     return key.encode(), json.dumps(word).encode()
 
 
 @pytest.mark.parametrize(
     ("said", "found"),
     [
-        (of_process(), ["ks.t does not exist"]),
-        (of_process(state="RUNNING"), []),
-        (of_process(state="STOPPED"), []),
+        (of_process(), [("FAILED", "ks.t does not exist")]),
+        (of_process(state="UNASSIGNED"), [("UNASSIGNED", "ks.t does not exist")]),
+        (of_process(state="STOPPED", trace=None), [("STOPPED", None)]),
         (of_process(name="other"), []),
         (of_process(group="others"), []),
         (of_process(age=60_000), []),
@@ -161,19 +171,63 @@ def of_process(age: int = 1_000, state: str = "FAILED", **other: Any) -> tuple[b
         ((None, b"{}"), []),
     ],
 )
-def test_a_connector_that_a_process_has_given_up_has_failed(
-    said: tuple[bytes | None, bytes | None], found: list[str]
+def test_what_a_process_says_of_the_connector_is_known(
+    said: tuple[bytes | None, bytes | None], found: list[tuple[str, str | None]]
 ) -> None:
     configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
-    assert [*_given_up(dict([said]), configuration, 100_000)] == found
+    assert [*_processes(dict([said]), configuration, 100_000)] == found
 
 
-def test_status_of_a_connector_without_workers_says_that_it_was_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("states", "state", "given_up", "target", "waiting_for"),
+    [
+        ({}, State.STOPPED, None, "RUNNING", None),
+        ({"a": ("FAILED", "no such table")}, State.FAILED, "no such table", "RUNNING", None),
+        ({"a": ("UNASSIGNED", "db is away")}, State.WAITING, None, "RUNNING", "db is away"),
+        ({"a": ("RUNNING", None)}, State.WAITING, None, "RUNNING", None),
+        ({"a": ("PAUSED", None)}, State.STOPPED, None, "PAUSED", None),
+        ({"a": ("STOPPED", None), "b": ("UNASSIGNED", "db is away")}, State.STOPPED, None, "STOPPED", None),
+    ],
+)
+def test_status_of_a_connector_without_workers_is_what_its_processes_say(
+    monkeypatch: pytest.MonkeyPatch,
+    states: dict[str, tuple[str, str | None]],
+    state: State,
+    given_up: str | None,
+    target: str,
+    waiting_for: str | None,
+) -> None:
     configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
-    monkeypatch.setattr(reports, "_said", lambda *_: dict([of_process(now=int(time.time() * 1000))]))
+    now = int(time.time() * 1000)
+    said = [of_process(now=now, process=name, state=each, trace=why) for name, (each, why) in states.items()]
+    monkeypatch.setattr(reports, "_said", lambda *_: dict(said))
     monkeypatch.setattr(Positions, "stored_with_snapshots", lambda _: ([], {}))
     report = status_report(configuration)
-    assert (report.state, report.given_up) == (State.FAILED, "ks.t does not exist")
-    monkeypatch.setattr(reports, "_said", lambda *_: {})
+    assert (report.state, report.given_up, report.target) == (state, given_up, target)
+    assert report.waiting_for == waiting_for
+
+
+def test_workers_that_run_say_more_than_their_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process has no workers yet, as it was started a moment ago; those of another one deliver."""
+    configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
+    now = int(time.time() * 1000)
+    worker = {**STATUS, "time_ms": now, "slot_count": 1, "slots": [0]}
+    name = str(configuration.connector.reading.tables[0])
+    worker |= {"tables": {name: {"state": "RUNNING"}}, "tables_configured": [name]}
+    said = [of_process(now=now, state="UNASSIGNED", trace="db is away"), (KEY, json.dumps(worker).encode())]
+    monkeypatch.setattr(reports, "_said", lambda *_: dict(said))
+    monkeypatch.setattr(Positions, "stored_with_snapshots", lambda _: ([], {}))
     report = status_report(configuration)
-    assert (report.state, report.given_up) == (State.STOPPED, None)
+    assert (report.state, report.target, report.waiting_for) == (State.RUNNING, "RUNNING", None)
+
+
+@pytest.mark.parametrize(("left", "lag"), [(70_000, 70_000), (None, None)])
+def test_a_table_that_a_worker_does_not_know_is_not_running(left: int | None, lag: int | None) -> None:
+    """Nobody reads it in the slots of that one; how late it is there the others cannot say."""
+    knows = {**STATUS, "time_ms": 100_000, "slots": [0], "tables": {"ks.t": {"state": "RUNNING", "lag_ms": 500}}}
+    other = {**STATUS, "worker": "w-2", "time_ms": 100_000, "slots": [1], "tables": {}, "tables_configured": ["ks.u"]}
+    workers = _workers([WorkerStatus.model_validate(each) for each in (knows, other)], 100_000)
+    report = _table("ks.t", workers, 99_000, 100_000, left=left)
+    assert (report.state, report.lag_ms) == (State.WAITING, lag)
+    report = _table("ks.t", workers[:1], 99_000, 100_000)
+    assert (report.state, report.lag_ms) == (State.RUNNING, 500)

@@ -39,7 +39,7 @@ from connector.config.properties.kind import (
     one_of,
 )
 from connector.config.properties.neighbours import NEIGHBOURS, Neighbour, neighbour_of
-from connector.config.properties.output import DEFAULT_PLACEMENT, OUTPUT_FORMATS, OutputFormat, of_deltas
+from connector.config.properties.output import DEFAULT_PLACEMENT, OUTPUT, OUTPUT_FORMATS, OutputFormat, of_deltas
 from connector.config.properties.property import Effect, Family, Property, Section, without_effect
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "LONG_MAX",
     "NEIGHBOURS",
     "OTHER_SNAPSHOT_MODES",
+    "OUTPUT",
     "OUTPUT_FORMATS",
     "PASSWORD",
     "READING",

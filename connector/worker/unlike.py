@@ -1,0 +1,89 @@
+"""Other processes that run a connector of ours by another configuration: each reads the slots that it has by its own.
+
+In: the connectors of this process and of the others, as they are shown. Out: of each connector, who runs it otherwise,
+in what, and which tables he does not read. While a change is rolled out that is so for a while; where somebody took a
+name that is taken, changes are in topics where nobody looks for them, or nowhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from connector.config import OUTPUT
+from connector.rest import ConnectorView
+
+log = logging.getLogger(__name__)
+
+# Processes hear of a new definition one after the other.
+GRACE_SECONDS = 10.0
+
+_TABLES = "scylla.table.names"
+#: What records are, and where they go. How a server is reached, and how often, may differ from machine to machine.
+_OF_RECORDS = frozenset({_TABLES, *(declared.name for declared in OUTPUT.properties)})
+_STEPS = ("key.converter", "value.converter", "header.converter", "transforms", "predicates")
+SHOWN = 3
+
+
+class Unlike:
+    """As one process hears of it, again and again."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since: dict[tuple[str, str], float] = {}
+        #: By connector, what lasts.
+        self.found: Mapping[str, str] = {}
+
+    def look(self, own: Iterable[ConnectorView], others: Iterable[tuple[str, Iterable[ConnectorView]]]) -> None:
+        """``others`` by the names of their processes."""
+        mine = {view.name: view for view in own if view.instance.state == "RUNNING"}
+        now, said = self._monotonic(), dict[tuple[str, str], str]()
+        for process, views in others:
+            for view in views:
+                if view.name in mine and view.instance.state == "RUNNING":
+                    text = difference(mine[view.name].config, view.config)
+                    if text:
+                        said[view.name, process] = f"process {process} runs connector {view.name} as well, {text}"
+        self._since = {place: self._since.get(place, now) for place in said}
+        lasting: dict[str, list[str]] = {}
+        for place, text in said.items():
+            if now - self._since[place] >= GRACE_SECONDS:
+                lasting.setdefault(place[0], []).append(text)
+        self._tell({name: "; ".join(texts) for name, texts in lasting.items()})
+
+    def _tell(self, found: Mapping[str, str]) -> None:
+        for name in found.keys() | self.found.keys():
+            if name not in found:
+                log.info("connector %s: all processes run it by the same configuration again", name)
+            elif found[name] != self.found.get(name):
+                log.warning("%s", found[name])
+        self.found = found
+
+
+def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """What is otherwise elsewhere, in words; nothing, if it does not matter."""
+    unread = _tables(ours) - _tables(theirs)
+    names = [*_differing(ours, theirs)]
+    if not names:
+        return ""
+    text = f"by another configuration ({', '.join(names)}): each reads its slots by its own"
+    if not unread:
+        return text
+    shown = ", ".join(sorted(unread)[:SHOWN]) + (f" and {len(unread) - SHOWN} more" if len(unread) > SHOWN else "")
+    return f"{text}, and nobody reads {shown} in its slots"
+
+
+def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name == _TABLES:
+            if _tables(ours) != _tables(theirs):
+                yield name
+        elif (name in _OF_RECORDS or name.startswith(_STEPS)) and ours.get(name, "").strip() != theirs.get(
+            name, ""
+        ).strip():
+            yield name
+
+
+def _tables(config: Mapping[str, str]) -> set[str]:
+    return {table.strip() for table in config.get(_TABLES, "").split(",")} - {""}
