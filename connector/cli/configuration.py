@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connector.config import Configuration, Document, Source, is_worker_document, load, read_documents
+from connector.config import Configuration, Source, is_worker_document, load, of_kind, read_documents
 from connector.errors import ConfigurationError, Problem
 
 _NOWHERE = {"scylla.cluster.ip.addresses": "localhost:9042"}
@@ -55,7 +55,7 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
         # A Deployment and its ConfigMap, say.
         if args.worker is None and any(map(is_worker_document, some)) and not all(map(is_worker_document, some)):
             args.worker = file
-    documents = [_connectors(some) for some in documents]
+    documents = [of_kind(some, worker=False) for some in documents]
     found: list[tuple[str, Configuration]] = []
     problems: list[Problem] = []
     for document in (each for some in documents for each in some):
@@ -69,15 +69,10 @@ def load_configurations(args: argparse.Namespace) -> list[tuple[str, Configurati
     return found
 
 
-def _connectors(documents: list[Document]) -> list[Document]:
-    """Those of a file; of one that holds none of them all, to be told what they are."""
-    return [each for each in documents if not is_worker_document(each)] or documents
-
-
 def definitions(args: argparse.Namespace) -> list[dict[str, str]]:
     """The properties of each connector of the line, as they are written: what would be sent to define it."""
-    documents = [each for file in args.config for each in read_documents(file, "connector")]
-    return [dict(each.texts) for each in documents if not is_worker_document(each)]
+    files = [of_kind(read_documents(file, "connector"), worker=False) for file in args.config]
+    return [dict(each.texts) for documents in files for each in documents if not is_worker_document(each)]
 
 
 def load_beside(config: Mapping[str, str], worker: Path | None) -> Configuration:

@@ -17,7 +17,14 @@ from connector.config.connector_config import (
     ReadingConfig,
 )
 from connector.config.converters import ConverterConfig, NameMode
-from connector.config.document import Document, Source, is_worker_document, read_documents
+from connector.config.document import (
+    Document,
+    Source,
+    is_worker_document,
+    of_another_connector,
+    of_kind,
+    read_documents,
+)
 from connector.config.environment import environment_login
 from connector.config.files import read_json
 from connector.config.findings import Findings
@@ -28,7 +35,6 @@ from connector.config.loading import (
     connection_config,
     load,
     load_connector,
-    of_another_connector,
 )
 from connector.config.migration import (
     Line,
@@ -163,6 +169,7 @@ __all__ = [
     "of",
     "of_another_connector",
     "of_deltas",
+    "of_kind",
     "one_of",
     "parse",
     "parse_contact_points",

@@ -7,14 +7,14 @@ each container that is run, and its image.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from connector.config.environment import is_debezium_image
-from connector.config.substitution import Variables, substituted
+from connector.config.shell_words import expanded, words_of
+from connector.config.substitution import Variables
 
 _RUN = re.compile(r"\b(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|create)\b")
 _INSTRUCTION = re.compile(r"\s*(\w+)\s+(.*)", re.DOTALL)
-_WORD = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\]+|[\"'\\]", re.DOTALL)
 
 
 def is_dockerfile(text: str) -> bool:
@@ -30,13 +30,13 @@ def image_variables(text: str) -> tuple[dict[str, str], str]:
     image, known = "", dict[str, str]()
     for name, rest in _instructions(text):
         if name == "FROM":
-            words = [each for each in rest.split() if not each.startswith("--")]
-            base = _expanded(words[0], Variables({}, known)) if words else ""
+            parts = [each for each in rest.split() if not each.startswith("--")]
+            base = expanded(parts[0], Variables({}, known)) if parts else ""
             variables, image = stages.get(base, ({}, base))
             variables = dict(variables)
             known = {**known, **variables}
-            if len(words) == 3 and words[1].upper() == "AS":
-                stages[words[2]] = variables, image
+            if len(parts) == 3 and parts[1].upper() == "AS":
+                stages[parts[2]] = variables, image
         elif name == "ARG":
             known |= {key: value for key, value in _pairs(rest, Variables({}, known)) if value is not None}
         elif name == "ENV":
@@ -46,16 +46,16 @@ def image_variables(text: str) -> tuple[dict[str, str], str]:
     return variables, image
 
 
-def run_variables(text: str, environ: Mapping[str, str]) -> Iterator[tuple[dict[str, str], str]]:
+def run_variables(text: str, known: Variables) -> Iterator[tuple[dict[str, str], str]]:
     """Of every container that a script runs."""
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         if line.lstrip().startswith("#") or not _RUN.search(line):
             continue
         variables: dict[str, str] = {}
-        words, image = [*_words(line)], ""
+        words, image = [*words_of(line)], ""
         for word, following in zip(words, [*words[1:], ""], strict=True):
             given = following if word in ("-e", "--env") else word.removeprefix("--env=") if "--env=" in word else ""
-            name, equals, value = _expanded(given, Variables(environ)).partition("=")
+            name, equals, value = expanded(given, known).partition("=")
             if equals:
                 variables[name] = value
             image = word if is_debezium_image(word) else image
@@ -80,44 +80,8 @@ def _pairs(rest: str, variables: Variables) -> Iterator[tuple[str, str | None]]:
     """``NAME=value`` as often as it comes, or ``NAME`` and all that is behind it."""
     if re.match(r"[^\s='\"]+\s+[^=\s]", rest) and not re.match(r"[^\s=]+=", rest):
         name, _, value = rest.partition(" ")
-        yield name, _expanded(value.strip(), variables)
+        yield name, expanded(value.strip(), variables)
         return
-    for word in _words(rest):
+    for word in words_of(rest):
         name, equals, value = word.partition("=")
-        yield name, _expanded(value, variables) if equals else None
-
-
-def _words(text: str) -> Iterator[str]:
-    """Separated by blanks that are not quoted, quotes and all."""
-    word, end = "", 0
-    for match in _WORD.finditer(text):
-        if match.start() != end and word:
-            yield word
-            word = ""
-        word, end = word + match.group(), match.end()
-    if word:
-        yield word
-
-
-def _expanded(text: str, variables: Variables) -> str:
-    """Without quotes, and with what stands for variables outside of single ones."""
-    parts = []
-    for match in _WORD.finditer(text):
-        part = match.group()
-        if len(part) > 1 and part[0] == "'":
-            parts.append(part[1:-1])
-        elif part[0] == "\\":
-            parts.append(part[1:] or part)
-        else:
-            plain = part[1:-1] if len(part) > 1 and part[0] == '"' else part
-            parts.append(_with_variables(plain, variables))
-        parts.append(text[match.end() : match.end() + 1] if text[match.end() : match.end() + 1].isspace() else "")
-    return "".join(parts).strip()
-
-
-def _with_variables(text: str, variables: Variables) -> str:
-    escaped = re.sub(r"\\\$", "$$$$", text)
-    try:
-        return re.sub(r"\\([\"\\])", r"\1", substituted(escaped, variables))
-    except ValueError:
-        return text
+        yield name, expanded(value, variables) if equals else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.config.environment import OF_A_WORKER
 from connector.config.files import read_configurations
-from connector.config.properties import CONNECTION, READING
+from connector.config.properties import CONNECTION, CONNECTOR, READING, Invalid
 from connector.config.secret import is_secret_name, learn, shown
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
@@ -106,8 +106,7 @@ def read_document(source: Source | None, label: str, environ: Mapping[str, str] 
     """The one configuration that a file has, or the one of its kind: ``label`` is "connector" or "worker"."""
     documents = read_documents(source, label, environ)
     if len(documents) > 1:
-        of_kind = [each for each in documents if is_worker_document(each) == (label == "worker")]
-        documents = of_kind or documents
+        documents = of_kind(documents, worker=label == "worker")
     if len(documents) == 1:
         return documents[0]
     names = ", ".join(document.texts.get("name", "one without a name") for document in documents)
@@ -122,6 +121,30 @@ def is_worker_document(document: Document) -> bool:
     """Whether a file is a worker's rather than a connector's."""
     names = document.texts.keys()
     return bool(OF_A_WORKER & names) and not (OF_A_CONNECTOR | OF_THE_SOURCE | {"topic.prefix"}) & names
+
+
+def of_another_connector(document: Document) -> bool:
+    """Whether a file is a connector's that is none of ours."""
+    text = document.texts.get("connector.class")
+    if text is None or any(name.startswith("scylla.") for name in document.texts):
+        return False
+    try:
+        CONNECTOR["connector.class"].kind.parse(text)
+    except Invalid:
+        return True
+    return False
+
+
+def of_kind(documents: Sequence[Document], *, worker: bool) -> list[Document]:
+    """The workers, or our connectors, of a file that may hold both and other connectors; all, if there is none."""
+    found = [each for each in documents if is_worker_document(each) == worker and not of_another_connector(each)]
+    if not found:
+        return list(documents)
+    text = "has no effect here: another connector stays where it is"
+    if not worker:
+        others = [each.texts.get("name", each.file) for each in documents if of_another_connector(each)]
+        found[0].notes += [(name, text) for name in others]
+    return found
 
 
 def _document(file: str, wrapped: Wrapped) -> Document:

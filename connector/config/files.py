@@ -22,7 +22,7 @@ from connector.config.dockerfile import image_variables, is_dockerfile, run_vari
 from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
-from connector.config.scripts import posted_connectors, posted_files
+from connector.config.scripts import posted_connectors, posted_files, script_variables
 from connector.config.terraform import terraform_connectors
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
@@ -145,8 +145,9 @@ def _found_inside(file: str, form: Form, text: str, environ: Mapping[str, str]) 
             "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
         )
     else:
-        found = posted_connectors(text, environ)
-        run = [worker_properties(*container) for container in run_variables(text, environ)]
+        known = script_variables(text, environ)
+        found = posted_connectors(text, known)
+        run = [worker_properties(*container) for container in run_variables(text, known)]
         found += [Wrapped(properties, "docker run", notes) for properties, notes in run if properties]
         files = ", ".join(posted_files(text))
         hint = (

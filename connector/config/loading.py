@@ -29,6 +29,7 @@ from connector.config.document import (
     Document,
     Source,
     is_worker_document,
+    of_another_connector,
     read_document,
 )
 from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
@@ -36,7 +37,7 @@ from connector.config.findings import Findings
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
-from connector.config.properties import CONNECTOR, WORKER_BY_NAME, Invalid, neighbour_of
+from connector.config.properties import CONNECTOR, WORKER_BY_NAME, neighbour_of
 from connector.config.references import provider_names, resolve_references
 from connector.config.secret import Secret
 from connector.config.single_values import check_single_values
@@ -202,18 +203,6 @@ def load_connector(
         connection=connection_config(values),
         reading=ReadingConfig.made_of(values, signal_topic=signal_topic_of(values)),
     )
-
-
-def of_another_connector(document: Document) -> bool:
-    """Whether a file is a connector's that is none of ours."""
-    text = document.texts.get("connector.class")
-    if text is None or any(name.startswith("scylla.") for name in document.texts):
-        return False
-    try:
-        CONNECTOR["connector.class"].kind.parse(text)
-    except Invalid:
-        return True
-    return False
 
 
 def _told_apart(connector: Document, worker: Document) -> None:

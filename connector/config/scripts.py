@@ -1,7 +1,7 @@
 """Connectors in scripts that post them to Kafka Connect: the JSON in a line of `curl`, or in what `<<EOF` begins.
 
-In: the text of a script. Out: the configurations in it, with the shell's variables as references; the files that it
-posts instead.
+In: the text of a script. Out: the configurations in it; variables that it does not set itself are references. And the
+files that it posts instead.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from connector.config.shell_words import expanded
 from connector.config.substitution import Variables, substituted
 from connector.config.wrapped import Wrapped
 
 _BEGIN = re.compile(r"\{\s*\\?\"")
-_OF_URL = re.compile(r"/connectors/([^/\s\"'$?{}]+)/config\b")
+_OF_URL = re.compile(r"/connectors/([^/\s\"'?]+)/config\b")
+_ASSIGNED = re.compile(
+    r"(?:^|[;&|])[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)*)?([A-Za-z_]\w*)="
+    r"((?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s;&|'\"\\])*)",
+    re.MULTILINE,
+)
+#: What only running it tells: an answer of another program, or an argument.
+_TOLD_BY_RUNNING = re.compile(r"\$\(|`|\$\{?[0-9@*#?!]|##|%%")
 _POSTED = re.compile(r"(?:-d|--data(?:-raw|-binary|-ascii)?|--json|--upload-file|-T)[ =]*[\"']?@?([\w./~\-]+\.json)\b")
 #: In single quotes: what leaves them for a variable, or for a quote.
 _LEAVES = re.compile(r"'\"?\$(?:\{(\w+)\}|(\w+))\"?'")
@@ -28,17 +36,27 @@ _MOST_TRIED = 2_000
 _DOLLAR = "\ue000"
 
 
-def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
+def script_variables(text: str, environ: Mapping[str, str]) -> Variables:
+    """Those that it sets by itself, before those that it is given."""
+    assigned: dict[str, str] = {}
+    for match in _ASSIGNED.finditer(text):
+        if not _TOLD_BY_RUNNING.search(match[2]):
+            known = Variables({name: each for name, each in environ.items() if name not in assigned}, dict(assigned))
+            assigned[match[1]] = expanded(match[2], known)
+    return Variables({name: each for name, each in environ.items() if name not in assigned}, assigned)
+
+
+def posted_connectors(text: str, variables: Variables) -> list[Wrapped]:
     """What has a `connector.class`, in order. A `PUT` has the name in its address alone."""
     found: list[Wrapped] = []
-    text = _LEAVES.sub(lambda match: f"${{env:{match[1] or match[2]}}}", text).replace(r"'\''", "'")
-    before = 0
-    for start, end, value in _objects(text, Variables(environ)):
+    text = _LEAVES.sub(lambda match: json.dumps(variables.text(match[1] or match[2]))[1:-1], text)
+    text, before = text.replace(r"'\''", "'"), 0
+    for start, end, value in _objects(text, variables):
         config = value.get("config", value)
         if isinstance(config, Mapping) and "connector.class" in config:
             of_url = [*_OF_URL.findall(text, before, start), *_OF_URL.findall(text, end, end + 300)]
             if "name" not in value and "name" not in config and of_url:
-                value = {"name": of_url[0], "config": config}
+                value = {"name": expanded(of_url[0], variables), "config": config}
             found.append(Wrapped(value, str(value.get("name", config.get("name", "")))))
         before = end
     return found

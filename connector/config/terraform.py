@@ -44,10 +44,9 @@ def terraform_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]
         if (default := _DEFAULT.search(body)) and f"TF_VAR_{name}" not in environ
     }
     resources = [*_RESOURCE.finditer(text)]
-    ends = [*(each.start() for each in resources[1:]), len(text)]
     found = []
-    for resource, end in zip(resources, ends, strict=True):
-        body = text[resource.end() : end]
+    for resource, following in zip(resources, [*resources[1:], None], strict=False):
+        body = text[resource.end() : following.start() if following else len(text)]
         maps = [body[match.end() :] for match in _MAP.finditer(body)]
         if not maps or "connector" not in resource[1]:
             continue

@@ -10,6 +10,7 @@ import pytest
 from connector.config import Document, load, read_documents
 from connector.config.dockerfile import image_variables
 from connector.config.scripts import posted_connectors
+from connector.config.substitution import Variables
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR, WORKER, validate
 
@@ -153,6 +154,43 @@ def test_a_script_runs_its_connector(tmp_path: Path) -> None:
         load(script, WORKER, {})
 
 
+SETUP = r"""#!/usr/bin/env bash
+set -euo pipefail
+CONNECT="http://${1:?Usage: $0 host:port}"
+SCYLLA="${2:?the address}"
+PREFIX="sh"; export NAME="${PREFIX}op-cdc" # in the topics, too
+  readonly TABLE='shop.orders'
+TASKS=${TASKS:-2}
+PASSWORD=$(cat /run/secrets/scylla)
+curl -sf -X PUT "${CONNECT}/connectors/$NAME/config" -H 'Content-Type: application/json' \
+  -d "{
+    \"connector.class\": \"com.scylladb.cdc.debezium.connector.ScyllaConnector\",
+    \"scylla.cluster.ip.addresses\": \"${SCYLLA}\", \"tasks.max\": \"$TASKS\",
+    \"scylla.user\": \"cdc\", \"scylla.password\": \"${PASSWORD}\",
+    \"topic.prefix\": \"${PREFIX}op\", \"scylla.table.names\": \"$TABLE\"
+  }" && echo OK
+curl -X POST "${CONNECT}/connectors" -d '{"name": "sink-'"$NAME"'", "config": {"connector.class": "x.ElasticSink"}}'
+"""
+
+
+def test_what_a_script_sets_itself_is_known(tmp_path: Path) -> None:
+    ours, other = read(tmp_path, "setup.sh", SETUP, TASKS="3", PREFIX="not this one")
+    assert ours.texts == {
+        "name": "shop-cdc",
+        "connector.class": CLASS,
+        "scylla.cluster.ip.addresses": "${env:SCYLLA}",
+        "tasks.max": "${env:TASKS}",
+        "scylla.user": "cdc",
+        "scylla.password": "${env:PASSWORD}",
+        "topic.prefix": "shop",
+        "scylla.table.names": "shop.orders",
+    }
+    assert other.texts["name"] == "sink-shop-cdc"
+    found = load(tmp_path / "setup.sh", WORKER, {"SCYLLA": "db:9042", "PASSWORD": "hush hush"})
+    assert (found.connector.name, found.connector.tasks_max) == ("shop-cdc", 2)
+    assert [notice for notice in found.notices if "sink-shop-cdc: has no effect here" in notice]
+
+
 def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
     (tmp_path / "create.sh").write_text("curl -X POST --data @connectors/orders.json http://c:8083/connectors\n")
     (problem,) = validate(tmp_path / "create.sh", WORKER, {})
@@ -160,7 +198,7 @@ def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
 
 
 def test_braces_without_end_are_given_up() -> None:
-    assert posted_connectors('{"a":' * 20_000, {}) == []
+    assert posted_connectors('{"a":' * 20_000, Variables({})) == []
 
 
 # -- Terraform -------------------------------------------------------------------------------------------------
@@ -218,6 +256,12 @@ def test_what_only_terraform_knows_is_told(tmp_path: Path) -> None:
     assert (problem.property, problem.value) == ("scylla.cluster.ip.addresses", None)
     assert problem.problem == "Is an expression, which only Terraform knows"
     assert "`terraform show -json`" in str(problem.suggestion)
+
+
+def test_a_file_of_terraform_without_connectors(tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_text('provider "aws" {}\n')
+    (problem,) = validate(tmp_path / "main.tf", WORKER, {})
+    assert "a connector's resource" in str(problem.suggestion)
 
 
 def test_two_maps_of_confluents_are_one_connector(tmp_path: Path) -> None:

@@ -31,6 +31,14 @@ _TEXTS = [
     "apiVersion: v1\nmetadata: {name: m}\ndata: {c.json: '{\"connector.class\": 1}', CONNECT_A: b}\n---\nkind: Secret\n"
     "apiVersion: v1\nmetadata: {name: s}\ndata: {x: eA==}\n",
 ]
+_TEXTS += [
+    "ARG X=1\nFROM a AS b\nENV CONNECT_GROUP_ID=\"$X\" \\\n  CONNECT_X='y'\nFROM b\n",
+    '#!/bin/sh\nX=\'a\'\ncurl -d \'{"name": "\'$X\'", "config": {"connector.class": "C"}}\' h/connectors\n'
+    'curl -X PUT -d "{\\"connector.class\\": \\"$X\\"}" h/connectors/$X/config\ndocker run -e CONNECT_GROUP_ID=$X i\n',
+    'variable "x" { default = "y" }\nresource "a_connector" "b" {\n  config = {\n"connector.class" = "${var.x}" # z\n'
+    "a = var.x\n}}",
+]
+_ENDINGS = [".json", ".properties", ".yaml", ".env", "", ".sh", ".tf", ".dockerfile"]
 _ODD = [
     "\x00",
     "\ufeff",
@@ -74,7 +82,7 @@ def files(draw: random.Random) -> None:
     if draw.random() < 0.3:
         at = draw.randrange(len(content) + 1)
         content = content[:at] + draw.randbytes(draw.randrange(4)) + content[at:]
-    path = _folder() / f"file{draw.choice(['.json', '.properties', '.yaml', '.env', ''])}"
+    path = _folder() / f"file{draw.choice(_ENDINGS)}"
     path.write_bytes(content)
     _, problems = read_configurations(path, {"X": "x"})
     assert all(str(problem).encode("utf-8", "backslashreplace") for problem in problems)
