@@ -77,7 +77,7 @@ def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
     workers = {name: each for name, each in properties.items() if each[0].keys() & OF_A_WORKER} or properties
     differences = sorted({name for one in workers.values() for name in _differing(one[0], workers)})
     if not workers or differences:
-        wrapped.problems.append(_not_one(list(workers), differences))
+        wrapped.problems.append(_not_one(list(workers), differences, _mounted(services)))
         wrapped.problems += [problem for each in read.values() for problem in each.problems if not workers]
         return wrapped
     wrapped.label, *same = workers
@@ -91,13 +91,27 @@ def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
     return wrapped
 
 
-def _not_one(names: list[str], differences: list[str]) -> Problem:
+def _not_one(names: list[str], differences: list[str], mounted: list[str]) -> Problem:
     problem = f"Must have one service with {PREFIX} variables, and has {len(names)}: {', '.join(names) or 'none'}"
     if names:
         hint = f"a file with the one that is meant: they differ in {', '.join(differences)}"
+    elif mounted:
+        hint = f"give the file that a service mounts: {', '.join(mounted)}"
     else:
         hint = f"a service of Kafka Connect, with {PREFIX}BOOTSTRAP_SERVERS in its environment or env_file"
     return Problem("services", problem, None, hint)
+
+
+def _mounted(services: Mapping[str, Any]) -> list[str]:
+    """Files of properties, which images without variables are given."""
+    mounts = [each for service in services.values() if isinstance(service, Mapping) for each in _volumes(service)]
+    return list(dict.fromkeys(each for each in mounts if each.endswith(".properties")))
+
+
+def _volumes(service: Mapping[str, Any]) -> Iterator[str]:
+    volumes = service.get("volumes")
+    for each in volumes if isinstance(volumes, list) else ():
+        yield str(each.get("source")) if isinstance(each, Mapping) else str(each).partition(":")[0]
 
 
 def _differing(one: Mapping[str, str], others: Mapping[str, tuple[dict[str, str], Any]]) -> set[str]:

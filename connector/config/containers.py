@@ -7,6 +7,7 @@ what is to be said about the wrapping. A document that is no wrapping is its own
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from connector.config.compose import Project, compose_worker
@@ -18,21 +19,21 @@ from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
 
-def unwrapped(documents: Iterable[Any], project: Project, parse: Parse) -> list[Wrapped]:
+def unwrapped(documents: Iterable[Any], file: Path, environ: Mapping[str, str], parse: Parse) -> list[Wrapped]:
     """Every configuration in the documents of a file; other resources are left out, unless nothing is left.
 
-    ``parse`` reads files that are inside of others."""
+    ``file`` and ``environ`` matter to compose files; ``parse`` reads files that are inside of others."""
     found: list[Wrapped] = []
     resources: list[Mapping[str, Any]] = []
     for document in documents:
         if isinstance(document, list) and document and all(isinstance(each, Mapping) for each in document):
-            found += unwrapped(document, project, parse)
+            found += unwrapped(document, file, environ, parse)
         elif not isinstance(document, Mapping):
             found.append(Wrapped(document))
         elif "apiVersion" in document and "kind" in document:
             resources += _listed(document)
         else:
-            found += _plain(document, project)
+            found += _plain(document, file, environ)
     found += [wrapped for each in resources for wrapped in _resource(each)]
     found += in_kubernetes(resources, parse)
     if not found and resources:
@@ -57,7 +58,7 @@ def _listed(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _listed(item)
 
 
-def _plain(document: Mapping[str, Any], project: Project) -> Iterator[Wrapped]:
+def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Iterator[Wrapped]:
     values = document.values()
     if document and all(isinstance(each, Mapping) and isinstance(each.get("info"), Mapping) for each in values):
         # Connect's answer to GET /connectors?expand=info
@@ -66,7 +67,7 @@ def _plain(document: Mapping[str, Any], project: Project) -> Iterator[Wrapped]:
     elif isinstance(document.get("connectorConfiguration"), Mapping):
         yield _msk(document)
     elif isinstance(document.get("services"), Mapping):
-        yield compose_worker(document["services"], project)
+        yield compose_worker(document["services"], Project.of(file, environ))
     elif found := [*terraform_values(document), *helm_values(document)]:
         yield from found
     else:

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.config.compose import Project
 from connector.config.containers import unwrapped
 from connector.config.contents import file_content, why_unreadable
 from connector.config.dockerfile import image_variables, is_dockerfile, run_variables
@@ -49,11 +48,12 @@ def read_configurations(
     content, problems = _bytes(file)
     if content is None:
         return [], problems
-    return _parsed(Project.of(Path(file), environ), file, content)
+    return _parsed(Path(file), environ, file, content)
 
 
-def _parsed(project: Project, file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
-    form, environ = _form(file, content), project.variables.environ
+def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) -> tuple[list[Wrapped], list[Problem]]:
+    """What a file holds that may be inside of another one, the ``outer``."""
+    form = _form(file, content)
     if form == "env" or form == "properties":
         return _properties(file, content, environ, variables_only=form == "env")
     if form in ("Dockerfile", "script", "Terraform"):
@@ -61,7 +61,7 @@ def _parsed(project: Project, file: str, content: bytes) -> tuple[list[Wrapped],
     documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
     if problems:
         return [], problems
-    found = unwrapped(documents, project, partial(_parsed, project))
+    found = unwrapped(documents, outer, environ, partial(_parsed, outer, environ))
     return found or [Wrapped({})], []
 
 

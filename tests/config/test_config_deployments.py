@@ -125,6 +125,9 @@ def test_what_compose_would_not_read_is_told_by_its_place(tmp_path: Path) -> Non
     assert first.problem == "Must have one service with CONNECT_ variables, and has 0: none"
     assert "CONNECT_BOOTSTRAP_SERVERS in its environment or env_file" in str(first.suggestion)
     assert second.problem == f"{tmp_path / 'gone.env'} cannot be read: There is no such file"
+    mounts = "volumes: [./connect.properties:/etc/c.properties:ro, ./data:/data, {source: other.properties}]"
+    put(tmp_path, compose_yaml=f"services:\n  connect: {{ {mounts} }}\n")
+    assert refused(worker).suggestion == "give the file that a service mounts: ./connect.properties, other.properties"
     kafka = "environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:1'}"
     put(tmp_path, compose_yaml=f"services:\n  connect:\n    env_file: bad.env\n    {kafka}\n")
     assert refused(worker).problem.endswith("bad.env must hold lines NAME=value alone")
