@@ -207,7 +207,7 @@ def _checks(
             _wait_for_wishes(shared, stop, waiting)
             name = configuration.connector.name
             if name not in starts and not stop.is_set():
-                starts[name] = name_of_start(configuration)
+                starts[name] = name_of_start(configuration, stop, waiting)
         if problems or stop.is_set():
             return problems, None
         noted = slots_by_marks(configuration, stop.is_set)

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from connector.delivery import clients, topic_reader
+from connector.delivery import GroupMember, clients, topic_reader
 from connector.errors import Problem, RetriableDeliveryError
 from connector.source import Connection, ConnectionSettings
 from connector.source.failures import translated
 from connector.table_name import TableName
-from connector.worker import checks, process
+from connector.worker import checks, process, starting
 from connector.worker.lost_positions import lost_positions
 from connector.worker.messages import Message, WaitingMessage
 from connector.worker.slots import Noted
@@ -229,3 +229,25 @@ def test_a_topic_that_tells_nothing_keeps_no_run_from_starting(away: str, monkey
 
 def unanswered(*_: object) -> None:
     raise TimeoutError
+
+
+def test_whether_a_connector_runs_already_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group whose coordinator is away nobody tells for longer than one question lasts."""
+    answers: list[list[GroupMember] | RetriableDeliveryError] = [RetriableDeliveryError("describing: no answer"), []]
+
+    def group_members(*_: object) -> list[GroupMember]:
+        answer = answers.pop(0)
+        if isinstance(answer, RetriableDeliveryError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(starting, "group_members", group_members)
+    monkeypatch.setattr(starting, "PAUSE_SECONDS", 0.0)
+    shown, configuration = Shown(), loaded({"snapshot.mode": "always"})
+    assert starting.name_of_start(configuration, threading.Event(), shown) is not None and not answers
+    assert "describing: no answer" in str(shown.waiting_for)
+    answers.append([GroupMember("c-1", "host", frozenset())])
+    assert starting.name_of_start(configuration, threading.Event(), shown) is None, "it runs"
+    ended = threading.Event()
+    ended.set()
+    assert starting.name_of_start(configuration, ended, shown) is None
