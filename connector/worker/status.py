@@ -66,7 +66,7 @@ class Snapshots:
         lasting = any(failing.holds for failing in worker.background.failing(lasting=True))
         if passing := self._grace.covers(bool(reasons), lasting):
             reasons = []
-        tables = self._tables(now, passing)
+        tables = self._tables(now, passing, bool(reasons) and stands_still(worker))
         failed = any(table.state is State.FAILED for table in tables.values())
         return WorkerStatus(
             worker=worker.who.client_id,
@@ -129,14 +129,14 @@ class Snapshots:
             self._configuration = configuration, configuration.fingerprint()
         return self._configuration[1]
 
-    def _tables(self, now: int, passing: bool) -> dict[str, TableStatus]:
-        """``passing``: what the worker waits for is no state yet."""
+    def _tables(self, now: int, passing: bool, stands: bool) -> dict[str, TableStatus]:
+        """``passing``: what the worker waits for is no state yet; ``stands``: nothing is delivered meanwhile."""
         waiting: defaultdict[TableName, list[Waiting]] = defaultdict(list)
         for each in self._worker.planner.waiting(now):
             waiting[each.table].append(each)
         failing = self._worker.background.failing(lasting=True)
         tables = {
-            str(name): self._table(plan, waiting[name], failing, now, passing)
+            str(name): self._table(plan, waiting[name], failing, now, passing, stands)
             for name, plan in self._worker.planner.tables.items()
         }
         for name, reason in self._worker.tables.missing.items():
@@ -144,7 +144,7 @@ class Snapshots:
         return tables
 
     def _table(
-        self, plan: TableState, waiting: list[Waiting], everywhere: list[Failing], now: int, passing: bool
+        self, plan: TableState, waiting: list[Waiting], everywhere: list[Failing], now: int, passing: bool, stands: bool
     ) -> TableStatus:
         worker, table, name = self._worker, plan.table, str(plan.table)
         measures = worker.transactions.measures
@@ -156,7 +156,7 @@ class Snapshots:
         )
         whole = plan.failure is not None
         failing = [each for each in everywhere if concerns(worker, each, plan)]
-        waits = (_waits(waiting, position) and not passing) or any(each.holds for each in failing)
+        waits = stands or (_waits(waiting, position) and not passing) or any(each.holds for each in failing)
         return TableStatus(
             state=State.FAILED if broken else State.WAITING if waits else State.RUNNING,
             # One that is gone is looked for: whoever reads nothing else waits for it.
@@ -257,6 +257,12 @@ def waiting_for(worker: Worker) -> list[str]:
     if worker.restoring.pending and not reasons:
         reasons.append(f"slots {', '.join(map(str, sorted(worker.restoring.pending)))} to be restored")
     return reasons
+
+
+def stands_still(worker: Worker) -> bool:
+    """Whether what the worker waits for is waited for by all of its tables: Kafka, the group, ScyllaDB as a whole."""
+    holding = [failing for failing in worker.background.failing(lasting=True) if failing.holds]
+    return not holding or any(not failing.about for failing in holding)
 
 
 def concerns(worker: Worker, failing: Failing, plan: TableState) -> bool:

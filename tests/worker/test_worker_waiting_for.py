@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from connector.delivery import KafkaClients
-from connector.worker.status import waiting_for
+from connector.source import DescribedTable
+from connector.table_name import TableName
+from connector.worker.state import State
+from connector.worker.status import Snapshots, stands_still, waiting_for
 from connector.worker.worker import JOIN_SECONDS, MEMBER_SECONDS, Worker
+from tests.topology.single import TABLE, WHOLE, Single, tablets
 
 
 def worker(member: str = "m", settled: bool = True, pending: tuple[int, ...] = (), ready: bool = True) -> Any:
@@ -26,6 +31,47 @@ def test_each_step_of_a_start_is_waited_for_by_name() -> None:
     assert waiting_for(worker("", False)) == ["the consumer group g-orders to take the worker in"]
     assert waiting_for(worker(settled=False)) == ["the consumer group g-orders to say which slots are the worker's"]
     assert waiting_for(worker(pending=(2, 1))) == ["slots 1, 2 to be restored"]
+
+
+def test_all_tables_wait_for_what_is_about_none_of_them() -> None:
+    assert stands_still(worker(ready=False)), "the producer is that of all"
+    failing = {"table": SimpleNamespace(holds=True, about="ks.t"), "clock": SimpleNamespace(holds=False, about="")}
+    failing["group"] = SimpleNamespace(holds=True, about="")
+
+    def stands(*names: str) -> bool:
+        one = worker()
+        one.background.failing = lambda lasting: [failing[name] for name in names]
+        return stands_still(one)
+
+    assert not stands("table") and not stands("clock", "table"), "others are delivered"
+    assert stands("group") and stands("table", "group")
+
+
+def test_a_table_of_a_worker_that_stands_still_is_not_running() -> None:
+    class Tables(dict[TableName, DescribedTable]):
+        missing: ClassVar[dict[TableName, str]] = {}
+
+    single = Single(tablets(1_000, WHOLE), now=2_000)
+    single.read_all()
+    one: Any = SimpleNamespace(
+        planner=single.planner,
+        tables=Tables(),
+        background=SimpleNamespace(failing=lambda lasting: []),
+        membership=SimpleNamespace(owned=frozenset({0}), settled=True),
+        silent_slots=SimpleNamespace(besides=lambda owned: frozenset()),
+        transactions=SimpleNamespace(measures=SimpleNamespace(latency={}, rows={})),
+        pipeline=SimpleNamespace(records=Counter(), dead_letters=Counter()),
+        late=SimpleNamespace(found={}),
+        encoder=SimpleNamespace(skipped={}),
+        restoring=SimpleNamespace(expired={}),
+    )
+    about: Any = None
+
+    def state(*, stands: bool) -> State:
+        return Snapshots(one, about)._tables(2_000, False, stands)[str(TABLE)].state
+
+    assert state(stands=False) is State.RUNNING
+    assert state(stands=True) is State.WAITING
 
 
 def test_who_was_given_nothing_waits_for_nothing() -> None:
