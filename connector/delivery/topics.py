@@ -8,6 +8,7 @@ some table's records need is never a reason not to start: it is waited for, and 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 CALL_SECONDS = 15.0
 VISIBLE_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
+#: Names that a topic may have.
+_POSSIBLE = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 # For new partitions are not waited for longer: what is sent to one too early is noticed where it is delivered.
 LED_SECONDS = 5.0
 
@@ -136,6 +139,7 @@ def check_topics(admin: AdminClient, specs: Iterable[TopicSpec]) -> CheckedTopic
     present = [spec for spec in specs if spec.name in existing]
     facts = _facts(admin, {spec.name: existing[spec.name] for spec in present})
     found += [(spec, problem) for spec in present for problem in _mismatches(spec, facts[spec.name])]
+    found += [(spec, _impossible(spec)) for spec in specs if not _POSSIBLE.fullmatch(spec.name)]
     return CheckedTopics(
         [problem for spec, problem in found if spec.essential],
         [problem for spec, problem in found if not spec.essential],
@@ -201,6 +205,15 @@ def _forbidden(spec: TopicSpec) -> Problem:
     )
 
 
+def _impossible(spec: TopicSpec) -> Problem:
+    return Problem(
+        property=spec.property,
+        value=spec.name,
+        problem="Kafka takes no such name: ASCII letters, digits, '.', '_' and '-' it may have, 249 of them at most",
+        suggestion="change the transform or the property that makes it",
+    )
+
+
 def _is_hidden(admin: AdminClient, name: str) -> bool:
     """Whether it is there and we have no right to see it: lists of topics leave such out."""
     try:
@@ -245,6 +258,9 @@ def _create(admin: AdminClient, specs: list[TopicSpec]) -> list[Problem]:
                 continue  # or another worker was quicker
             if is_transient(error):
                 raise RetriableDeliveryError(f"creating topic {spec.name}: {describe(error)}") from None
+            if error.code() == KafkaError.TOPIC_EXCEPTION:
+                problems.append(_impossible(spec))
+                continue
             problems.append(
                 Problem(
                     property=spec.property,

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from connector.delivery.clients import KafkaClients
 from connector.delivery.dead_letters import MAX_VALUE_BYTES, DeadLetter, dead_letter_record
-from connector.delivery.topics import TopicSpec, check_topics, ensure_topics
+from connector.delivery.topics import TopicSpec, check_topics, ensure_topics, prepare_topics
 from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
 
 SMALL = {"retention.bytes": "4096"}
@@ -28,6 +28,19 @@ def test_missing_topics_are_created_as_asked(clients: KafkaClients, unique: Call
     name = unique("data")
     facts = ensure_topics(clients.admin(), [TopicSpec(name, 4, 1, {"max.message.bytes": "2000"})])
     assert (facts[name].partitions, facts[name].max_message_bytes, facts[name].compacted) == (4, 2000, False)
+
+
+@pytest.mark.kafka
+def test_names_that_no_topic_can_have_are_said_and_need_no_rights(
+    clients: KafkaClients, unique: Callable[[str], str]
+) -> None:
+    """As transforms make them."""
+    names = ["", "..", unique("a b"), unique("ö"), unique("long").ljust(250, "x")]
+    specs = [TopicSpec(name, 1, 1, essential=False) for name in names]
+    found, unusable = prepare_topics(clients.admin(), specs)
+    assert not found and set(unusable) == set(names)
+    assert all("Kafka takes no such name" in why and "grant" not in why for why in unusable.values())
+    assert [problem.value for problem in check_topics(clients.admin(), specs).awaited] == names
 
 
 @pytest.mark.kafka
