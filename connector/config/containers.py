@@ -14,7 +14,7 @@ from connector.config.compose import Project, compose_worker
 from connector.config.helm import helm_values
 from connector.config.java_properties import java_properties
 from connector.config.kubernetes import Parse, in_kubernetes
-from connector.config.terraform import terraform_values
+from connector.config.terraform_state import terraform_values
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 

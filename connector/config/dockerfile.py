@@ -17,12 +17,6 @@ _RUN = re.compile(r"\b(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|
 _INSTRUCTION = re.compile(r"\s*(\w+)\s+(.*)", re.DOTALL)
 
 
-def is_dockerfile(text: str) -> bool:
-    """Whether it begins as one: with an image, perhaps behind arguments."""
-    first = next(_instructions(text), ("", ""))
-    return first[0] in ("FROM", "ARG") and re.search(r"^[ \t]*FROM\s", text, re.MULTILINE | re.IGNORECASE) is not None
-
-
 def image_variables(text: str) -> tuple[dict[str, str], str]:
     """Variables that containers of the image have, and the image that it is made from."""
     stages: dict[str, tuple[dict[str, str], str]] = {}

@@ -17,12 +17,9 @@ from typing import Any, Literal
 
 from connector.config.containers import unwrapped
 from connector.config.contents import file_content, why_unreadable
-from connector.config.dockerfile import image_variables, is_dockerfile, run_variables
 from connector.config.environment import variables_of, worker_properties
 from connector.config.java_properties import decoded, properties_pairs
 from connector.config.repeated import repeated_pairs
-from connector.config.scripts import posted_connectors, posted_files, script_variables
-from connector.config.terraform import terraform_connectors
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
@@ -33,6 +30,7 @@ _FORMS: dict[str, Form] = {
     **{".dockerfile": "Dockerfile", ".tf": "Terraform"},
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
 }
+_FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
 _SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
 #: Stands in what a program has yet to fill in.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
@@ -57,7 +55,10 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
     if form == "env" or form == "properties":
         return _properties(file, content, environ, variables_only=form == "env")
     if form in ("Dockerfile", "script", "Terraform"):
-        return _found_inside(file, form, decoded(content)[0], environ)
+        # Most have no need of it.
+        from connector.config.programs import configurations_of
+
+        return configurations_of(file, form, decoded(content)[0], environ)
     documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
     if problems:
         return [], problems
@@ -87,7 +88,7 @@ def _form(file: str, content: bytes) -> Form:
     if named:
         return named
     text, _ = decoded(content)
-    if is_dockerfile(text):
+    if Path(file).name.lower() in ("dockerfile", "containerfile") or _FROM.match(text):
         return "Dockerfile"
     if _SCRIPT.match(text):
         return "script"
@@ -130,34 +131,6 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     except RecursionError:
         return [], [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
     return [found], []
-
-
-def _found_inside(file: str, form: Form, text: str, environ: Mapping[str, str]) -> tuple[list[Wrapped], list[Problem]]:
-    """Configurations in files that are programs."""
-    if form == "Dockerfile":
-        variables, image = image_variables(text)
-        properties, notes = worker_properties(variables, image)
-        found = [Wrapped(properties, "image", notes)] if properties else []
-        hint = "ENV lines with CONNECT_…; or the file that has them: compose, .env, .properties"
-    elif form == "Terraform":
-        found = terraform_connectors(text, environ)
-        hint = (
-            "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
-        )
-    else:
-        known = script_variables(text, environ)
-        found = posted_connectors(text, known)
-        run = [worker_properties(*container) for container in run_variables(text, known)]
-        found += [Wrapped(properties, "docker run", notes) for properties, notes in run if properties]
-        files = ", ".join(posted_files(text))
-        hint = (
-            f"give what it posts: {files}"
-            if files
-            else "curl -d '{…}' with a connector.class, or docker run -e CONNECT_…"
-        )
-    return found, [] if found else [
-        Problem(form, "Holds no connector and no worker that can be read", None, hint, file)
-    ]
 
 
 def _template_hint(text: str) -> str | None:

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:?[-?+])?")
+_DEEPEST = 50
+#: More than any value has; a few lines that name each other are enough to write far more.
+_LONGEST = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,15 @@ class Variables:
 
 def substituted(text: str, variables: Variables, *, plain: bool = False) -> str:
     """``$$`` stands for a ``$``. ``plain``: with values in place of references, or with nothing."""
-    return _scanned(text, 0, variables, plain, inner=False)[0]
+    return _scanned(text, 0, variables, plain, 0)[0] if "$" in text else text
 
 
-def _scanned(text: str, at: int, variables: Variables, plain: bool, *, inner: bool) -> tuple[str, int]:
-    """From ``at`` on, to the end, or to the brace that closes what this is ``inner`` of."""
-    parts: list[str] = []
-    while at < len(text) and not (inner and text[at] == "}"):
+def _scanned(text: str, at: int, variables: Variables, plain: bool, depth: int) -> tuple[str, int]:
+    """From ``at`` on, to the end, or to the brace that closes what this is inside of."""
+    if depth > _DEEPEST:
+        raise ValueError("a ${ in too many others")
+    parts, length = list[str](), 0
+    while at < len(text) and not (depth and text[at] == "}"):
         name, braced = _NAME.match(text, at + 1), _BRACED.match(text, at)
         if text[at] != "$":
             parts.append(text[at])
@@ -49,13 +54,16 @@ def _scanned(text: str, at: int, variables: Variables, plain: bool, *, inner: bo
             parts.append(_stands_for(name.group(), variables, plain))
             at = name.end()
         elif braced is not None:
-            word, at = _scanned(text, braced.end(), variables, plain, inner=True)
+            word, at = _scanned(text, braced.end(), variables, plain, depth + 1)
             if at == len(text) or (word and braced[2] is None):
                 raise ValueError("a ${ that is no variable")
             parts.append(_expanded(braced[1], braced[2] or "", word, variables, plain))
             at += 1
         else:
             raise ValueError("a $ that begins no variable")
+        length += len(parts[-1])
+        if length > max(_LONGEST, len(text)):
+            raise ValueError("a $ whose variables are more than any value has")
     return "".join(parts), at
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from connector.config.wrapped import Wrapped
 from connector.errors import Problem
@@ -58,27 +57,6 @@ def terraform_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]
             wrapped.content.setdefault("name", name[1])
         found.append(wrapped)
     return found
-
-
-def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
-    """Of what `terraform show -json` tells: properties as Terraform made them."""
-    state = document.get("values") or document.get("planned_values")
-    modules = [state.get("root_module")] if isinstance(state, Mapping) else []
-    while modules:
-        module = modules.pop(0)
-        if not isinstance(module, Mapping):
-            continue
-        modules += module.get("child_modules") or []
-        for resource in module.get("resources") or []:
-            values = resource.get("values") if isinstance(resource, Mapping) else None
-            if not isinstance(values, Mapping) or "connector" not in str(resource.get("type")):
-                continue
-            names = ("connector_configuration", "config", "config_nonsensitive", "config_sensitive")
-            config = {key: text for name in names for key, text in dict(values.get(name) or {}).items()}
-            if "connector.class" in config:
-                yield Wrapped(
-                    {"name": values.get("name") or config.get("name"), "config": config}, str(resource["name"])
-                )
 
 
 def _entries(text: str, defaults: Mapping[str, str], wrapped: Wrapped) -> Iterator[tuple[str, str]]:

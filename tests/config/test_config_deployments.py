@@ -56,10 +56,16 @@ def test_what_compose_puts_in_place_of_variables(text: str, wanted: str, plain: 
     assert (substituted(text, KNOWN), substituted(text, KNOWN, plain=True)) == (wanted, plain)
 
 
-@pytest.mark.parametrize("text", ["a$", "$ 5", "${}", "${A", "${A:-x", "${file:/a:b}", "${A!}"])
+@pytest.mark.parametrize("text", ["a$", "$ 5", "${}", "${A", "${A:-x", "${file:/a:b}", "${A!}", "${A:-" * 5_000])
 def test_a_dollar_that_compose_refuses(text: str) -> None:
     with pytest.raises(ValueError, match=r"a \$"):
         substituted(text, KNOWN)
+
+
+def test_variables_of_variables_do_not_grow_without_end() -> None:
+    lines = "A0=0123456789\n" + "".join(f"A{number}=$A{number - 1}$A{number - 1}\n" for number in range(1, 60))
+    found = env_file_variables(lines, Variables({}))
+    assert found is not None and max(map(len, found.values())) <= 2**18
 
 
 @pytest.mark.parametrize(

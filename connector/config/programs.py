@@ -1,0 +1,45 @@
+"""Configurations in files that are programs: Dockerfiles, scripts, Terraform.
+
+In: the text of a file, and what it is. Out: the configurations in it, or a problem that says what to give instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connector.config.dockerfile import image_variables, run_variables
+from connector.config.environment import worker_properties
+from connector.config.scripts import posted_connectors, posted_files, script_variables
+from connector.config.terraform import terraform_connectors
+from connector.config.wrapped import Wrapped
+from connector.errors import Problem
+
+
+def configurations_of(
+    file: str, form: str, text: str, environ: Mapping[str, str]
+) -> tuple[list[Wrapped], list[Problem]]:
+    """``form`` is "Dockerfile", "script" or "Terraform"."""
+    if form == "Dockerfile":
+        variables, image = image_variables(text)
+        properties, notes = worker_properties(variables, image)
+        found = [Wrapped(properties, "image", notes)] if properties else []
+        hint = "ENV lines with CONNECT_…; or the file that has them: compose, .env, .properties"
+    elif form == "Terraform":
+        found = terraform_connectors(text, environ)
+        hint = (
+            "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
+        )
+    else:
+        known = script_variables(text, environ)
+        found = posted_connectors(text, known)
+        run = [worker_properties(*container) for container in run_variables(text, known)]
+        found += [Wrapped(properties, "docker run", notes) for properties, notes in run if properties]
+        files = ", ".join(posted_files(text))
+        hint = (
+            f"give what it posts: {files}"
+            if files
+            else "curl -d '{…}' with a connector.class, or docker run -e CONNECT_…"
+        )
+    return found, [] if found else [
+        Problem(form, "Holds no connector and no worker that can be read", None, hint, file)
+    ]

@@ -1,0 +1,32 @@
+"""Connectors in what `terraform show -json` tells of a state or a plan.
+
+In: its answer. Out: the configurations in it, with the values that Terraform made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from connector.config.wrapped import Wrapped
+
+
+def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
+    """Of all modules; nothing of a document that is something else."""
+    state = document.get("values") or document.get("planned_values")
+    modules = [state.get("root_module")] if isinstance(state, Mapping) else []
+    while modules:
+        module = modules.pop(0)
+        if not isinstance(module, Mapping):
+            continue
+        modules += module.get("child_modules") or []
+        for resource in module.get("resources") or []:
+            values = resource.get("values") if isinstance(resource, Mapping) else None
+            if not isinstance(values, Mapping) or "connector" not in str(resource.get("type")):
+                continue
+            names = ("connector_configuration", "config", "config_nonsensitive", "config_sensitive")
+            config = {key: text for name in names for key, text in dict(values.get(name) or {}).items()}
+            if "connector.class" in config:
+                yield Wrapped(
+                    {"name": values.get("name") or config.get("name"), "config": config}, str(resource["name"])
+                )
