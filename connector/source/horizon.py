@@ -24,13 +24,14 @@ class Expired:
     stream: bytes | None
     from_ms: int
     to_ms: int
+    because: str = "the connector was stopped"
 
     def __str__(self) -> str:
         what = "streams without a position" if self.stream is None else f"stream 0x{self.stream.hex()}"
         seconds = (self.to_ms - self.from_ms) / 1000
         return (
             f"{self.table}, slot {self.slot}, {what}: up to {seconds:.0f} s of changes (from {self.from_ms} ms on) may "
-            "have expired unread: the connector was stopped for longer than the log's TTL"
+            f"have expired unread: {self.because} for longer than the log's TTL"
         )
 
 

@@ -73,6 +73,7 @@ from connector.topology.planner import Planner
 from connector.topology.roles import (
     CommitsPlan,
     LooksPlan,
+    Plan,
     ReadsPlan,
     SetsPlan,
     SlotsPlan,
@@ -86,7 +87,7 @@ from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
 from connector.topology.snapshots import forgotten, joined, last_snapshot, last_snapshots, share_done, without
 from connector.topology.snapshots import over as snapshot_over
 from connector.topology.snapshots import running as running_snapshot
-from connector.topology.standing import committed_in, visible_to
+from connector.topology.standing import committed_in, slots_stand, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
 from connector.topology.table_state import TableState
 from connector.topology.tenure import (
@@ -123,6 +124,7 @@ __all__ = [
     "Members",
     "Observed",
     "Opening",
+    "Plan",
     "Planner",
     "Position",
     "PositionKey",
@@ -170,6 +172,7 @@ __all__ = [
     "running_snapshot",
     "share_done",
     "slot_of",
+    "slots_stand",
     "snapshot_entry",
     "snapshot_over",
     "tablet_set",

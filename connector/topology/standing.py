@@ -24,5 +24,18 @@ def committed_in(plan: TableState, slot: int) -> int | None:
     return min((at for close, at in reached if at >= 0 and (close is None or at < close)), default=None)
 
 
+def slots_stand(plan: TableState) -> dict[int, int]:
+    """Of each claimed slot that has streams to read, before which ms all of them are."""
+    found: dict[int, int] = {}
+    for slot in plan.active:
+        places = [state.read_to for state in plan.awake_in(slot) if not state.drained]
+        silence = plan.silences.get(slot)
+        if silence is not None and silence.groups:
+            places.append(silence.level)
+        if places:
+            found[slot] = min(places)
+    return found
+
+
 def _undrained(plan: TableState) -> Iterator[GroupState]:
     return (state for state in plan.all_awake() if not state.drained)

@@ -211,8 +211,11 @@ class Restoring:
 
     def _report_expired(self, gone: Expired) -> None:
         """Once for each stream: a slot that comes back, or a restore that is repeated, is no news."""
-        where = (gone.table, gone.slot, gone.stream)
-        if where not in self.expired:
-            self.expired[where] = gone
-            self._planner.need_snapshot(gone.table, gone.slot)
-            log.warning("%s", gone)
+        if (gone.table, gone.slot, gone.stream) not in self.expired:
+            self.report(gone)
+
+    def report(self, gone: Expired) -> None:
+        """Changes that may be lost."""
+        self.expired[gone.table, gone.slot, gone.stream] = gone
+        self._planner.need_snapshot(gone.table, gone.slot)
+        log.warning("%s", gone)

@@ -53,6 +53,7 @@ from connector.worker.slots import Noted
 from connector.worker.table_list import Looking, TableList
 from connector.worker.topic_troubles import Unseen
 from connector.worker.transactions import Transactions
+from connector.worker.unread import Unread
 from connector.worker.worker import Worker
 
 # So long after a transaction's timeout its coordinator has looked at it.
@@ -216,6 +217,7 @@ def build_worker(
         pipeline=pipeline,
         membership=membership,
         restoring=restoring,
+        unread=Unread(planner, tables, restoring.report),
         follower=Follower(clients, connector.name, offsets, group, slots),
         delivery=delivery,
         transactions=transactions,

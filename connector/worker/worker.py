@@ -40,6 +40,7 @@ from connector.worker.signals import Signals
 from connector.worker.silent_slots import SilentSlots
 from connector.worker.table_list import TableList
 from connector.worker.transactions import Transactions
+from connector.worker.unread import Unread
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class Worker:
     pipeline: Pipeline
     membership: Membership
     restoring: Restoring
+    unread: Unread
     follower: Follower
     delivery: Delivery
     transactions: Transactions
@@ -134,6 +136,7 @@ class Worker:
             self.signals.take(self.planner, self.tables)
         self.notifications.tick(self.planner)
         self.table_list.tick()
+        self.unread.tick(self.connection.clock.now_ms)
         self.background.tick()
         now = self.monotonic()
         more = False

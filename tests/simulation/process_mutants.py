@@ -23,6 +23,7 @@ from tests.simulation.mutation import Mutant, of
 from tests.topology import test_topology_offsets as offsets
 from tests.worker import test_worker_following as following
 from tests.worker import test_worker_unmade as unmade
+from tests.worker import test_worker_unread as unread
 
 CLAIMS = "connector/topology/claims.py"
 LEDGER = "connector/topology/ledger.py"
@@ -35,6 +36,7 @@ FORMER_TOPICS = "connector/worker/former_topics.py"
 UNMADE = "connector/worker/unmade.py"
 SCHEMAS = "connector/worker/schemas.py"
 TABLE_LIST = "connector/worker/table_list.py"
+UNREAD = "connector/worker/unread.py"
 
 PROCESS = [
     Mutant(
@@ -71,6 +73,13 @@ PROCESS = [
         "            self._report_expired(gone)\n",
         "            pass\n",
         world(EXPIRES, 0),
+    ),
+    Mutant(
+        "what expires unread while a worker runs is said",
+        UNREAD,
+        "                self._report(gone)\n",
+        "                pass\n",
+        unread.test_one_stream_that_is_not_read_is_enough,
     ),
     Mutant(
         "a table is let go behind the end of the transaction",

@@ -115,7 +115,7 @@ def test_rows_are_written_again_behind_an_absence_that_was_longer_than_the_logs_
     service: Make, scylla: Scylla, session: Session, unique: Unique
 ) -> None:
     table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=6)
-    session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true, 'ttl': 8}}")
+    session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true, 'ttl': 15}}")
     connector = service([table], connector={"snapshot.mode": "when_needed", "tasks.max": "1"})
     run = connector.start()
     until(lambda: snapshot_ended(connector), 120, "the end of the first snapshot", step=seldom)

@@ -1,0 +1,128 @@
+"""Changes that expire unread while a worker runs are told, not only those that did while nobody ran."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from cassandra.cluster import Session
+
+from connector.changes import CdcOptions, TableDescription
+from connector.source import DescribedTable, Expired
+from connector.source.log_reader import LogTable
+from connector.worker.unread import LOOK_SECONDS, Unread
+from tests.servers.double import Double
+from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
+from tests.worker.harness import Service, seldom, until
+from tests.worker.snapshot_source import old_table, snapshot_ended
+from tests.worker.test_worker_snapshot_signals import shown
+
+A, D = stream(64), stream(128)
+TTL_MS = 10_000
+
+
+class Case:
+    """A worker with one slot of a table whose log keeps its rows for ten seconds, or so."""
+
+    def __init__(self, ttl_ms: int = TTL_MS) -> None:
+        self.single = Single(tablets(1_000, A, D), now=100_000)
+        description = TableDescription("ks", "t", "id", (), CdcOptions(ttl=ttl_ms // 1000))
+        described = DescribedTable(description, True, LogTable("ks", "t_scylla_cdc_log"), ())
+        self.seconds = 0.0
+        self.told: list[tuple[int, int]] = []
+        self.unread = Unread(self.single.planner, {TABLE: described}, self._tell, lambda: self.seconds)
+
+    def _tell(self, gone: Expired) -> None:
+        assert (gone.table, gone.slot, gone.stream) == (TABLE, 0, None)
+        self.told.append((gone.from_ms, gone.to_ms))
+
+    def look(self, now: int, *, reads: bool) -> None:
+        self.single.to(now)
+        if reads:
+            self.single.read_all()
+        self.seconds += LOOK_SECONDS
+        self.unread.tick(lambda: now)
+
+
+def test_what_expires_while_nothing_is_read_is_told_once_and_again_when_it_is_read_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    read_to = 100_000 - CONFIDENCE
+    case.look(read_to + TTL_MS, reads=False)
+    assert case.told == [], "the log has all of it yet"
+    for later in (1_000, 5_000, 20_000):
+        case.look(read_to + TTL_MS + later, reads=False)
+    assert case.told == [(read_to, read_to + 1_000)]
+    with caplog.at_level(logging.WARNING):
+        case.look(200_000, reads=True)
+    lost = f"up to 20 s of changes (from {read_to} ms on) may have expired unread: they were not read for longer"
+    assert lost in caplog.text
+    case.look(250_000, reads=False)
+    assert case.told[1:] == [(200_000 - CONFIDENCE, 240_000)], "another time is told as well"
+
+
+def test_one_stream_that_is_not_read_is_enough() -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.single.to(120_000)
+    reads = case.single.reads()
+    case.single.planner.fail(reads[A], "poison")
+    case.single.planner.finish(reads[D])
+    case.look(120_000, reads=False)
+    assert case.told == [(100_000 - CONFIDENCE, 110_000)]
+
+
+def test_a_table_that_is_started_begins_with_what_its_log_has() -> None:
+    case = Case()
+    case.look(100_000, reads=False)
+    case.look(100_001, reads=True)
+    assert case.told == []
+
+
+def test_what_somebody_else_reads_he_tells() -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.single.planner.release([0])
+    case.look(150_000, reads=False)
+    case.single.planner.restore(0, case.single.topic)
+    case.single.commit()
+    case.look(150_000, reads=False)
+    assert case.told == [], "who restores a slot looks at what is committed"
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_of_a_table_that_is_gone_nothing_expires(gone: bool) -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.single.planner.fail_table(TABLE, "why", gone=gone)
+    case.look(150_000, reads=False)
+    assert bool(case.told) is not gone
+
+
+def test_a_log_that_keeps_its_rows_for_ever_loses_none() -> None:
+    case = Case(ttl_ms=0)
+    case.look(100_000, reads=True)
+    case.look(900_000, reads=False)
+    assert case.told == []
+
+
+@pytest.mark.kafka
+@pytest.mark.scylla
+@pytest.mark.only_double("logs that cannot be read for a while")
+def test_rows_are_written_again_when_their_changes_expired_while_the_worker_ran(
+    service: Callable[..., Service], scylla: Double, session: Session, unique: Callable[[str], str]
+) -> None:
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=6)
+    session.execute(f"ALTER TABLE {table} WITH cdc = {{'enabled': true, 'ttl': 10}}")
+    connector = service([table], connector={"snapshot.mode": "when_needed", "tasks.max": "1"})
+    connector.start()
+    until(lambda: snapshot_ended(connector), 120, "the end of the first snapshot", step=seldom)
+    fault = scylla.admin.add_fault("unavailable", table=f"{table}_scylla_cdc_log")
+    session.execute(f"UPDATE {table} SET v = 'unread' WHERE pk = 5 AND ck = 0")
+    until(lambda: "may have expired unread" in connector.log, 60, "word of it", step=seldom)
+    scylla.admin.remove_fault(fault)
+    until(lambda: shown(connector, table)[("true", "unread")], 120, "what was lost", step=seldom)
+    assert connector.report()["tables"][table]["expired"]
