@@ -86,6 +86,7 @@ from connector.topology.slots import slot_of
 from connector.topology.snapshot_state import Action, Event, Opening, Span, Wish
 from connector.topology.snapshots import forgotten, joined, last_snapshot, last_snapshots, share_done, without
 from connector.topology.snapshots import over as snapshot_over
+from connector.topology.snapshots import passed_over as snapshot_passed_over
 from connector.topology.snapshots import running as running_snapshot
 from connector.topology.standing import committed_in, slots_stand, visible_to
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN, StreamId, token_of
@@ -175,6 +176,7 @@ __all__ = [
     "slots_stand",
     "snapshot_entry",
     "snapshot_over",
+    "snapshot_passed_over",
     "tablet_set",
     "take",
     "tenure_entry",

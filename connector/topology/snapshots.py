@@ -37,7 +37,7 @@ from connector.topology.offsets import (
 )
 from connector.topology.sets import StreamSet
 from connector.topology.snapshot_state import Event, Opening, Span, StagedSnapshots
-from connector.topology.snapshot_wishes import ASKED, NEEDED, changed, notes, of_no_use, of_snapshots, settled
+from connector.topology.snapshot_wishes import ASKED, INITIAL, NEEDED, changed, notes, of_no_use, of_snapshots, settled
 from connector.topology.streams import MAX_TOKEN, MIN_TOKEN
 from connector.topology.table_state import TableState
 
@@ -110,6 +110,14 @@ def over(plan: TableState) -> bool:
     """The table is started, and there is no snapshot of it to be made any more."""
     home = plan.book.ledger(plan.home, plan.table)
     return home is not None and home.mark is not None and running(plan) is None
+
+
+def passed_over(plan: TableState) -> bool:
+    """Whoever starts the table makes a snapshot, and somebody has started it without."""
+    state, home = plan.snapshots, plan.own_ledger(plan.home)
+    wanted = state.initial and state.start is None and not state.when_needed
+    started = home is not None and home.mark is not None
+    return wanted and started and all(each.kind != INITIAL for each in known(plan).values())
 
 
 def share_done(plan: TableState, snapshot: str) -> float:

@@ -29,7 +29,7 @@ from connector.source import (
     expired,
 )
 from connector.table_name import TableName
-from connector.topology import SlotsPlan, told_apart
+from connector.topology import SlotsPlan, snapshot_passed_over, told_apart
 from connector.worker.one_group import OneGroup
 from connector.worker.pipeline import Pipeline
 from connector.worker.schemas import last_versions
@@ -97,6 +97,7 @@ class Restoring:
         self._again: list[tuple[float, frozenset[int]]] = []
         self._task = background.task(CLAIMS)
         self.expired: dict[tuple[TableName, int, bytes | None], Expired] = {}
+        self._passed_over: set[TableName] = set()
 
     @property
     def error(self) -> str | None:
@@ -196,11 +197,24 @@ class Restoring:
             for each in wrong:
                 log.error("%s", each)
             self.look_for_expired(readable, now)
+        self.look_for_passed_over(self._planner.tables)
 
     def look_for_expired(self, entries: Iterable[OffsetsEntry], now: int) -> None:
         """Of tables that are read, what their logs may not have any more."""
         for gone in expired(entries, self._tables, now):
             self._report_expired(gone)
+
+    def look_for_passed_over(self, tables: Iterable[TableName]) -> None:
+        """Whoever sets a mode after the first start waits for rows that never come."""
+        for table in tables:
+            if table not in self._passed_over and snapshot_passed_over(self._planner.tables[table]):
+                self._passed_over.add(table)
+                log.warning(
+                    "%s: its positions are of a start without a snapshot, so that snapshot.mode=%s writes none of the "
+                    "rows that it holds: `scylla-cdc snapshot start` asks for them (see docs/snapshots.md)",
+                    table,
+                    self._configuration.connector.reading.snapshot_mode,
+                )
 
     def _look_at_patience(self, error: ForeignGroup) -> None:
         now = time.monotonic()

@@ -19,7 +19,7 @@ from connector.pauses import doubled
 from connector.source import Purpose
 from connector.worker.aging import with_lags
 from connector.worker.child import Child, end_in_order, instruct, signal_name, started, stop_all
-from connector.worker.initial_only import only_snapshots_and_over
+from connector.worker.initial_only import status_behind_snapshots
 from connector.worker.instructions import LogLevel, ReadTables
 from connector.worker.messages import (
     BlockedMessage,
@@ -123,8 +123,9 @@ class Supervisor(Service):
                     continue
                 if self.tenants and all(tenant.over is not None for tenant in self.tenants.values()):
                     return 2
-                if only_snapshots_and_over(self.orders, self.children.values()):
-                    return 0
+                status = status_behind_snapshots(self.orders, self.children.values())
+                if status is not None:
+                    return status
                 if self._nothing_left():
                     log.error("all tables have failed: nothing left to read")
                     return 1

@@ -221,3 +221,4 @@ class TableList:
         self._watch.take(table)
         now = self._looking.connection.clock.now_ms()
         self._restoring.look_for_expired(self._planner.stored(table), now)
+        self._restoring.look_for_passed_over([table])

@@ -17,6 +17,7 @@ from connector.topology import (
     Wish,
     parse_key,
     snapshot_over,
+    snapshot_passed_over,
 )
 from connector.topology.commits import Commit
 from connector.topology.snapshots import KEPT_MS, joined, known, running
@@ -429,6 +430,21 @@ def test_each_start_of_the_connector_begins_one_and_the_start_of_a_worker_none()
         asked(one)
         assert len(known(one.plan)) == count
         finished(one)
+
+
+def test_a_table_that_was_started_without_a_snapshot_is_passed_over() -> None:
+    one = Single(ONE, lookback_ms=100)
+    assert not snapshot_passed_over(one.plan), "nobody wants one"
+    one = restarted(one)
+    one.plan.snapshots.initial = True
+    assert snapshot_passed_over(one.plan) and snapshot_over(one.plan)
+    one.plan.snapshots.when_needed = True
+    assert not snapshot_passed_over(one.plan)
+    one = started()
+    assert not snapshot_passed_over(one.plan)
+    one = restarted(finished(one))
+    one.plan.snapshots.initial = True
+    assert not snapshot_passed_over(one.plan), "it had one"
 
 
 def test_changes_that_expired_unread_begin_one_whoever_finds_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -66,3 +67,25 @@ def test_run_ends_when_nothing_but_the_rows_was_wanted(
         assert connector.ended(connector.start()) == 0
         connector.settled()
         assert breaches(old, connector.delivered(connector.topic(table)), now) == []
+
+
+def test_rows_that_are_not_written_are_not_said_to_be(
+    service: Make, scylla: Scylla, session: Session, unique: Unique
+) -> None:
+    """A connector that ran without snapshots before, the Java one perhaps, has positions of its tables."""
+    table = old_table(scylla, session, unique("ks").replace("-", "_"), True, partitions=9)
+    connector = service([table])
+    run = connector.start()
+    until(lambda: connector.report()["state"] == "RUNNING", 120, "a connector that runs", step=seldom)
+    assert connector.stop(run) == 0
+    definition = json.loads(connector.config_file.read_text())
+    for mode, said in (
+        ("initial_only", "none of its rows is delivered"),
+        ("initial", "its positions are of a start without a snapshot, so that snapshot.mode=initial writes"),
+    ):
+        definition["config"]["snapshot.mode"] = mode
+        connector.config_file.write_text(json.dumps(definition))
+        run = connector.start()
+        until(lambda said=said: f"{table}: {said}" in connector.log, 120, said)  # type: ignore[misc]
+        assert (connector.ended(run) if mode == "initial_only" else connector.stop(run)) == (mode == "initial_only")
+    assert connector.delivered(connector.topic(table)) == []
