@@ -117,11 +117,20 @@ def every_page(page: RawPage) -> bool:
 
 
 def read_pages(
-    connection: Connection, bind: Callable[[], object], goes_on: Callable[[RawPage], bool] = every_page
+    connection: Connection,
+    bind: Callable[[], object],
+    goes_on: Callable[[RawPage], bool] = every_page,
+    without_rows: bool = False,
 ) -> Iterator[RawPage]:
-    """All pages of a query. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether
-    behind this page another one will be wanted: only then it is asked for before this one is worked on."""
-    yield from _pages(connection, bind, _ask(connection, bind, None), goes_on)
+    """All pages of a query; those without rows, of which there are many where a condition is true of few rows, only if
+    they are wanted. ``bind`` makes its statement, anew for every page that is tried again. ``goes_on``: whether behind
+    this page another one will be wanted: only then it is asked for before this one is worked on."""
+    pages = _pages(connection, bind, _ask(connection, bind, None), goes_on)
+    yield from pages if without_rows else with_rows(pages)
+
+
+def with_rows(pages: Iterable[RawPage]) -> Iterator[RawPage]:
+    return (page for page in pages if page.rows)
 
 
 def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]]) -> Iterator[RawPage]:
@@ -134,7 +143,7 @@ def read_keys(connection: Connection, query: str, keys: Iterable[Sequence[bytes]
             waiting.append((bind, _ask(connection, bind, None)))
         if not waiting:
             return
-        yield from _pages(connection, *waiting.popleft(), every_page)
+        yield from with_rows(_pages(connection, *waiting.popleft(), every_page))
 
 
 Answer = tuple[RawPage, bytes | None]
@@ -151,8 +160,7 @@ def _pages(
     while waiting is not None:
         page, state = _answered(connection, bind, state, waiting)
         waiting = _ask(connection, bind, state) if state and goes_on(page) else None
-        if page.rows:
-            yield page
+        yield page
         if state and waiting is None:
             waiting = _ask(connection, bind, state)
 

@@ -112,7 +112,7 @@ def read_chunk(
     if start is None:
         pages = _behind(connection, question, span, read.goes_on)
     else:
-        pages = _rest_of(connection, question, start, read.goes_on)
+        pages = _rest_of(connection, question, start, read.goes_on, without_rows=True)
     found = _Found(connection.scanner, shape)
     for page in read.timed(pages):
         found.add(page.rows)
@@ -155,7 +155,7 @@ class _Found:
 
 
 class _Pages:
-    """Pages as they come, counted and timed."""
+    """Pages as they come, counted and timed: those without rows as well, which cost the server what others do."""
 
     def __init__(self, enough: ChunkSize) -> None:
         self._enough = enough
@@ -170,8 +170,9 @@ class _Pages:
             self.pages += 1
             self.rows += len(page.rows)
             self.bytes += _memory(page)
-            yield page
-            asked = time.monotonic()
+            if page.rows:
+                yield page
+                asked = time.monotonic()
         self.slowest = max(self.slowest, time.monotonic() - asked)
 
     def goes_on(self, page: RawPage | None = None) -> bool:
@@ -200,7 +201,7 @@ def _behind(
     def bind() -> Any:
         return aim(connection.statement(query, span), span[1], description.keyspace, description.name)
 
-    pages = read_pages(connection, bind, goes_on)
+    pages = read_pages(connection, bind, goes_on, without_rows=True)
     if question.deceivable:
         base = replace(base_query(description, ()), regular=tuple(question.shape.regulars))
         pages = without_phantoms(pages, base, partial(_whole, connection, question), SecondLooks())
@@ -210,8 +211,9 @@ def _behind(
 def _of_the_one(connection: Connection, question: Question, span: Span) -> Iterator[RawPage]:
     """The rows of the partition that the condition names, if it is one of these: no server takes that beside tokens."""
     width = question.shape.width
-    for page in read_pages(connection, partial(connection.statement, question.cql(""), ())):
-        if not span[0] < token_of_key(page.rows[0][:width]) <= span[1]:
+    statement = partial(connection.statement, question.cql(""), ())
+    for page in read_pages(connection, statement, without_rows=True):
+        if page.rows and not span[0] < token_of_key(page.rows[0][:width]) <= span[1]:
             return
         yield page
 
@@ -228,7 +230,11 @@ def _with_ends(connection: Connection, question: Question, pages: Iterator[RawPa
 
 
 def _rest_of(
-    connection: Connection, question: Question, start: Inside, goes_on: Callable[[RawPage], bool] = every_page
+    connection: Connection,
+    question: Question,
+    start: Inside,
+    goes_on: Callable[[RawPage], bool] = every_page,
+    without_rows: bool = False,
 ) -> Iterator[RawPage]:
     """The rows of a partition behind one of them, in the order of storage: those that share all of its clustering key
     but the last column with it, then all but the last two, and so on. Relations of several columns are not understood
@@ -241,7 +247,7 @@ def _rest_of(
         where = [*(f"{name} = ?" for name in (*key, *clustering[:count])), f"{clustering[count]} {then} ?"]
         cells = [cell or b"" for cell in (*start.partition, *start.after[: count + 1])]
         bind = partial(connection.raw_statement, question.cql(" AND ".join(where)), cells)
-        yield from _with_ends(connection, question, read_pages(connection, bind, goes_on))
+        yield from _with_ends(connection, question, read_pages(connection, bind, goes_on, without_rows))
 
 
 def read_part(

@@ -29,6 +29,7 @@ from connector.changes import (
 )
 from connector.errors import PoisonRow
 from connector.source.chunks import BYTES_OF_A_ROW, Chunk, Partitions, token_of_key
+from connector.table_name import TableName
 from connector.timeuuid import time_uuid
 from connector.topology import Inside, Opening, Span
 
@@ -85,6 +86,11 @@ class HeldChunk:
     reading: bool = True
     not_before: float = 0.0
     again_at: float = 0.0
+
+    @property
+    def of(self) -> tuple[TableName, str]:
+        """Whose it is: a table, and which snapshot of it."""
+        return self.opening.table, self.opening.snapshot
 
     @property
     def is_part(self) -> bool:

@@ -50,6 +50,9 @@ def without_phantoms(
     held: Row | None = None
     page: RawPage | None = None
     for page in pages:
+        if not page.rows:
+            yield page
+            continue
         rows, doubtful = suspicion.of(page.rows)
         if held is not None:
             rows.insert(0, held)

@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Protocol
 
 from connector.changes import Batch, LogLayout, Row
-from connector.errors import PoisonRow
+from connector.errors import PoisonRow, RetriableSourceError
 from connector.pauses import doubled
 from connector.source.background import Background, Purpose
 from connector.source.chores import Chores
@@ -83,11 +83,11 @@ class SnapshotConsumer(Protocol):
 
 @dataclass(slots=True)
 class SnapshotCounters:
-    """What `status` and metrics show, by table."""
+    """What `status` and metrics show, by table and snapshot."""
 
-    rows: Counter[TableName] = field(default_factory=Counter)
-    chunks: Counter[TableName] = field(default_factory=Counter)
-    rereads: Counter[TableName] = field(default_factory=Counter)
+    rows: Counter[tuple[TableName, str]] = field(default_factory=Counter)
+    chunks: Counter[tuple[TableName, str]] = field(default_factory=Counter)
+    rereads: Counter[tuple[TableName, str]] = field(default_factory=Counter)
 
 
 class Snapshots:
@@ -125,6 +125,8 @@ class Snapshots:
         self._aside: dict[GroupState, list[HeldChunk]] = {}
         self._under_way: Counter[str] = Counter()
         self._failing: set[TableName] = set()
+        # Of those of which a read has failed, when the next one is tried.
+        self._rest_until: dict[TableName, float] = {}
         self._turn = 0
         self.counters = SnapshotCounters()
 
@@ -199,6 +201,7 @@ class Snapshots:
         for table in self._failing - {opening.table for opening in self._openings}:
             self._background.task(SNAPSHOTS, table).dismiss()
             self._failing.discard(table)
+            self._rest_until.pop(table, None)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -211,14 +214,16 @@ class Snapshots:
             opening = self._openings[(self._turn + number) % len(self._openings)]
             if self._under_way[CHUNK] >= CHUNKS_AT_ONCE or room <= 0 or not self._pace.take(now):
                 return
-            if self._begin(opening):
+            if self._begin(opening, now):
                 self._turn += number + 1
                 room -= self._settings.chunk.bytes
             else:
                 self._pace.give_back()
 
-    def _begin(self, opening: Opening) -> bool:
+    def _begin(self, opening: Opening, now: float) -> bool:
         if not self._planner.is_open(opening) or self._tables.stopped(opening.table):
+            return False
+        if now < self._rest_until.get(opening.table, now):
             return False
         queue = self._held.get(opening.state, deque())
         before = queue[-1] if queue else None
@@ -245,18 +250,26 @@ class Snapshots:
             there = held in self._held.get(state, ()) or held in self._aside.get(state, ())
             if not there or not self._planner.is_open(held.opening):
                 return
-            task = self._background.task(SNAPSHOTS, held.opening.table)
             if error is not None:
-                self._failing.add(held.opening.table)
-                task.failed(error)
-                self._pace.failed(time.monotonic())
-                self._tables.ask(held.opening.table)
+                self._failed(held.opening.table, error)
                 self._drop_from(held)
                 return
-            task.worked()
+            self._background.task(SNAPSHOTS, held.opening.table).worked()
+            self._rest_until.pop(held.opening.table, None)
             then(held, result)
 
         self._chores.submit(partial(self._read, call), done)
+
+    def _failed(self, table: TableName, error: BaseException) -> None:
+        """Rows of other tables do not wait for those of one that cannot be read."""
+        task, now = self._background.task(SNAPSHOTS, table), time.monotonic()
+        self._failing.add(table)
+        task.failed(error)
+        self._rest_until[table] = now + task.pause()
+        if isinstance(error, RetriableSourceError):
+            # Only who is asked too much answers better when asked less.
+            self._pace.failed(now)
+        self._tables.ask(table)
 
     def _read(self, call: Callable[[], object]) -> object:
         """In a chore thread."""
@@ -269,7 +282,7 @@ class Snapshots:
     def _arrived(self, held: HeldChunk, chunk: Chunk) -> None:
         self._pace.answered(chunk.seconds, chunk.pages, time.monotonic())
         held.arrived(chunk, self._behind_all_written())
-        self.counters.chunks[held.opening.table] += 1
+        self.counters.chunks[held.of] += 1
 
     def _drop_from(self, held: HeldChunk) -> None:
         """Read it again, and with it what comes behind it."""
@@ -299,9 +312,9 @@ class Snapshots:
             at = self._planner.stands(held.opening)
             if at is None or at < held.since:
                 return count
-            before = self.counters.rows[held.opening.table]
+            before = self.counters.rows[held.of]
             is_placed = self._place(held, at, now)
-            count += self.counters.rows[held.opening.table] - before
+            count += self.counters.rows[held.of] - before
             if not is_placed or (held.holes and not self._is_left_aside(held)):
                 return count
             queue.popleft()
@@ -353,7 +366,7 @@ class Snapshots:
                 self._background.task(SNAPSHOTS, table).failed(poison)
                 held.not_before = now + POISON_SECONDS
                 return False
-            self.counters.rows[table] += sum(waiting.rows[:count])
+            self.counters.rows[held.of] += sum(waiting.rows[:count])
             held.placed(waiting.keys[:count])
             if not held.is_part:
                 self._done(held, token_of_key(waiting.keys[count - 1]))
@@ -377,7 +390,7 @@ class Snapshots:
             return
         keys, table = held.ask_again(), held.opening.table
         held.again_at = now + doubled(self.doubt_seconds, held.tries + 1, LONGEST_PAUSE_SECONDS)
-        self.counters.rereads[table] += len(keys)
+        self.counters.rereads[held.of] += len(keys)
         if held.tries % TRIES == 0:
             log.warning(
                 "%s: the snapshot waits for %d partitions that change all the time, read %d times: %s",

@@ -210,13 +210,13 @@ class Snapshots:
             self._paces.forget(plan.table)
             pace = Pace()
         else:
-            pace = self._paces.of(plan.table, name, now, done, counters.rows[plan.table])
+            pace = self._paces.of(plan.table, name, now, done, counters.rows[plan.table, name])
         return SnapshotStatus.of(
             snapshot,
             done,
-            rows=counters.rows[plan.table],
-            chunks=counters.chunks[plan.table],
-            rereads=counters.rereads[plan.table],
+            rows=counters.rows[plan.table, name],
+            chunks=counters.chunks[plan.table, name],
+            rereads=counters.rereads[plan.table, name],
             undecided=snapshots.undecided(plan.table),
             held_bytes=snapshots.held_bytes_of(plan.table),
             rows_per_second=pace.rows_per_second,

@@ -118,7 +118,7 @@ def test_rows_that_nobody_cuts_are_placed_as_those_that_are(kernel: Kernel) -> N
         stage.to(10_200, written(10_020_000, pk=number(0), ck=0, v=number(3)))
         found.append(placed(stage))
         assert all(isinstance(each, WholeBatches) for each in stage.consumer.given)
-        assert stage.snapshots.counters.rows[NAME] == 7 and not stage.snapshots.held_bytes
+        assert stage.snapshots.counters.rows.total() == 7 and not stage.snapshots.held_bytes
     assert found[0] == found[1] and len(found[0]) == 5
     values = {(each[2][0][SHAPE.layout.columns.index("pk")]): each[2] for each in found[0]}
     assert [each[SHAPE.layout.columns.index("v")] for each in values[number(0)]] == [number(3)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cassandra.cluster import Session
@@ -12,6 +14,7 @@ from connector.errors import SourceError
 from connector.source.chunks import Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
 from connector.source.descriptions import describe_base
+from connector.source.pages import RawPage
 from connector.source.settings import ChunkSize
 from connector.topology import MAX_TOKEN, MIN_TOKEN, Inside
 from tests.servers.scylla import Scylla
@@ -164,3 +167,45 @@ def test_cells_with_a_ttl_tell_when_they_end_and_no_row_is_made_up(
     (again,) = read_partitions(connection, with_times, [key])[key]
     assert again[:width] == dated.partitions[key][0][:width] and again[width:] != (None,) * 2 * len(shape.timed)
     assert shape.written_at(again, [column.name for column in shape.columns].index("v")) == written
+
+
+class Sparse:
+    """A server that looks for a few rows, and mostly answers with pages of none: so ScyllaDB does where it filters, and
+    behind so many tombstones."""
+
+    scanner = None
+
+    def __init__(self, pages: Sequence[Sequence[Row]]) -> None:
+        self.pages = pages
+        self.clock = self
+
+    def now_ms(self) -> int:
+        return 0
+
+    def statement(self, query: str, values: Sequence[Any]) -> SimpleNamespace:
+        return SimpleNamespace()
+
+    raw_statement = statement
+
+    def page_async(self, _: Any, done: Any, failed: Any, paging_state: bytes | None) -> None:
+        at = int(paging_state or b"0")
+        done(RawPage((), (), self.pages[at]), b"%d" % (at + 1) if at + 1 < len(self.pages) else None)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+@pytest.mark.parametrize("where", [None, "pk = 3"])
+def test_pages_without_rows_are_counted_as_others_are(dated: bool, where: str | None, question: Question) -> None:
+    """They cost the server as much."""
+    few = Question(question.description, where, dated)
+    width = len(few.shape.columns) + 2 * len(few.shape.timed)
+    row = ((3).to_bytes(4, "big"), b"", b"", b"", *[None] * (width - 4))
+    for pages in ([[]] * 9, [[], [], [row], [], []], [[row], []]):
+        connection: Any = Sparse(pages)
+        chunk = read_chunk(connection, few, (MIN_TOKEN, MAX_TOKEN), None, ChunkSize(10, 1 << 30))
+        assert chunk.pages == len(pages)
+        assert [*chunk.partitions] == [row[:1]] * any(pages) and chunk.upto == MAX_TOKEN
+    stop = Inside(row[:1], row[1:4], 1)
+    connection = Sparse([[], [row], []])
+    found = read_chunk(connection, few, (MIN_TOKEN, MAX_TOKEN), stop, ChunkSize(10, 1 << 30))
+    assert found.pages == 3 * len(question.description.clustering_key)
+    assert read_part(connection, few, row[:1], stop, stop) == {row[:1]: [row] * 3}

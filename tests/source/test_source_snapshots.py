@@ -234,7 +234,7 @@ def test_what_cannot_be_told_is_read_again_and_placed_later() -> None:
     assert not stage.rows
     stage.to(10_110)
     assert [(row["v"], row["cdc$deleted_v"]) for row in stage.rows] == [(None, b"\x01")]
-    assert stage.snapshots.counters.rereads[NAME] == 1
+    assert stage.snapshots.counters.rereads.total() == 1
 
 
 def test_what_changes_all_the_time_is_read_again_until_it_is_known() -> None:
@@ -369,7 +369,7 @@ def test_rows_that_nobody_makes_objects_of_are_the_same(ending: bool) -> None:
         stage.to(10_060, written(10_000_500, v=number(8)))
         placed.append([(each.stream_id, each.time, each.rows) for each in stage.consumer.placed])
         assert [type(each) for each in stage.consumer.given] == [WholeBatches if takes_uncut else list] * 3
-        assert stage.snapshots.counters.rows[NAME] == 5
+        assert stage.snapshots.counters.rows.total() == 5
         assert stage.one.planner.openings(stage.one.now) == []
     assert placed[0] == placed[1]
     assert sum(len(rows) for _, _, rows in placed[0]) == 5
@@ -422,6 +422,22 @@ def test_what_is_stopped_fails_no_longer() -> None:
     stage.one.commit(move_marks=True)
     stage.pump()
     assert not stage.background.failing()
+
+
+def test_rows_are_counted_for_each_snapshot_of_a_table() -> None:
+    stage = Stage()
+    stage.read(selected(ck=1, v=1))
+    stage.to(10_100)
+    stage.one.commit(move_marks=True)
+    stage.one.planner.hear_from(0)
+    stage.one.planner.wish(NAME, Wish(1, "start", "again", None))
+    stage.one.commit(move_marks=True)
+    stage.pump()
+    stage.read(selected(ck=1, v=1), selected(ck=2, v=1))
+    stage.to(10_200)
+    first, second = sorted(name for _, name in stage.snapshots.counters.rows)
+    assert stage.snapshots.counters.rows == {(NAME, first): 1, (NAME, second): 2}
+    assert stage.snapshots.counters.chunks == {(NAME, first): 1, (NAME, second): 1}
 
 
 def test_chunks_follow_each_other_and_are_placed_in_order() -> None:

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from connector.errors import FatalSourceError, RetriableSourceError
+from connector.source import snapshots
+from connector.source.background import FIRST_PAUSE
 from connector.source.limits import SnapshotPace
 from tests.source.test_source_snapshots import BYTES, Stage, selected
 from tests.topology.single import WHOLE, stream
@@ -42,3 +47,27 @@ def test_reads_slow_down_while_answers_do() -> None:
     for _ in range(40):
         pace.answered(0.02, 1, 0.0)
     assert pace.rate == 50.0
+
+
+@pytest.mark.parametrize(("error", "slows"), [(FatalSourceError("no such column"), 0), (RetriableSourceError(""), 1)])
+def test_a_table_that_cannot_be_read_rests_and_does_not_hold_up_others(
+    error: Exception, slows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage()
+    now = snapshots.time.monotonic()
+    monkeypatch.setattr(snapshots.time, "monotonic", lambda: now)
+    usual = stage.snapshots._pace.rate
+    for failures in range(1, 5):
+        stage.chores.answer(None, error)
+        pause = FIRST_PAUSE * 2 ** (failures - 1)
+        now += pause - 0.01
+        stage.pump()
+        assert not stage.chores.waiting
+        now += 0.01
+        stage.pump()
+        assert len(stage.chores.waiting) == 1
+        assert stage.snapshots._pace.rate == usual / 2 ** (failures * slows)
+    stage.read(selected(ck=1, v=1), upto=0)
+    now += 0.01
+    stage.pump()
+    assert len(stage.chores.waiting) == 1, "what works is read on at once"
