@@ -126,18 +126,16 @@ class Connectors:
                 log.error("connector %s: its new tables are not begun: %s", name, why)
             self._set_aside(Broken(name, why, attempts))
             return
-        if self.broken.pop(name, None) is not None:
-            log.info("connector %s: its definition can be used now", name)
-        tenant = self.supervisor.tenants.get(configuration.group)
-        if tenant is not None:
-            tenant.unheeded = None
         if before is not None:
             self._read_on(configuration)
-            return
-        orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
-        tenant = Tenant(name, target=self.shared.target(name))
-        tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
-        self._admit(tenant, orders)
+        else:
+            orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
+            tenant = Tenant(name, target=self.shared.target(name))
+            tenant.prepare(partial(Preparation, configuration, self.stop, self.checks))
+            self._admit(tenant, orders)
+        # Behind that: who sees nothing broken sees the new one.
+        if self.broken.pop(name, None) is not None:
+            log.info("connector %s: its definition can be used now", name)
 
     def _set_aside(self, broken: Broken) -> None:
         """It is tried again. Meanwhile its workers go on by the definition before: of that nothing is wrong."""
@@ -225,6 +223,7 @@ class Connectors:
             replace(order, configuration=configuration) if order.configuration.group == configuration.group else order
             for order in supervisor.orders
         ]
+        supervisor.tenants[configuration.group].unheeded = None
         supervisor.requests.put(supervisor.tell_tables)
 
     def _dismiss(self, group: str) -> None:
