@@ -41,7 +41,7 @@ class Service:
         self._about = About()
         self.background = Background(monotonic)
         self.elsewhere = Elsewhere(monotonic)
-        #: Told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
+        #: What is told by any thread, as are ``tenants``: both are replaced as a whole, never changed.
         self.orders = list(orders)
         self.tenants = {order.configuration.group: Tenant(order.configuration.connector.name) for order in self.orders}
         self.children: dict[int, Child] = {}
@@ -60,9 +60,21 @@ class Service:
     def waiting_for(self, what: str | None) -> None:
         self._waiting_for, self._round = what, self._monotonic()
 
+    @property
+    def orders(self) -> list[WorkerOrder]:
+        return self._ordered[0]
+
+    @orders.setter
+    def orders(self, orders: list[WorkerOrder]) -> None:
+        # Of each connector its workers are asked for over and over: there may be a thousand.
+        numbers: dict[str, list[int]] = {}
+        for order in orders:
+            numbers.setdefault(order.configuration.group, []).append(order.index)
+        self._ordered = orders, {group: tuple(sorted(its)) for group, its in numbers.items()}
+
     def workers_of(self, group: str) -> list[int]:
         """The numbers of a connector's workers."""
-        return sorted(order.index for order in self.orders if order.configuration.group == group)
+        return [*self._ordered[1].get(group, ())]
 
     def topics(self, connector: str) -> list[str]:
         """That records were written to, by its workers and those before them."""

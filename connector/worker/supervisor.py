@@ -186,7 +186,7 @@ class Supervisor(Service):
                 self.due |= dict.fromkeys(workers, 0.0)
 
     def _start_due(self) -> None:
-        now = time.monotonic()
+        now, ending = time.monotonic(), {child.group for child in self._leftovers()}
         for order in self.orders:
             due = self.due.get(order.index)
             if due is None or due > now:
@@ -194,7 +194,7 @@ class Supervisor(Service):
             tenant = self.tenants.get(order.configuration.group)
             if tenant is None:
                 continue  # it was deleted a moment ago
-            if any(child.group == order.configuration.group for child in self._leftovers()):
+            if order.configuration.group in ending:
                 continue  # those of another configuration end first
             prepared = tenant.preparation
             if tenant.may_start():

@@ -70,12 +70,15 @@ class Tenant:
     _looks: int = 0
     _look_due: float = 0.0
     _prepare: Callable[[], Preparation] | None = None
+    #: It was not to run when it came, so nobody has looked at its servers yet.
+    _unprepared: bool = False
 
     def prepare(self, prepare: Callable[[], Preparation]) -> None:
-        """``prepare`` makes what stands in front of its workers, now and when it is begun anew."""
-        self._prepare = prepare
-        self.preparation = prepare()
-        self.preparation.start()
+        """``prepare`` makes what stands in front of its workers: as soon as it is to run, and when it is begun anew."""
+        self._prepare, self._unprepared = prepare, self.target is not Target.RUNNING
+        if not self._unprepared:
+            self.preparation = prepare()
+            self.preparation.start()
 
     def begin_anew(self) -> None:
         """One that was given up is tried again, from its checks on."""
@@ -105,6 +108,8 @@ class Tenant:
         """Whether its workers may be started now."""
         if self.target is not Target.RUNNING:
             return False
+        if self._unprepared and self._prepare is not None:
+            self.prepare(self._prepare)
         if self.preparation is not None and self.preparation.done.is_set():
             failure, self.preparation = self.preparation.failure, None
             if failure is not None:

@@ -291,6 +291,23 @@ def test_a_connector_is_given_up_for_longer_each_time_until_it_gets_something_th
     assert pauses[-1] == 60
 
 
+def test_a_connector_that_is_not_to_run_has_nobody_look_at_its_servers_until_it_is() -> None:
+    looks = list[Configuration]()
+
+    def checks(configuration: Configuration, *_: Any) -> tuple[Sequence[Problem], Noted | None]:
+        looks.append(configuration)
+        return [], Noted(3)
+
+    tenant, stop = Tenant("works", target=Target.STOPPED), threading.Event()
+    tenant.prepare(partial(Preparation, configured("works"), stop, checks))
+    tenant.begin_anew()
+    assert not tenant.may_start() and tenant.preparation is None and tenant.reason() is None
+    assert not looks
+    tenant.target = Target.RUNNING
+    until(tenant.may_start, what="what is found")
+    assert looks == [configured("works")]
+
+
 def test_what_was_asked_of_a_connector_that_is_deleted_before_anybody_comes_to_it_is_nothing(service: Any) -> None:
     supervisor, statuses = service("works", "fails", "gone")
     steering, group = Steering(supervisor), configured("gone").group
