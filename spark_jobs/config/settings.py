@@ -243,7 +243,8 @@ def _contradictions(values: Mapping[str, Any], file: str) -> list[Problem]:
     if values["history.retention.ms"] is not None and not values["history"]:
         problems.append(Problem("history.retention.ms", "Has no effect without history", file=file))
     for column in values["column.types"]:
-        if column.rsplit(".", 1)[0] not in known:
+        # A dot can be in a column's name, but in none of a keyspace or table.
+        if ".".join(column.split(".", 2)[:2]) not in known:
             problems.append(Problem(f"column.types.{column}", "Is not a column of one of the tables", file=file))
     if "avro" in values["value.converter"].lower() and not values["schema.registry.url"]:
         problems.append(Problem("schema.registry.url", "Is needed for Avro", file=file))

@@ -44,7 +44,8 @@ from spark_jobs.model import (
 
 _RAW = "topic, partition, offset, kafka_ms, raw_key, raw_value, made_by, cell_ttls"
 BATCH = "scylla_cdc_batch"
-_STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE')"
+# Jackson takes no text of more than 20,000,000 characters, unless it is told to.
+_STRICT_JSON = "map('columnNameOfCorruptRecord', '_corrupt', 'mode', 'PERMISSIVE', 'maxStringLen', '2147483647')"
 
 
 def decoded_json(
@@ -151,10 +152,10 @@ def _changes(
     fields = _fields(layout, struct_bounds, range_topic)
     flat = f"SELECT {_RAW}, broken, unknown, part, {', '.join(fields)} FROM ({parsed}) AS parsed"
     typed = f"SELECT *, {_identities(layout)} {reason_of(layout)} AS reason FROM ({flat}) AS flat"
-    parts = _in_parts(layout)
-    columns: list[str] = []
-    for name, kind in changelog_columns(layout).items():
-        columns.append(f"{parts.get(name) or _final(layout, name, kind, segment)} AS {quoted(name)}")
+    kinds = changelog_columns(layout)
+    blank = {name: f"CAST(NULL AS {kinds[name]})" for name in _no_longer_written(layout) & kinds.keys()}
+    made = {**_in_parts(layout), **_final(layout, segment), **blank}
+    columns = [f"{made.get(name) or quoted(name)} AS {quoted(name)}" for name in kinds]
     where = ""
     if layout.older_tables and (created := layout.definition.created_ms) is not None:
         # What cannot be read of an older table of this name is nobody's loss.
@@ -172,11 +173,12 @@ def over_frame(frame: DataFrame, name: str, text: str) -> DataFrame:
         session.catalog.dropTempView(name)
 
 
-def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
+def _final(layout: Layout, segment: int) -> dict[str, str]:
+    """The changelog's columns that no reader of a record's fields has made."""
     # Of a record that cannot be landed one part is the letter. The others go to the dead segment as well, and say
     # nothing: to leave them out, Spark would look for the reason twice, and most of decoding is looking for it.
     letter = "reason IS NOT NULL" + ("" if layout.images else " AND NOT coalesce(part.more, false)")
-    made = {
+    return {
         "segment": _looked_up(str(segment), str(DEAD)),
         "bucket": bucket_of(layout),
         "landed_at": _looked_up("current_timestamp()", "current_timestamp()"),
@@ -185,11 +187,6 @@ def _final(layout: Layout, name: str, kind: str, segment: int) -> str:
         "raw_value": f"CASE WHEN {letter} THEN raw_value END",
         "note": f"CASE WHEN {letter} THEN {noted_headers()} END",
     }
-    if name in made:
-        return made[name]
-    if name in _no_longer_written(layout):
-        return f"CAST(NULL AS {kind})"
-    return quoted(name)
 
 
 def _looked_up(landed: str, dead: str) -> str:
@@ -301,9 +298,17 @@ def not_fitting(type_: CqlType, value: str, declared: str | None) -> list[str]:
         return [text for text in [out_of_range(type_, value, 1)] if text]
     if declared == "bigint":
         return []
-    fitted = f"try_cast({value} AS {declared})"
+    fitted = shown_as(value, declared)
     same = f"{order_sql(DECIMAL, value)} = {order_sql(DECIMAL, f'CAST({fitted} AS string)')}"
     return [f"({value} IS NOT NULL AND ({fitted} IS NULL OR NOT {same}))"]
+
+
+def shown_as(value: str, declared: str) -> str:
+    """A number's text as a declared decimal shows it; null if it is none of those.
+
+    To round 1E-10000000, Spark makes all of its digits, for 40 s. No number that fits has such an exponent.
+    """
+    return f"try_cast(CASE WHEN NOT {value} RLIKE '[eE][-+]?[0-9]{{4}}' THEN {value} END AS {declared})"
 
 
 def _as_current(key: Key, value: str) -> str:

@@ -162,9 +162,9 @@ def _reads(layout: Layout, reading: Layout, version: TableDefinition) -> bool:
         assert own.recorded is not None
         if own.names[0] not in key.names or recorded_type(own.recorded) != recorded_type(key.type):
             return False
-    known = {column.name: stored for column, stored in layout.recorded}
+    known, names = {column.name: stored for column, stored in layout.recorded}, version.names
     for column, stored in reading.recorded:
-        if column.name not in version.names:
+        if column.name not in names:
             continue
         if known.get(column.name) is not stored:
             return False

@@ -7,7 +7,7 @@ side does), of the condition that joins them, and of the differences in a joined
 from __future__ import annotations
 
 from connector.values import CqlType, ListType, MapType, NativeType
-from spark_jobs.decode import not_fitting
+from spark_jobs.decode import not_fitting, shown_as
 from spark_jobs.fold import NOW, living_rows
 from spark_jobs.model import (
     PARTITION,
@@ -125,6 +125,7 @@ def _differences(layout: Layout, plan: ReadPlan) -> str:
     missing = _found(MISSING, "", _whole(plan, "s"), "NULL", times["s"], "NULL")
     extra = _found(EXTRA, "", "NULL", _whole(plan, "l"), "NULL", times["l"])
     cells = {static: [_cell(layout, each) for each in both if each.static == static] for static in (False, True)}
+    cells[False] += _misfits(layout)
     rows = f"array_compact(array({', '.join(cells[False])}))" if cells[False] else _none()
     statics = f"array_compact(array({', '.join(cells[True])}))" if cells[True] else _none()
     return (
@@ -151,9 +152,22 @@ def _cell(layout: Layout, each: Cell | Elements) -> str:
     if isinstance(each, Cell) and declared is not None and (odd := not_fitting(each.stored.type, value, declared)):
         # What is stored is right, and readers see something else.
         misfit = " OR ".join(odd)
-        seen = f"to_json({struct_of([('v', f'try_cast({value} AS {declared})')])}, {_AS_JSON})"
+        seen = _as_json(shown_as(value, declared))
         same, landed = f"{same} AND NOT ({misfit})", f"CASE WHEN {misfit} THEN {seen} ELSE {landed} END"
     return f"CASE WHEN NOT ({same}) THEN {_found(CELL, _name(each), _shown(each, 's'), landed, *times)} END"
+
+
+def _misfits(layout: Layout) -> list[str]:
+    """Of the key columns: what readers see is another value than the one that a row is found by."""
+    found: list[str] = []
+    for key in layout.keys:
+        value, declared = f"l.{quoted(key.value)}", layout.declared.get(key.name)
+        if declared is not None and (odd := not_fitting(key.type, value, declared)):
+            source, landed = _as_json(f"s.{quoted(key.value)}"), _as_json(shown_as(value, declared))
+            found.append(
+                f"CASE WHEN {' OR '.join(odd)} THEN {_found(CELL, key.name, source, landed, 'NULL', 'NULL')} END"
+            )
+    return found
 
 
 def _name(each: Cell | Elements) -> str:
@@ -181,7 +195,7 @@ def _whole(plan: ReadPlan, side: str) -> str:
 
 def _shown(each: Cell | Elements, side: str) -> str:
     value = f"{side}.{_value(each)}"
-    return f"CASE WHEN {value} IS NOT NULL THEN to_json({struct_of([('v', _plain(each, side))])}, {_AS_JSON}) END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {_as_json(_plain(each, side))} END"
 
 
 def _plain(each: Cell | Elements, side: str) -> str:
@@ -212,7 +226,11 @@ def _same(type_: CqlType, value: str) -> str:
         if type_.name in _FLOATING:
             return struct_of([("v", value), ("n", is_minus_zero(value))])
         return value
-    return f"CASE WHEN {value} IS NOT NULL THEN to_json({struct_of([('v', value)])}, {_AS_JSON}) END"
+    return f"CASE WHEN {value} IS NOT NULL THEN {_as_json(value)} END"
+
+
+def _as_json(value: str) -> str:
+    return f"to_json({struct_of([('v', value)])}, {_AS_JSON})"
 
 
 def _value(each: Cell | Elements) -> str:

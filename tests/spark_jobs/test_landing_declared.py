@@ -23,11 +23,12 @@ def test_types_that_landed_values_do_not_fit_are_refused_and_differ(
     spark: SparkSession, scylla: Scylla, cql: Session, keyspace: str, warehouse: str
 ) -> None:
     cql.execute(
-        f"CREATE TABLE {keyspace}.t (p int PRIMARY KEY, v decimal, n varint, w timestamp) "
+        f"CREATE TABLE {keyspace}.t (p int, k decimal, v decimal, n varint, w timestamp, PRIMARY KEY (p, k)) "
         "WITH cdc = {'enabled': true}"
     )
-    for values in ("1, 1.5, 7, 0", "2, 1.239, 12345, 9223372036854775807", "3, 9.999, 1, 1", "3, 9.99, 1, 1"):
-        cql.execute(f"INSERT INTO {keyspace}.t (p, v, n, w) VALUES ({values})")
+    rows = ("1, 2.0, 1.5, 7, 0", "2, 2.25, 1.239, 12345, 9223372036854775807", "3, 2, 9.999, 1, 1", "3, 2, 9.99, 1, 1")
+    for values in rows:
+        cql.execute(f"INSERT INTO {keyspace}.t (p, k, v, n, w) VALUES ({values})")
     source = SourceTables(spark, scylla, warehouse, [f"{keyspace}.t"])
     landed, table = source.landed(f"{keyspace}.t"), TableName(keyspace, "t")
     definitions, _ = source.read([f"{keyspace}.t"])
@@ -56,3 +57,7 @@ def test_types_that_landed_values_do_not_fit_are_refused_and_differ(
     assert found == [(2, "v", "1.239", "1.24")] and verdict.differences == 1
     landed.prepare(replace(noted, declared=wide, sequence=3))
     equal(source.verify())
+    landed.prepare(replace(noted, declared={**wide, "k": "decimal(10,1)"}, sequence=4))
+    (verdict,) = source.verify()
+    found = [(each.key["p"], each.column, str(each.source), str(each.landed)) for each in verdict.first]
+    assert found == [(2, "k", "2.25", "2.3")] and verdict.differences == 1

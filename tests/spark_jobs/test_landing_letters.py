@@ -1,4 +1,5 @@
-"""Dead letters of a snapshot's records whose cells end at different times: one each, and they end so when they land."""
+"""Records that cannot be landed: one letter each, also of a snapshot's whose cells end at different times, and they end
+so when they land. What is long is none."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.decode.records import decoded_json
+from connector.values import NativeType
+from spark_jobs.decode.records import decoded_json, not_fitting
 from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.dead_reason import RETRIED
 from spark_jobs.model.definitions import TableDefinition, parse_definition
+from spark_jobs.model.names import literal
 from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.notes import Known
@@ -113,3 +116,24 @@ def _shown(landed: LandedTable, known: Known, after_s: int) -> list[Any]:
 def _values(landed: LandedTable, known: Known, after_s: int) -> list[tuple[Any, ...]]:
     shown = _shown(landed, known, after_s)
     return sorted((row["pk"], row["v"], row["n"], row["w"] is not None, row["x"]) for row in shown)
+
+
+def test_numbers_that_a_declared_type_does_not_hold_are_found_however_long_they_are(spark: SparkSession) -> None:
+    """To round 1E-10000000 took Spark 40 s, and the next ones ten times as long and more, in which no table landed."""
+    register_functions(spark, Known((_version(COLUMNS, "1"),), {"n": "decimal(10,2)"}).layout())
+    fits = [None, "0", "-1.5", "1.500", "1.5E+3", "12345678.99"]
+    odd = ["1.239", "1E+8", "1E-100000000", "-2E-2000000000", "1E+2000000000", "no number"]
+    frame = spark.createDataFrame([(text,) for text in (*fits, *odd)], "n string")
+    (condition,) = not_fitting(NativeType("decimal"), "n", "decimal(10,2)")
+    assert [row[0] for row in frame.where(condition).collect()] == odd
+
+
+def test_a_text_may_be_longer_than_the_parser_takes_by_itself(spark: SparkSession) -> None:
+    """It was a dead letter, CORRUPT."""
+    layout, length = Known((_version(COLUMNS, "1"),)).layout(), 20_000_001
+    register_functions(spark, layout)
+    record = change("c", WRITTEN_S * 1_000_000, {"pk": 1, "v": cell("?")}).decode()
+    value = f"CAST(replace({literal(record)}, '?', repeat('x', {length})) AS binary) AS value"
+    frame = _batch(spark, ({}, None)).selectExpr("* EXCEPT (value, cell_ttls)", value)
+    found = decoded_json(frame, layout, 1, "t.range-deletes").selectExpr("reason", "length(v_v.v) AS length").collect()
+    assert list(map(tuple, found)) == [(None, length)]

@@ -54,6 +54,12 @@ def test_many_tables_are_asked_less_often_unless_the_file_says_how_often() -> No
     assert load_settings({**hundreds, "trigger.interval.ms": 0}).trigger_interval_ms == 0
 
 
+def test_a_declared_column_may_have_a_dot_in_its_name() -> None:
+    settings = load_settings({**GOOD, "column.types": {"ks.t.unit.price": "decimal(5,2)"}})
+    assert settings.declared_types(settings.tables[0]) == {"unit.price": "decimal(5,2)"}
+    assert settings.declared_types(settings.tables[1]) == {}
+
+
 def test_all_problems_are_told_at_once() -> None:
     found = problems(
         {"name": "job", "tables": ["nonsense"], "warehous": "x", "merge.every.rows": 0, "value.converter": "json"}
