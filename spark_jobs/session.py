@@ -75,6 +75,9 @@ DEFAULTS = {
     # The text of a wide table's plan is megabytes, and nobody reads it.
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.codegen.logging.maxLines": "0",
+    # What follows from conditions, for each column of each step of a plan, takes time by the square of a table's width:
+    # most of all that a table of some hundred columns costs. Landing's conditions stand where they are to be met.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Every table has some twenty plans that come again with each batch: compiled code must outlive the other tables'.
     "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.streaming.metricsEnabled": "false",

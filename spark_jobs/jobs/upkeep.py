@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
+from spark_jobs.sinks import FORMATS
 from spark_jobs.stream import YOUNG_MS, Limit, Topics, purge, purge_limit, tombstones, unread
 from spark_jobs.tables import (
     LandedTable,
@@ -93,7 +94,7 @@ def _published(session: SparkSession, settings: Settings, landed: LandedTable) -
     if publisher is None or publisher.schema(landed.folder) is None:
         return None
     known = landed.known()
-    if known is not None and unpublishable(known.definitions[-1]) is not None:
+    if known is not None and unpublishable(known.definitions[-1], FORMATS[settings.sink]) is not None:
         # What it will never get must not be kept for it.
         return None
     return PublishedTable(publisher, landed)

@@ -6,7 +6,7 @@ In: the configured format. Out: a ``Sink``, and a ``Publisher`` where the format
 from __future__ import annotations
 
 from spark_jobs.sinks.formats import DEFAULT, FORMATS, table_format
-from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, replace_made
+from spark_jobs.sinks.sink import LostRaceError, Publisher, Sink, TableFormat, replace_made
 
 __all__ = [
     "DEFAULT",
@@ -14,6 +14,7 @@ __all__ = [
     "LostRaceError",
     "Publisher",
     "Sink",
+    "TableFormat",
     "replace_made",
     "table_format",
 ]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_jobs.java_objects import file_system, hadoop_path
 from spark_jobs.model import quoted
 from spark_jobs.sinks.delta_files import data_files, extent, give_properties, is_table, property_list
-from spark_jobs.sinks.delta_published import DeltaPublisher
+from spark_jobs.sinks.delta_published import RESERVED, DeltaPublisher, feedless
 from spark_jobs.sinks.sink import LostRaceError, TableFormat, retried
 
 _PROPERTIES = {
@@ -137,4 +137,6 @@ FORMAT = TableFormat(
     coordinate="io.delta:delta-spark_4.0_2.13:4.4.0",
     open=DeltaSink,
     publisher=DeltaPublisher,
+    reserved=RESERVED,
+    feedless=feedless,
 )

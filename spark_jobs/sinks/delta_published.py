@@ -8,7 +8,7 @@ should not write all rows of its file again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,11 @@ from spark_jobs.sinks.sink import NOT_OURS, NOTE, LostRaceError, merge_text, not
 
 _NAMES_TO_MAP = set(" ,;{}()\n\t=")
 """Characters that Delta takes in a column's name only with column mapping."""
+_FEEDS = frozenset(("_change_type", "_commit_timestamp", "_commit_version"))
+RESERVED = frozenset(
+    ("_condition_", "_file_name_", "_row_dropped_", "_row_id_", "_source_row_present_", "_target_row_present_")
+)
+"""Delta's own columns while it merges: of others of these names it says that they are ambiguous."""
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _COMMITS_LOOKED_AT = 200
 _LEAST_BYTES, _MOST_BYTES = 256 << 10, 128 << 20
@@ -254,13 +259,21 @@ def _keeping(there: Mapping[str, str], retention_ms: int | None) -> dict[str, st
 
 def _properties(names: Sequence[str]) -> dict[str, str]:
     """What a table with columns and fields of these names must be."""
-    found = {_FEED: "true"}
-    if any("`" in name for name in names):
-        # Delta's own merge fails to spell such a name while it writes the feed.
-        found[_FEED] = "false"
+    found = {_FEED: "true" if feedless(names) is None else "false"}
     if _NAMES_TO_MAP & {char for name in names for char in name}:
         found[_MAPPING] = "name"
     return found
+
+
+def feedless(names: Iterable[str]) -> str | None:
+    """Why a table with columns and fields of these names has no change data feed; None if it has one."""
+    for name in sorted(names):
+        if "`" in name:
+            # Delta's own merge fails to spell it while it writes the feed.
+            return f"{name} has a back quote, which Delta's change data feed cannot write"
+        if name.lower() in _FEEDS:
+            return f"{name} is the name of a column of Delta's change data feed"
+    return None
 
 
 def _names(schema: StructType) -> list[str]:

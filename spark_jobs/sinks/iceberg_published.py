@@ -34,6 +34,10 @@ _PROPERTIES = {
     "write.metadata.previous-versions-max": "100",
     "commit.retry.num-retries": "20",
 }
+_RESERVED = frozenset(
+    ("_deleted", "_file", "_last_updated_sequence_number", "_partition", "_pos", "_row_id", "_spec_id")
+)
+"""Its columns of metadata: of a table with others of these names it reads neither."""
 _COMMITS_LOOKED_AT = 200
 _MAIN, _BRANCH = "main", "scylla_cdc_"
 _TURN = "turn"
@@ -270,4 +274,5 @@ FORMAT = TableFormat(
     open=IcebergSink,
     publisher=IcebergPublisher,
     beside=OWN,
+    reserved=_RESERVED,
 )

@@ -8,7 +8,7 @@ atomic commit; if they raise, nothing of them is visible, and the caller may do 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -152,7 +152,9 @@ class TableFormat:
     """What a session must have for a sink, and how the sink of a warehouse is opened in it.
 
     ``jar_sets`` are the pinned sets of jars that land with this format, by the names that set-up fetches them by.
-    ``beside`` a published table ``t`` are those that landing keeps for itself, named ``t__`` and one of these.
+    ``beside`` a published table ``t`` are those that landing keeps for itself, named ``t__`` and one of these. No
+    published table can have a column with a ``reserved`` name. ``feedless`` says why one with columns and fields of
+    certain names tells nobody of its changes; None if it does, or the format never does.
     """
 
     name: str
@@ -163,6 +165,8 @@ class TableFormat:
     open: Callable[[SparkSession, str], Sink]
     publisher: Callable[[SparkSession, str], Publisher] | None = None
     beside: tuple[str, ...] = ()
+    reserved: frozenset[str] = frozenset()
+    feedless: Callable[[Iterable[str]], str | None] = lambda names: None
 
 
 NOT_OURS = (

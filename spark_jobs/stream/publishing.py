@@ -15,9 +15,19 @@ from pyspark.sql import SparkSession
 
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.sinks import LostRaceError, Sink
+from spark_jobs.sinks import FORMATS, LostRaceError, Sink
 from spark_jobs.stream.kafka_topics import Offsets
-from spark_jobs.tables import Known, LandedTable, Lease, PublishedTable, Restored, Stand, open_publisher, unpublishable
+from spark_jobs.tables import (
+    Known,
+    LandedTable,
+    Lease,
+    PublishedTable,
+    Restored,
+    Stand,
+    open_publisher,
+    unpublishable,
+    without_feed,
+)
 
 
 class Publishing:
@@ -33,6 +43,7 @@ class Publishing:
         say: Callable[[str], None],
     ) -> None:
         self.lock = threading.Lock()
+        self._format = FORMATS[settings.sink]
         self._interval_s = settings.publish_interval_ms / 1000
         self._catalog = settings.publish_catalog
         kept_ms = settings.publish_retention_ms
@@ -78,9 +89,12 @@ class Publishing:
         """The table has other columns, or began anew."""
         self._behind = self._behind or known != self._known
         self._known = known
-        self._impossible = None if self._table is None else unpublishable(known.definitions[-1])
+        definition = known.definitions[-1]
+        self._impossible = None if self._table is None else unpublishable(definition, self._format)
         if self._impossible is not None:
-            self._say(f"{known.definitions[-1].name} is not published: {self._impossible}")
+            self._say(f"{definition.name} is not published: {self._impossible}")
+        elif self._table is not None and (why := without_feed(definition, self._format)) is not None:
+            self._say(f"{definition.name} is published without a change data feed: {why}")
 
     @property
     def published_through(self) -> int | None:

@@ -48,6 +48,7 @@ from spark_jobs.tables import (
     check_positions,
     check_rebuilt,
     check_same_table,
+    check_same_topics,
     lacking,
     notices,
     plan_table,
@@ -152,6 +153,8 @@ class TableStream:
             check_positions(self.table, self._known, positions, begins, ends, self._topic_ids)
         self._segment = self._publishing.begin(restored)
         landed.widen()
+        # A start after a failure does all that the one before it may not have come to.
+        self._layout = None
         self._adopt(landed)
         if restored.ending:
             # The job may have ended between the two.
@@ -213,11 +216,13 @@ class TableStream:
     def _landed(self, session: SparkSession) -> LandedTable:
         return LandedTable(session, self.sink, self.table.keyspace, self.table.name)
 
-    def _adopt(self, landed: LandedTable) -> bool:
-        """Follows the table's versions; True if something changed."""
+    def _adopt(self, landed: LandedTable) -> None:
+        """Follows the table's versions."""
         versions = self._versions()
         check_rebuilt(self.table, self._known)
         plan = plan_table(self.settings, self.table, versions, self._known, self._lacking, self._topic_ids)
+        if not plan.changed and self._layout is not None:
+            return
         if self._has_rows and not plan.recreated:
             check_fitting(landed, self.table, self._known, plan.known)
             if check_landed(self.table, self._known, plan.known):
@@ -225,11 +230,7 @@ class TableStream:
         if (incomplete := plan.known.incomplete) is not None:
             self._say(f"{self.table} is incomplete: {incomplete}; scylla-cdc backfill completes it")
         self.progress.of(self.name).incomplete = incomplete
-        for text in plan.told:
-            self._say(text)
-        if not plan.changed and self._layout is not None:
-            return False
-        for text in notices(plan.known.definitions[-1]):
+        for text in (*plan.told, *notices(plan.known.definitions[-1])):
             self._say(text)
         if plan.changed:
             if plan.recreated:
@@ -247,7 +248,6 @@ class TableStream:
         self._known = plan.known
         self._publishing.adopt(plan.known)
         landed.register(self._layout)
-        return True
 
     def _versions(self) -> list[TableDefinition]:
         """The versions of the schemas topic; those of CQL files where it has nothing."""
@@ -361,9 +361,11 @@ class TableStream:
         session = batch.sparkSession
         landed = self._landed(session)
         self.lease.check()
-        self._adopt(landed)
         ends = self._ends(number)
-        if any(self._positions.get(place) != end for place, end in ends.items()):
+        if news := any(self._positions.get(place) != end for place, end in ends.items()):
+            self._check_topics()
+        self._adopt(landed)
+        if news:
             few = sum(end - self._positions.get(place, 0) for place, end in ends.items()) <= _FEW
             with uncompiled(session, few):
                 self._append(landed, batch, ends)
@@ -373,6 +375,11 @@ class TableStream:
         if self._merge_is_due():
             self._merge(landed)
         self.progress.of(self.name).unmerged = self._unmerged
+
+    def _check_topics(self) -> None:
+        """Spark reads on in a topic that was deleted and created again, once that has grown past what was read."""
+        self._topic_ids = {**self._topic_ids, **self.topics.ids([self.data_topic, self.range_topic])}
+        check_same_topics(self.table, self._known, self._positions, self._topic_ids)
 
     def _append(self, landed: LandedTable, batch: DataFrame, ends: Offsets) -> None:
         frame = self._decoded(batch.selectExpr("*", MADE_BY, CELL_TTLS))

@@ -22,6 +22,8 @@ from spark_jobs.java_objects import java_class
 
 _TOLD_S = 60
 _FULL = os.strerror(errno.ENOSPC)
+_REPEATED = "Full stacktrace of original"
+"""What Spark hangs to an error that it raises once more: the stack of the first time, as an error of its own."""
 
 
 def told(session: SparkSession, seen: Observation) -> dict[str, Any]:
@@ -44,9 +46,9 @@ def one_line(error: BaseException) -> str:
         r"Caused by: [\w.$]+: ([^\n]+)",
         r"(?:[\w.]+(?:Error|Exception)): ([^\n]+)",
     ):
-        found = re.findall(pattern, text)
+        found = [str(said) for said in re.findall(pattern, text) if not said.startswith(_REPEATED)]
         if found:
-            return str(found[-1]).strip()[:500]
+            return found[-1].strip()[:500]
     return text.strip().split("\n")[0][:500]
 
 

@@ -6,7 +6,7 @@ In: a sink and a definition. Out: ``LandedTable``.
 from __future__ import annotations
 
 from spark_jobs.tables.landed_table import LandedTable, Restored, older_positions
-from spark_jobs.tables.landed_topics import check_positions, lost_by_topics
+from spark_jobs.tables.landed_topics import check_positions, check_same_topics, lost_by_topics
 from spark_jobs.tables.landing_plan import (
     Plan,
     check_landed,
@@ -30,7 +30,7 @@ from spark_jobs.tables.lease import (
 from spark_jobs.tables.levels import MARK_PART
 from spark_jobs.tables.notes import FORM, Known
 from spark_jobs.tables.parcels import Parcel, Parcels
-from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable
+from spark_jobs.tables.published_table import PublishedTable, Stand, unpublishable, without_feed
 from spark_jobs.tables.registration import open_publisher, open_sink, register_landed
 from spark_jobs.tables.small_plans import FEW_ROWS, uncompiled
 
@@ -54,6 +54,7 @@ __all__ = [
     "check_positions",
     "check_rebuilt",
     "check_same_table",
+    "check_same_topics",
     "filling_lease",
     "holds",
     "job_lease",
@@ -69,4 +70,5 @@ __all__ = [
     "uncompiled",
     "unpublishable",
     "wait_free",
+    "without_feed",
 ]

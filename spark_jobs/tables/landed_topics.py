@@ -13,17 +13,24 @@ from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.tables.notes import Known, Offsets
 
+_REMEDY = "land --rebuild {table} lands the table anew"
+
+
+def check_same_topics(table: TableName, noted: Known | None, positions: Offsets, ids: Mapping[str, str]) -> None:
+    """Refuses positions in a topic that is another one by now, also where it has grown past them."""
+    if again := _created_again(noted, positions, ids):
+        raise LandingError(
+            f"{table}: {again} was deleted and created again after records of it landed: what it held before and did "
+            f"not land is lost; {_REMEDY.format(table=table)}, and reads from the source what the topic lacks"
+        )
+
 
 def check_positions(
     table: TableName, noted: Known | None, positions: Offsets, begins: Offsets, ends: Offsets, ids: Mapping[str, str]
 ) -> None:
     """Refuses to land on from positions that do not mean what they meant."""
-    remedy = f"land --rebuild {table} lands the table anew"
-    if again := _created_again(noted, positions, ids):
-        raise LandingError(
-            f"{table}: {again} was deleted and created again after records of it landed: what it held before and did "
-            f"not land is lost; {remedy}, and reads from the source what the topic lacks"
-        )
+    check_same_topics(table, noted, positions, ids)
+    remedy = _REMEDY.format(table=table)
     for (topic, number), position in sorted(positions.items()):
         place = f"{table}: {topic}, partition {number}"
         if (topic, number) not in ends or position > ends[topic, number]:

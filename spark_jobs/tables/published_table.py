@@ -36,7 +36,7 @@ from spark_jobs.model import (
     user_types_in,
     without_maps,
 )
-from spark_jobs.sinks import Publisher
+from spark_jobs.sinks import Publisher, TableFormat
 from spark_jobs.tables.checkpoints import checkpointed
 from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
 from spark_jobs.tables.notes import Known, Offsets
@@ -49,6 +49,7 @@ _SPANS, _MOST_NEAR = 32, 10_000
 """Of so many partitions at most, files are skipped by their keys, and each task is told of all of them."""
 _TIDIED_EVERY = 16
 """So many publications leave few small files."""
+_DECIMAL = NativeType("decimal")
 _INDEXED = frozenset(("ascii", "bigint", "int", "smallint", "text", "tinyint", "uuid", "timeuuid"))
 
 
@@ -129,8 +130,7 @@ class PublishedTable:
         note["by"] = self._token
         new = self._lacked(known, stand)
         if stand is None or new is None:
-            self._replace(layout, self.landed.view_text(layout, f"{now.at_s}L"), note)
-            self._untidied = _TIDIED_EVERY
+            self._replace(layout, now, note)
         else:
             if new.fields:
                 self.publisher.widen(self.name, new)
@@ -190,12 +190,13 @@ class PublishedTable:
     def _rows(self) -> DataFrame:
         return self.publisher.session.table(self.publisher.relation(self.name))
 
-    def _replace(self, layout: Layout, rows: str, note: Mapping[str, Any]) -> None:
+    def _replace(self, layout: Layout, now: Stand, note: Mapping[str, Any]) -> None:
         count = self.landed.session.table(self.landed.state.relation).count()
         size = min(max(count // _PARTS, _LEAST_ROWS), _MOST_ROWS)
         indexed = [*map(_is_indexed, layout.keys), False].index(False)
-        frame = self.landed.session.sql(rows)
+        frame = self.landed.session.sql(self.landed.view_text(layout, f"{now.at_s}L"))
         self._commit(lambda turn: self.publisher.replace(self.name, frame, note, indexed, size, turn))
+        self._untidied = _TIDIED_EVERY
 
     def _merge(self, layout: Layout, wanted: StructType, before: Stand, now: Stand, note: Mapping[str, Any]) -> None:
         if self._has_merged(layout, wanted, before, now, note):
@@ -216,6 +217,9 @@ class PublishedTable:
                 some = affected.select("bucket", quoted(first.identity)).limit(_MOST_NEAR + 1).collect()
             if not some:
                 return False
+            if self._has_twins(layout):
+                self._replace(layout, now, note)
+                return True
             few = some if len(some) <= _MOST_NEAR else []
             buckets = sorted({row[0] for row in few})
             near = _near([row[1] for row in few] if _is_indexed(first) else [])
@@ -264,6 +268,19 @@ class PublishedTable:
             matched = f"{_same_key(layout, 't', 's')} AND ({near(f't.{quoted(first.name)}')})"
             self._commit(lambda turn: self.publisher.merge(self.name, changes, matched, columns, gone, note, turn))
         return True
+
+    def _has_twins(self, layout: Layout) -> bool:
+        """Whether partitions are shown with one key that are two, as 1.0 and 1.00 are with a declared decimal: by what
+        is shown, no row of the one can be told from the other's."""
+        if not any(key.name in layout.declared and key.type == _DECIMAL for key in layout.partition):
+            return False
+        names = ", ".join(map(quoted, identities(layout, partition_only=True)))
+        shown = [present(key.type, quoted(key.value), layout.declared.get(key.name)) for key in layout.partition]
+        columns = ", ".join(map(quoted, dict.fromkeys(partition_keys(layout))))
+        there = (self.landed.state.rows(layout), f"{self.landed.tail_text()} AND bucket IS NOT NULL")
+        rows = " UNION ALL ".join(f"SELECT {columns} FROM ({source}) AS source" for source in there)
+        twins = f"SELECT 1 FROM ({rows}) AS rows GROUP BY {', '.join(shown)} HAVING count(DISTINCT {names}) > 1 LIMIT 1"
+        return bool(self.landed.session.sql(twins).collect())
 
     def _affected(self, layout: Layout, before: Stand, now: Stand) -> DataFrame:
         """The partitions that changes speak of, or of which something has ended: their identities, and their keys as
@@ -347,8 +364,10 @@ def _new_columns(there: StructType, wanted: StructType) -> StructType | None:
     return StructType([field for field in wanted if field.name not in known])
 
 
-def unpublishable(definition: TableDefinition) -> str | None:
-    """Why others cannot have the table; None if they can."""
+def unpublishable(definition: TableDefinition, form: TableFormat) -> str | None:
+    """Why others cannot have the table in this format; None if they can."""
+    if taken := sorted(definition.names & form.reserved):
+        return f"the {form.name} format keeps the names {', '.join(taken)} for its own columns; another sink takes them"
     if found := _alike(definition.names):
         return f"its columns {found} differ by case only, which the table format does not tell apart"
     for column in definition.columns:
@@ -359,6 +378,12 @@ def unpublishable(definition: TableDefinition) -> str | None:
                     "not tell apart"
                 )
     return None
+
+
+def without_feed(definition: TableDefinition, form: TableFormat) -> str | None:
+    """Why others cannot be told of changes to the published table; None if they are, or the format tells nobody."""
+    held = (user_type for column in definition.columns for user_type in user_types_in(column.type))
+    return form.feedless([*definition.names, *(name for user_type in held for name, _ in user_type.fields)])
 
 
 def _alike(names: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ from connector.errors import CdcError, LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
 from spark_jobs.model import DEAD
+from spark_jobs.sinks import FORMATS
 from spark_jobs.source import SourceAccess, reading_tasks, time_to_live
 from spark_jobs.stream import Topics, one_line
 from spark_jobs.tables import LandedTable, PublishedTable, leases, open_publisher, open_sink, unpublishable, wait_free
@@ -148,7 +149,8 @@ class _Comparison:
             return
         published, restored = PublishedTable(publisher, self._landed), self._landed.restore()
         stand, known = published.stand(), restored.known
-        if known is not None and (why := unpublishable(known.definitions[-1])) is not None:
+        form = FORMATS[self._settings.sink]
+        if known is not None and (why := unpublishable(known.definitions[-1], form)) is not None:
             self._result.notes.append(f"the published table is not kept up any more: {why}")
             return
         if stand is None or known is None or published.is_behind(known, stand):

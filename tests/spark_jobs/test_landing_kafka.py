@@ -176,6 +176,28 @@ def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
     assert spark.table("ks.t__dead_letters").count() == 0
 
 
+def test_a_letter_lands_also_where_that_failed_at_first(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for the next version then, or for another process."""
+    way.config.update({"sink": ANY_FORMAT, "retry.backoff.max.ms": 10})
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "n": cell(7)}))])
+    assert way.land(spark).of("ks.t").dead == {"UNKNOWN_FIELD": 1}
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+    replace_letters, failed = LandedTable.replace_letters, list[bool]()
+
+    def failing(*arguments: Any) -> None:
+        if not failed:
+            failed.append(True)
+            raise LandingError("the disk is full")
+        replace_letters(*arguments)
+
+    monkeypatch.setattr(LandedTable, "replace_letters", failing)
+    progress = Progress()
+    assert land(way.settings(), True, progress, session=spark) == 0 and progress.of("ks.t").failures == 1
+    assert way.rows(spark) == [(1, 1, None, None, 7, None)]
+
+
 def test_json_with_schemas_lands_the_same(spark: SparkSession, way: Way) -> None:
     way.config["sink"] = ANY_FORMAT
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}, with_schema=True))])

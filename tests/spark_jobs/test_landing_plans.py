@@ -118,3 +118,9 @@ def _batch(spark: SparkSession, values: list[bytes]) -> DataFrame:
     return spark.createDataFrame(rows, KAFKA.replace(", timestamp timestamp", "")).selectExpr(
         "*", "current_timestamp() AS timestamp"
     )
+
+
+def test_nothing_is_inferred_of_each_column_of_each_step(spark: SparkSession) -> None:
+    """Of a table of 500 columns that took Spark seven eighths of the time in which it plans its view."""
+    frame = spark.range(3).where("id > 1").selectExpr("id AS a", "id AS b")
+    assert frame._jdf.queryExecution().optimizedPlan().constraints().size() == 0

@@ -225,6 +225,30 @@ def test_other_columns_and_another_table_are_published_too(spark: SparkSession, 
     assert readers.rows() == way.rows(spark)
 
 
+def test_keys_that_are_shown_alike_and_columns_named_as_the_feeds_are_published(
+    spark: SparkSession, way: Way, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first merge of either failed, and each one after it."""
+    way.config["column.types"] = {"ks.t.pk": "decimal(10,2)"}
+    columns = "pk partition_key decimal; ck clustering int; v regular text; _change_type regular text"
+    way.schema(schema_record("ks", "t", columns, version="2"))
+    readers = Readers(way)
+
+    def write(time: int, *keys: str) -> None:
+        rows = [{"pk": pk, "ck": 1, "v": cell(f"{pk} at {time}"), "_change_type": cell("a")} for pk in keys]
+        produce(way.servers, [(way.data, change("c", time, row)) for row in rows])
+        way.land(spark)
+
+    write(1000, "1.0", "1.00", "2.0")
+    write(2000, "1.0")
+    assert [row[3] for row in readers.rows()] == ["1.0 at 2000", "1.00 at 1000", "2.0 at 1000"]
+    write(3000, "2.0", "3")
+    assert readers.rows() == way.rows(spark) and len(readers.rows()) == 4
+    assert readers.table.metadata().configuration["delta.enableChangeDataFeed"] == "false"
+    said = "ks.t is published without a change data feed: _change_type is the name of a column of Delta's"
+    assert said in capsys.readouterr().err
+
+
 def test_a_publication_that_was_cut_off_is_made_up_for(
     spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:

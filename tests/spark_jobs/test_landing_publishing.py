@@ -14,12 +14,12 @@ from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config.settings import load_settings
 from spark_jobs.model.definitions import parse_definition
-from spark_jobs.sinks import LostRaceError
+from spark_jobs.sinks import DEFAULT, FORMATS, LostRaceError
 from spark_jobs.stream import publishing
 from spark_jobs.stream.publishing import Publishing
 from spark_jobs.tables.landed_table import Restored
 from spark_jobs.tables.notes import Known
-from spark_jobs.tables.published_table import Stand, unpublishable
+from spark_jobs.tables.published_table import Stand, unpublishable, without_feed
 from tests.spark_jobs.landing_feed import schema_record
 
 PLACE = ("p.ks.t", 0)
@@ -149,5 +149,20 @@ def test_fields_that_nobody_can_tell_apart_are_not_published(type_: str) -> None
     for same, fields in ((True, types["u"]), (False, [("a", "int"), ("b", "int")])):
         record = json.loads(schema_record("ks", "t", f"pk partition_key int; c regular {type_}"))
         record["types"] = {**types, "u": fields}
-        why = unpublishable(parse_definition(json.dumps(record)))
+        why = unpublishable(parse_definition(json.dumps(record)), FORMATS[DEFAULT])
         assert (why or "").startswith("the fields A and a of its column c differ by case only") == same
+
+
+def test_a_column_with_the_name_of_one_of_the_formats_own_is_told() -> None:
+    """Each publication failed with a message of the format's, or of Spark's."""
+    definition = parse_definition(schema_record("ks", "t", "pk partition_key int; _row_id_ regular int").decode())
+    why = unpublishable(definition, FORMATS["delta"])
+    assert why == "the delta format keeps the names _row_id_ for its own columns; another sink takes them"
+    assert unpublishable(definition, FORMATS["iceberg"]) is None
+    assert not FORMATS["delta"].reserved & FORMATS["iceberg"].reserved
+    fields = json.loads(schema_record("ks", "t", "pk partition_key int; c regular list<frozen<u>>"))
+    for names, told in ((("a", "b"), None), (("a", "_Commit_Version"), "_Commit_Version"), (("a`b", "c"), "a`b")):
+        typed = parse_definition(json.dumps({**fields, "types": {"u": [(name, "int") for name in names]}}))
+        without = without_feed(typed, FORMATS["delta"])
+        assert (without is None) == (told is None) and (told or "") in (without or "")
+        assert without_feed(typed, FORMATS["iceberg"]) is None

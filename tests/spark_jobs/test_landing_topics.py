@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from connector.errors import LandingError
 from connector.table_name import TableName
@@ -15,12 +15,13 @@ from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.land import land
 from spark_jobs.model.definitions import parse_definition
 from spark_jobs.stream.progress import Progress
+from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.landed_topics import check_positions, lost_by_topics
 from spark_jobs.tables.landing_plan import plan_table
 from spark_jobs.tables.notes import Known, known_in
 from tests.servers.patience import until
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
-from tests.spark_jobs.landing_way import Way
+from tests.spark_jobs.landing_way import Way, is_batch
 from tests.spark_jobs.source_tables import ANY_FORMAT
 
 TABLE = TableName("ks", "t")
@@ -77,19 +78,37 @@ def test_topics_do_not_hold_what_is_behind_their_end_or_was_before_an_unfinished
 # py4j keeps a socket for every Python thread and leaves closing it to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_topic_that_was_created_again_is_told_and_not_read_from_the_middle(spark: SparkSession, way: Way) -> None:
+@pytest.mark.parametrize("running", [False, True], ids=["between-jobs", "between-batches"])
+def test_a_topic_that_was_created_again_is_told_and_not_read_from_the_middle(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
     """It was landed from the old one's positions on, and a rebuild threw away what only the old one had held."""
-    way.config["sink"] = ANY_FORMAT
+    way.config.update({"sink": ANY_FORMAT, "max.offsets.per.trigger": 3, "retry.backoff.max.ms": 10})
     rows = [change("c", 1000 + pk, {"pk": pk, "ck": 1, "v": cell("v")}) for pk in range(9)]
-    produce(way.servers, [(way.data, row) for row in rows[:3]])
-    way.land(spark)
-    admin = AdminClient({"bootstrap.servers": way.servers})
-    admin.delete_topics([way.data])[way.data].result(90)
-    until(lambda: way.data not in admin.list_topics(timeout=30).topics, what="the topic is gone")
-    create_topics(way.servers, [way.data])
-    produce(way.servers, [(way.data, row) for row in rows])
+
+    def create_again() -> None:
+        admin = AdminClient({"bootstrap.servers": way.servers})
+        admin.delete_topics([way.data])[way.data].result(90)
+        until(lambda: way.data not in admin.list_topics(timeout=30).topics, what="the topic is gone")
+        create_topics(way.servers, [way.data])
+        produce(way.servers, [(way.data, row) for row in rows])
+
+    append = LandedTable.append
+
+    def with_another_topic_behind_it(landed: LandedTable, frame: DataFrame) -> None:
+        append(landed, frame)
+        if is_batch(frame):
+            create_again()
+
+    if running:
+        produce(way.servers, [(way.data, row) for row in rows[:6]])
+        monkeypatch.setattr(LandedTable, "append", with_another_topic_behind_it)
+    else:
+        produce(way.servers, [(way.data, row) for row in rows[:3]])
+        way.land(spark)
+        create_again()
     progress = Progress()
-    assert land(way.settings(**{"retry.backoff.max.ms": 10}), True, progress, session=spark) == 1
+    assert land(way.settings(), True, progress, session=spark) == 1
     assert f"{way.data} was deleted and created again" in str(progress.of("ks.t").last_error)
     with pytest.raises(LandingError, match=r"created again.*scylla\.cluster\.ip\.addresses"):
         rebuild(spark, way.settings(), TABLE)
