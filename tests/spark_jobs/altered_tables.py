@@ -25,6 +25,7 @@ from spark_jobs.decode.record_versions import CELL_TTLS, MADE_BY
 from spark_jobs.decode.records import decoded_json
 from spark_jobs.functions.serialised_columns import register_functions
 from spark_jobs.model.definitions import TableDefinition, parse_definition
+from spark_jobs.sinks.formats import FORMATS
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.tables import published_table
 from spark_jobs.tables.landed_table import LandedTable
@@ -129,9 +130,10 @@ class Altered(SourceTables):
         for at, name in enumerate(self.names, self._publications):
             landed = self.landed(name)
             published, restored = PublishedTable(publisher, landed), landed.restore()
-            if restored.known is not None and unpublishable(restored.known.definitions[-1]) is None:
+            known, form = restored.known, FORMATS[self.settings.sink]
+            if known is not None and unpublishable(known.definitions[-1], form) is None:
                 with patch.object(published_table, "_MOST_NEAR", published_table._MOST_NEAR if at % 2 else 0):
-                    published.publish(restored.known, published.stand(), restored.segment - 1, {})
+                    published.publish(known, published.stand(), restored.segment - 1, {})
                 names.append(name)
         return names
 
