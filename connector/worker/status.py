@@ -260,9 +260,11 @@ def waiting_for(worker: Worker) -> list[str]:
 
 
 def stands_still(worker: Worker) -> bool:
-    """Whether what the worker waits for is waited for by all of its tables: Kafka, the group, ScyllaDB as a whole."""
+    """Whether what the worker waits for is waited for by all of its tables: Kafka, the group, ScyllaDB as a whole. That
+    a transaction was taken back because of one of them is that one's."""
     holding = [failing for failing in worker.background.failing(lasting=True) if failing.holds]
-    return not holding or any(not failing.about for failing in holding)
+    told = {failing.error for failing in holding if failing.about}
+    return not holding or any(not failing.about and failing.error not in told for failing in holding)
 
 
 def concerns(worker: Worker, failing: Failing, plan: TableState) -> bool:

@@ -17,7 +17,10 @@ from tests.delivery import test_delivery_transaction as transacting
 from tests.simulation.scenarios import arguments, once_more
 
 # Not asked of the simulated one: it takes every name.
-REAL_ALONE = {topics.test_a_topic_that_cannot_be_created_names_its_property}
+REAL_ALONE = {
+    topics.test_a_topic_that_cannot_be_created_names_its_property,
+    topics.test_names_that_no_topic_can_have_are_said_and_need_no_rights,
+}
 
 
 def scenarios() -> list[Callable[..., None]]:

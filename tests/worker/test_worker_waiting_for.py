@@ -35,8 +35,12 @@ def test_each_step_of_a_start_is_waited_for_by_name() -> None:
 
 def test_all_tables_wait_for_what_is_about_none_of_them() -> None:
     assert stands_still(worker(ready=False)), "the producer is that of all"
-    failing = {"table": SimpleNamespace(holds=True, about="ks.t"), "clock": SimpleNamespace(holds=False, about="")}
-    failing["group"] = SimpleNamespace(holds=True, about="")
+    failing = {
+        "table": SimpleNamespace(holds=True, about="ks.t", error="topic t: refused"),
+        "its transaction": SimpleNamespace(holds=True, about="", error="topic t: refused"),
+        "clock": SimpleNamespace(holds=False, about="", error="no answer"),
+        "group": SimpleNamespace(holds=True, about="", error="no coordinator"),
+    }
 
     def stands(*names: str) -> bool:
         one = worker()
@@ -44,7 +48,8 @@ def test_all_tables_wait_for_what_is_about_none_of_them() -> None:
         return stands_still(one)
 
     assert not stands("table") and not stands("clock", "table"), "others are delivered"
-    assert stands("group") and stands("table", "group")
+    assert not stands("table", "its transaction"), "without the one, others are committed"
+    assert stands("group") and stands("table", "group") and stands("its transaction")
 
 
 def test_a_table_of_a_worker_that_stands_still_is_not_running() -> None:
