@@ -7,8 +7,8 @@ from connector.source.base_rows import BaseQuery, TokenRange, base_query, dealt,
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection, ServerClock
 from connector.source.consumer import Postponed
-from connector.source.datacenters import loose_datacenter
-from connector.source.descriptions import DescribedTable, describe_base, describe_table, describe_tables
+from connector.source.datacenters import OF_ROWS, loose_datacenter
+from connector.source.descriptions import DescribedTable
 from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
 from connector.source.horizon import Expired, expired
 from connector.source.late_changes import LateChanges
@@ -17,6 +17,7 @@ from connector.source.pages import Row
 from connector.source.phantom_rows import SecondLooks, scan
 from connector.source.read_changes import PATIENCE_SECONDS, ChangeReader
 from connector.source.reading import Reading
+from connector.source.schema_versions import describe_base, describe_table, describe_tables
 from connector.source.server_release import server_release
 from connector.source.settings import ConnectionSettings, ReadingSettings, SnapshotSettings
 from connector.source.snapshots import Snapshots
@@ -26,6 +27,7 @@ from connector.source.watch import STREAM_SETS, Watch
 
 __all__ = [
     "GRACE_SECONDS",
+    "OF_ROWS",
     "PATIENCE_SECONDS",
     "STREAM_SETS",
     "Background",

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -187,12 +188,20 @@ class Connection:
         """Where nodes of the cluster are."""
         return _datacenters(self.known_hosts())
 
+    def avoid(self, host: Any, seconds: float) -> None:
+        """Ask it last for so long."""
+        self._policy.avoid(host, seconds)
+
+    @property
+    def _policy(self) -> HoldersFirst:
+        return self._cluster.profile_manager.default.load_balancing_policy  # type: ignore[no-any-return]
+
     def raise_blindness(self) -> None:
         """Raise what keeps the driver from seeing nodes that join, leave or move; it goes on with what it knew."""
         control = self._cluster.control_connection._connection
         if control is None or control.is_closed or control.is_defunct:
             raise RetriableSourceError(f"no node of {_shown(self.settings)} answers the driver's queries about nodes")
-        policy: HoldersFirst = self._cluster.profile_manager.default.load_balancing_policy
+        policy = self._policy
         trouble, policy.trouble = policy.trouble, None
         if trouble is not None:
             raise trouble
@@ -251,7 +260,7 @@ class Connection:
         def arrived(page: RawPage | None) -> None:
             # The driver ignores what callbacks raise: the read would never end.
             try:
-                done(page if page is not None else _EMPTY, future._paging_state)
+                done(_EMPTY if page is None else replace(page, node=future.coordinator_host), future._paging_state)
                 _let_go(future)
             except Exception as error:
                 log.warning("a page could not be processed", exc_info=error)

@@ -11,9 +11,15 @@ from connector.source.settings import ConnectionSettings
 
 LOCAL = "LOCAL_"
 
+OF_CHANGES = (
+    "changes that arrive there later than the confidence window after they were written in another one are lost"
+)
+OF_ROWS = "rows that have not arrived there yet are not seen"
 
-def loose_datacenter(settings: ConnectionSettings, datacenters: Collection[str]) -> str | None:
-    """What is wrong with reads that any datacenter may answer by itself; None where they are not so.
+
+def loose_datacenter(settings: ConnectionSettings, datacenters: Collection[str], what: str = OF_CHANGES) -> str | None:
+    """What is wrong with reads that any datacenter may answer by itself; None where they are not so. ``what``: becomes
+    of what is read.
 
     To ScyllaDB, "local" is the datacenter of the node that is asked, and any node is, where none is chosen.
     """
@@ -22,8 +28,7 @@ def loose_datacenter(settings: ConnectionSettings, datacenters: Collection[str])
         return None
     return (
         f"scylla.local.dc is not set, and scylla.consistency.level={level} reads in the datacenter of whichever node "
-        f"is asked ({', '.join(sorted(datacenters))}): changes that arrive there later than the confidence window "
-        "after they were written in another one are lost. Set scylla.local.dc to the datacenter where writes are "
+        f"is asked ({', '.join(sorted(datacenters))}): {what}. Set scylla.local.dc to the datacenter where writes are "
         "acknowledged, or scylla.consistency.level to quorum"
     )
 

@@ -24,6 +24,7 @@ from connector.source.base_rows import read_pages
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.consumer import Consumer, Postponed
+from connector.source.lagging import OlderSchema
 from connector.source.log_reader import LogTable
 from connector.source.pages import RawPage, Row
 from connector.source.reading import LARGEST_IN_LIST, Reading
@@ -235,6 +236,11 @@ class LateChanges:
         assembler = BatchAssembler()
         found: list[Batch] = []
         for page in pages:
+            if (lacks := self._tables.lacking(read.table, page)) is not None:
+                log.warning("looking for late changes: %s; retrying", OlderSchema(read.table, lacks, page.node))
+                self._reading.log.avoid(page.node)
+                self._tables.ask(read.table, page.node)
+                return None
             described = self._tables[read.table].description
             try:
                 layout = layout_of(described, page.signature)

@@ -195,6 +195,11 @@ class LogReader:
                     running.ended = True
                 del self._running[request]
 
+    def avoid(self, node: Any) -> None:
+        """Others are asked for a while, if there are any."""
+        if node is not None:
+            self._connection.avoid(node, ELSEWHERE_SECONDS)
+
     @property
     def may_look(self) -> bool:
         """Whether looks for late changes, which are queries of the log too, may ask one more now."""

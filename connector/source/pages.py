@@ -41,12 +41,14 @@ Row = tuple[bytes | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """One page. ``types`` are the driver's type classes in column order; see `signature`. ``size``: of its body."""
+    """One page. ``types`` are the driver's type classes in column order; see `signature`. ``size``: of its body;
+    ``node``: who gave it, where that is known."""
 
     columns: tuple[str, ...]
     types: tuple[Any, ...]
     rows: Sequence[Row]
     size: int = 0
+    node: Any = None
 
     @property
     def signature(self) -> tuple[tuple[str, str], ...]:

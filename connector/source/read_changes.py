@@ -30,11 +30,11 @@ from connector.source.background import Background, Failing
 from connector.source.chores import ChoreDone, Chores
 from connector.source.connection import Connection
 from connector.source.datacenters import loose_datacenter
-from connector.source.descriptions import describe_table
 from connector.source.horizon import expired
 from connector.source.late_changes import LateChanges
 from connector.source.log_reader import ReadEvent
 from connector.source.reading import Reading
+from connector.source.schema_versions import describe_table
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.tables import Tables
 from connector.source.watch import Watch

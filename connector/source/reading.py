@@ -21,6 +21,7 @@ from connector.source.background import Background
 from connector.source.connection import Connection
 from connector.source.consumer import Consumer, Onlooker, Postponed
 from connector.source.failures import ReadTimedOut
+from connector.source.lagging import OlderSchema
 from connector.source.log_reader import LogReader, PageRead, ReadEvent, ReadFailed, SweepRequest
 from connector.source.places import Places
 from connector.source.retries import GivenUp, Retries
@@ -194,7 +195,7 @@ class Reading:
         retrying = self.retries.groups.get(read.state)
         if not self._planner.is_current(read):
             return
-        if self._tables.stopped(read.table):
+        if self._tables.stopped(read.table) or not self._tables.knows(read.table, read.limit):
             heapq.heappush(self._delayed, (now + DESCRIBING_SECONDS, next(self._order), read))
         elif retrying is not None and retrying.not_before > now:
             heapq.heappush(self._delayed, (retrying.not_before, next(self._order), read))
@@ -286,7 +287,12 @@ class Reading:
         page, read = event.page, active.read
         layout = None
         if page.rows:
-            layout = self._tables.layout(read.table, page)
+            try:
+                layout = self._tables.layout(read.table, page)
+            except OlderSchema as error:
+                self.log.avoid(page.node)
+                self._failed(active, error)
+                return
             if layout is None:
                 self._again(active)
                 return

@@ -1,13 +1,15 @@
 """Which node is asked for a stream: one that holds it, so that the answer is not fetched from another node first.
 
-In: a policy that says which nodes may be asked, and statements that name their stream. Out: the same nodes, the holders
-first; a holder that is down is not among them, and any other node will do.
+In: a policy that says which nodes may be asked, statements that name their stream, nodes to be avoided. Out: the same
+nodes, the holders first, who is avoided last; a holder that is down is not among them, and any other node will do.
 """
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from cassandra.policies import WrapperPolicy
@@ -31,6 +33,13 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
 
     # What went wrong with finding holders, until somebody asks for it: it costs a detour, never an answer.
     trouble: Exception | None = None
+    # Until when. Replaced as a whole: plans are made in any thread.
+    _avoided: Mapping[Any, float] = MappingProxyType({})
+
+    def avoid(self, host: Any, seconds: float) -> None:
+        now = time.monotonic()
+        still = {each: until for each, until in self._avoided.items() if until > now}
+        self._avoided = {**still, host: now + seconds}
 
     def populate(self, cluster: Any, hosts: Collection[Any]) -> None:
         self._metadata = cluster.metadata
@@ -47,6 +56,9 @@ class HoldersFirst(WrapperPolicy):  # type: ignore[misc]
                 self.trouble = error
             else:
                 plan.sort(key=lambda host: host not in holders)
+        if self._avoided:
+            now, avoided = time.monotonic(), self._avoided
+            plan.sort(key=lambda host: avoided.get(host, now) > now)
         return iter(plan)
 
     def _holders(self, plan: Sequence[Any], keyspace: str, table: str, token: int) -> Collection[Any]:

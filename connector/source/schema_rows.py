@@ -1,13 +1,15 @@
 """What the schema tables say of many tables: a question for each keyspace, instead of several for each table.
 
-In: a connection. Out: the rows that `describe_table` asks for, as the connection would give them. Of use for one look
-at many tables, and no longer: what was answered once is not asked again.
+In: a connection. Out: the rows that `describe_table` asks for, as the connection would give them; or one of its nodes.
+Of use for one look at many tables, and no longer: what was answered once is not asked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
+
+from connector.source.connection import Connection
 
 #: The rows of one table, or those of its keyspace.
 OF_TABLE: Final = " WHERE keyspace_name = ? AND table_name = ?"
@@ -21,6 +23,18 @@ class Asks(Protocol):
     """A `Connection`, as far as it is asked for rows."""
 
     def query(self, text: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]: ...
+
+
+class OneNode:
+    """A connection's rows by one of its nodes: what it says of a table is of one mind."""
+
+    def __init__(self, connection: Connection, node: Any) -> None:
+        self._connection = connection
+        self._node = node
+
+    def query(self, text: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """As a connection's."""
+        return self._connection.query(text, values, host=self._node)
 
 
 class SchemaRows:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from connector.changes import LogLayout, layout_of
 from connector.errors import RetriableSourceError
 from connector.source.descriptions import DescribedTable
+from connector.source.lagging import OlderSchema, lacking, older
 from connector.source.pages import RawPage
 from connector.table_name import TableName
 
@@ -32,6 +34,13 @@ class _Known:
     # What the log's pages looked like last, and for which look the table was described again.
     shape: tuple[str, ...] | None = None
     described_for: tuple[str, ...] | None = None
+    # Who has answered that: another node than gave a page may not know yet what it knows.
+    told: set[Any] = field(default_factory=set)
+    # What pages lack that the newest description has, by what they look like; and which of them it was read anew for.
+    lacks: dict[tuple[str, ...], str | None] = field(default_factory=dict)
+    looked_at: set[tuple[str, ...]] = field(default_factory=set)
+    # Up to when no node knew more. None: nobody looks.
+    vouched_ms: int | None = None
     # The version of its schema record: the committed one, the one in the open transaction, and of what it was made.
     version: str | None = None
     writing: str | None = None
@@ -48,8 +57,8 @@ class Tables(Mapping[TableName, DescribedTable]):
     def __init__(self, described: Iterable[DescribedTable], missing: Mapping[TableName, str] | None = None) -> None:
         self._known = {each.table: _Known(each) for each in described}
         self.missing = dict(missing or {})
-        # Tables that are to be described again.
-        self._asked: dict[TableName, None] = {}
+        # Tables that are to be described again, and by which node, if one of them has to say it.
+        self._asked: dict[TableName, Any] = {}
 
     def __getitem__(self, table: TableName) -> DescribedTable:
         return self._known[table].in_force
@@ -82,8 +91,16 @@ class Tables(Mapping[TableName, DescribedTable]):
 
     def layout(self, table: TableName, page: RawPage) -> LogLayout | None:
         """How to read the page's rows. None: not with what is in force; reads are `stopped` until the table was
-        described again."""
+        described again by the node that gave the page. Raises OlderSchema if others know more than that one."""
         known, shape = self._known[table], page.shape
+        if (lacks := self.lacking(table, page)) is not None:
+            if shape in known.looked_at and not known.stopped:
+                # Should it look so because a column was dropped, the answer tells.
+                self._asked[table] = page.node
+                raise OlderSchema(table, lacks, page.node)
+            known.looked_at.add(shape)
+            self._stop(table, page.node)
+            return None
         if known.shape is None:
             known.shape = shape
         # While another page has stopped the reads, this one may hold what only the new description knows.
@@ -94,42 +111,83 @@ class Tables(Mapping[TableName, DescribedTable]):
             except RetriableSourceError as error:
                 log.debug("%s: %s", table, error)
             else:
-                if not (anew and layout.unknown):
+                if not layout.unknown or (not anew and page.node in {None, *known.told}):
                     return layout
+        if anew:
+            known.told.clear()
         known.shape = known.described_for = shape
-        known.stopped, known.answered = True, False
-        self._asked[table] = None
+        self._stop(table, page.node)
         return None
+
+    def knows(self, table: TableName, until_ms: int) -> bool:
+        """Whether rows from before then may be read: their columns are known, if any node knows them."""
+        vouched = self._known[table].vouched_ms
+        return vouched is None or until_ms <= vouched
+
+    def lacking(self, table: TableName, page: RawPage) -> str | None:
+        """What the page lacks that the log has by the newest description: its node knows an older one, or a newer."""
+        known, shape = self._known[table], page.shape
+        if shape not in known.lacks:
+            known.lacks[shape] = lacking(known.newest, page)
+        return known.lacks[shape]
+
+    def _stop(self, table: TableName, node: Any) -> None:
+        known = self._known[table]
+        known.stopped, known.answered = True, False
+        self._asked[table] = node
 
     # -- the watch: asking and finding -------------------------------------------------------------------------
 
-    def ask(self, table: TableName) -> None:
-        """Have the table described again, soon."""
+    def vouch(self, table: TableName, until_ms: int) -> None:
+        """All that nodes knew then is known here."""
         if table in self._known:
-            self._asked[table] = None
+            self._known[table].vouched_ms = until_ms
+
+    def ask(self, table: TableName, node: Any = None) -> None:
+        """Have the table described again, soon; by a certain node, if that matters."""
+        if table in self._known:
+            self._asked[table] = node
 
     @property
     def asked(self) -> list[TableName]:
         """Tables to be described for somebody's sake, from now on: an answer that is under way is too old."""
         return list(self._asked)
 
-    def asking(self, table: TableName) -> None:
-        """The question is on its way."""
-        self._asked.pop(table, None)
+    def asking(self, table: TableName) -> Any:
+        """The question is on its way. Who has to answer it; None if that does not matter."""
+        return self._asked.pop(table, None)
 
-    def found(self, described: DescribedTable) -> None:
-        """The answer: what the table is now."""
-        self.seen(described)
-        known = self._known[described.table]
+    def older(self, described: DescribedTable) -> str | None:
+        """What shows that somebody knew more before."""
+        return older(described.description, self._known[described.table].newest.description)
+
+    def found(self, described: DescribedTable, node: Any = None) -> bool:
+        """The answer of a node: what the table is now. Whether that is news."""
+        is_news = self._take(described)
+        self.unchanged(described.table, node)
+        return is_news
+
+    def unchanged(self, table: TableName, node: Any = None) -> None:
+        """The answer of a node: nothing that was not known."""
+        known = self._known[table]
+        known.told.add(node)
         known.answered = True
         if known.found is None:
             known.stopped = False
 
     def seen(self, described: DescribedTable) -> None:
         """What the table is, read without being asked: whoever waits for an answer goes on waiting."""
-        known = self._known.get(described.table)
-        if known is not None and described != known.newest:
+        if described.table in self._known and self.older(described) is None:
+            self._take(described)
+
+    def _take(self, described: DescribedTable) -> bool:
+        known = self._known[described.table]
+        is_news = described != known.newest
+        if is_news:
             known.found = described
+            known.lacks.clear()
+            known.looked_at.clear()
+        return is_news
 
     # -- transactions: schema records --------------------------------------------------------------------------
 

@@ -160,9 +160,13 @@ async def _start_node(admin: Admin, request: ApiRequest, names: tuple[str, ...])
 
 
 async def _stale_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
-    """Show the streams as they were known at a time, by default now; or write to those, or both."""
-    options = _options(request.body, as_of_ms=int, behind_ms=int, shows=bool, writes=bool)
+    """Show the streams as they were known at a time, by default now; or write to those, or both. Or hear of no change
+    of the schema any more."""
+    options = _options(request.body, as_of_ms=int, behind_ms=int, shows=bool, writes=bool, schema=bool)
     node, now = admin.node(names[0]), admin.cluster.clock.now_ms()
+    if options["schema"]:
+        node.schema = admin.cluster.schema.remembered()
+        return node.describe()
     as_of = options["as_of_ms"] if options["as_of_ms"] is not None else now - (options["behind_ms"] or 0)
     node.stale_as_of = None if options["shows"] is False else as_of
     node.writes_as_of = as_of if options["writes"] else None
@@ -171,7 +175,7 @@ async def _stale_node(admin: Admin, request: ApiRequest, names: tuple[str, ...])
 
 async def _fresh_node(admin: Admin, request: ApiRequest, names: tuple[str, ...]) -> Any:
     node = admin.node(names[0])
-    node.stale_as_of = node.writes_as_of = None
+    node.stale_as_of = node.writes_as_of = node.schema = None
     return node.describe()
 
 

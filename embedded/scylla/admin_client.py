@@ -143,6 +143,10 @@ class AdminClient:
         body = {"as_of_ms": as_of_ms, "behind_ms": behind_ms, "shows": shows, "writes": writes}
         self.request("POST", f"/embedded/nodes/{number}/stale", body)
 
+    def make_deaf(self, number: int) -> None:
+        """Let a node hear of no change of the schema from now on."""
+        self.request("POST", f"/embedded/nodes/{number}/stale", {"schema": True})
+
     def make_fresh(self, number: int) -> None:
         self.request("POST", f"/embedded/nodes/{number}/fresh")
 

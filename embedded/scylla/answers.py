@@ -97,7 +97,8 @@ class Answerer:
 
     def answer(self, session: Session, request: Statement) -> Answer:
         self._cluster.answering = session.node
-        return self._verbs[type(request)](session, request)
+        with self._cluster.schema.as_of(session.node.schema):
+            return self._verbs[type(request)](session, request)
 
     def _query(self, session: Session, request: Statement) -> Answer:
         assert isinstance(request, Query)

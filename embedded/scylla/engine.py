@@ -74,7 +74,7 @@ class Engine:
         self._ticker = Ticker(clock)
         self._writer = Writer(self.catalog, self._ticker)
         self._compiler = Compiler(self.catalog, self._ticker, self._writer)
-        self._compiled: dict[tuple[str | None, str], Compiled] = {}
+        self._compiled: dict[tuple[uuid.UUID, str | None, str], Compiled] = {}
         schema.listen(self._schema_changed)
 
     def _schema_changed(self, event: SchemaEvent) -> None:
@@ -88,12 +88,13 @@ class Engine:
 
     def _compile(self, query: str, keyspace: str | None) -> Compiled:
         """Compiles, or finds what was compiled for the same text since the last schema change."""
-        found = self._compiled.get((keyspace, query))
+        key = (self.schema.version, keyspace, query)
+        found = self._compiled.get(key)
         if found is None:
             found = self._compiler.compile(parse(query), keyspace)
             if len(self._compiled) >= _CACHED_STATEMENTS:
                 self._compiled.clear()
-            self._compiled[(keyspace, query)] = found
+            self._compiled[key] = found
         return found
 
     def prepare(self, query: str, keyspace: str | None = None) -> Prepared:

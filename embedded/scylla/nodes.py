@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from embedded.scylla.engine import Prepared
 from embedded.scylla.identity import DATACENTER
+from embedded.scylla.schema import Remembered
 from embedded.scylla.versions import Version
 
 # ScyllaDB evicts prepared statements by memory; by count is enough to keep a careless client from eating ours.
@@ -48,7 +49,8 @@ class Link(Protocol):
 @dataclass(slots=True, eq=False)
 class Node:
     """One node. `stale_as_of` (ms) is set while it shows the streams as they were known at that time, `writes_as_of`
-    while it writes to those; `version` is its own, since clusters are upgraded node by node."""
+    while it writes to those, `schema` while it hears of no change of the schema; `version` is its own, since clusters
+    are upgraded node by node."""
 
     number: int
     address: IPv4Address
@@ -59,6 +61,7 @@ class Node:
     up: bool = False
     stale_as_of: int | None = None
     writes_as_of: int | None = None
+    schema: Remembered | None = None
     links: dict[Link, int] = field(default_factory=dict)
     prepared: dict[bytes, Prepared] = field(default_factory=dict)
 
@@ -94,6 +97,7 @@ class Node:
             "prepared": len(self.prepared),
             "stale_as_of": self.stale_as_of,
             "writes_as_of": self.writes_as_of,
+            "schema": None if self.schema is None else str(self.schema.version),
         }
 
 

@@ -6,8 +6,9 @@ version that drivers compare, and a call to every listener for each change, in t
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -227,6 +228,16 @@ class SchemaEvent:
 Listener = Callable[[SchemaEvent], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """All that existed at one moment."""
+
+    version: uuid.UUID
+    keyspaces: dict[str, Keyspace]
+    tables: dict[str, dict[str, Table]]
+    types: dict[str, dict[str, UserType]]
+
+
 class Schema:
     """The registry. Every change gives a new `version` and is told to every listener, after it has happened."""
 
@@ -239,6 +250,25 @@ class Schema:
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
+
+    def remembered(self) -> Remembered:
+        """What there is now, for a node that hears of no change any more."""
+        tables = {name: dict(each) for name, each in self._tables.items()}
+        types = {name: dict(each) for name, each in self._types.items()}
+        return Remembered(self.version, dict(self.keyspaces), tables, types)
+
+    @contextlib.contextmanager
+    def as_of(self, past: Remembered | None) -> Iterator[None]:
+        """Meanwhile it is as it was then; what is changed meanwhile is forgotten."""
+        if past is None:
+            yield
+            return
+        now = self.version, self.keyspaces, self._tables, self._types
+        self.version, self.keyspaces, self._tables, self._types = past.version, past.keyspaces, past.tables, past.types
+        try:
+            yield
+        finally:
+            self.version, self.keyspaces, self._tables, self._types = now
 
     def _tell(self, event: SchemaEvent) -> None:
         self.version = uuid.uuid4()

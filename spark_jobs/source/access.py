@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from connector.changes import TableDescription
 from connector.config import ConnectionConfig, KeystoreError, TlsMaterial, tls_material
@@ -22,7 +23,16 @@ from connector.errors import (
     SourceError,
     TableMissing,
 )
-from connector.source import Connection, TokenRange, connection_settings, describe_base, ring_tokens, token_ranges
+from connector.source import (
+    OF_ROWS,
+    Connection,
+    TokenRange,
+    connection_settings,
+    describe_base,
+    loose_datacenter,
+    ring_tokens,
+    token_ranges,
+)
 from connector.table_name import TableName
 
 log = logging.getLogger(__name__)
@@ -85,7 +95,15 @@ def source_access(config: ConnectionConfig) -> SourceAccess:
 def described(access: SourceAccess, table: TableName) -> TableDescription:
     """The table as the source has it now."""
     with access.connected() as connection:
+        if (loose := loose_datacenter(connection.settings, connection.datacenters(), OF_ROWS)) is not None:
+            _warn(loose)
         return describe_base(connection, table.keyspace, table.name)[0]
+
+
+@lru_cache(maxsize=8)
+def _warn(text: str) -> None:
+    """Once, however many tables there are."""
+    log.warning("%s", text)
 
 
 def time_to_live(access: SourceAccess, table: TableName) -> int:

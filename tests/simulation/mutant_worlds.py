@@ -53,6 +53,12 @@ STOPS = replace(
 ALTERS = replace(ROUGH, kind=replace(ROUGH.kind, alters=2), calm_seconds=120)
 
 
+# Columns are added, and two of three nodes may not hear of it. A look may take as long as it takes to hold reading up.
+DEAF_NODES = replace(
+    ALTERS, kind=replace(ROUGH.kind, changes=0, late=False, gone=False, alters=2, deaf=True, confidence_ms=5_000)
+)
+
+
 # Leaders go away, all brokers crash and workers are killed twice a second, and nothing else happens.
 LEADERS = Plan(roughness=Roughness(0.5, only=("leader moves", "kill", "broker crash")))
 
@@ -196,6 +202,7 @@ DEAF = Plan(
 
 NAMED = {
     "deaf": DEAF,
+    "deaf nodes": DEAF_NODES,
     "doubt": DOUBT,
     "registry": REGISTRY,
     "snapshots": SNAPSHOTS,

@@ -9,8 +9,12 @@ from tests.changes import test_changes_lost_keys as lost
 from tests.changes import test_changes_matching as matching
 from tests.delivery import test_delivery_flush as flushing
 from tests.formats import test_formats_encoder as encoding
+from tests.simulation.mutant_worlds import DEAF_NODES, world
 from tests.simulation.mutation import Mutant, of
+from tests.simulation.snapshot_reading_mutants import patched
+from tests.source import test_source_lagging as lagging
 from tests.source import test_source_limits as limits
+from tests.source import test_source_retries as retries
 from tests.source import test_source_tables as tables
 from tests.spark_jobs import test_landing_definitions as landed
 from tests.spark_jobs import test_landing_publishing as publishing
@@ -24,6 +28,8 @@ MATCHING = "connector/changes/matching.py"
 LOST_KEYS = "connector/changes/lost_keys.py"
 ENCODER = "connector/formats/encoder.py"
 TABLES = "connector/source/tables.py"
+DESCRIBING = "connector/source/describing.py"
+READING = "connector/source/reading.py"
 LIMITS = "connector/source/limits.py"
 PIPELINE = "connector/worker/pipeline.py"
 BOOK = "connector/topology/book.py"
@@ -131,6 +137,34 @@ TABLE = [
         "        known.stopped, known.answered = True, False\n",
         "        known.stopped, known.answered = False, False\n",
         tables.test_a_changed_column_goes_its_one_way,
+    ),
+    Mutant(
+        "a page that lacks a column is not taken",
+        TABLES,
+        "        if (lacks := self.lacking(table, page)) is not None:\n",
+        "        if (lacks := self.lacking(table, page)) is not None and False:\n",
+        lagging.test_a_page_that_lacks_a_column_is_not_taken,
+    ),
+    Mutant(
+        "what only a page knows is asked of its own node",
+        TABLES,
+        "(not anew and page.node in {None, *known.told})",
+        "not anew",
+        lagging.test_what_only_a_page_knows_is_asked_of_its_node,
+    ),
+    Mutant(
+        "an older description replaces none",
+        DESCRIBING,
+        "        if lacks is None or said",
+        "        if True or said",
+        world(DEAF_NODES, 5),
+    ),
+    Mutant(
+        "rows are not read before somebody has looked for their columns",
+        READING,
+        " or not self._tables.knows(read.table, read.limit)",
+        "",
+        patched(retries.test_nothing_is_read_before_somebody_has_looked_for_columns),
     ),
     Mutant(
         "a description is in force when its schema record is committed",

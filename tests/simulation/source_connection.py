@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 from connector.changes import Scanner
@@ -42,20 +41,20 @@ _SWEEP = re.compile(
 
 @dataclass
 class Node:
-    """``lag``: how many ms later than others it lists a stream set. ``shift_ms``: how far its clock is off."""
+    """``lag``: how many ms later than others it lists a stream set. ``deaf``: and how many later it hears of columns.
+    ``shift_ms``: how far its clock is off."""
 
     number: int
     lag: int
+    deaf: int = 0
     up: bool = True
     shift_ms: float = 0.0
     # A node that lists nothing, or only what is old.
     confused_until: float = 0.0
 
     @property
-    def host(self) -> Any:
-        return SimpleNamespace(
-            endpoint=Endpoint(f"10.0.0.{self.number + 1}"), host_id=self.number, is_up=self.up, node=self
-        )
+    def host(self) -> Host:
+        return Host(self)
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,22 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
+
+
+class Host:
+    """A node, as the driver has them: two of one node are the same."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.host_id = node.number
+        self.is_up = node.up
+        self.endpoint = Endpoint(f"10.0.0.{node.number + 1}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Host) and self.endpoint == other.endpoint
+
+    def __hash__(self) -> int:
+        return hash(self.endpoint)
 
 
 @dataclass
@@ -85,7 +100,8 @@ class Cluster:
     nodes: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.nodes = [Node(number, lag) for number, lag in enumerate(self.world.lags)]
+        deaf = self.world.deaf or [0] * len(self.world.lags)
+        self.nodes = [Node(number, lag, deaf[number]) for number, lag in enumerate(self.world.lags)]
 
     @property
     def now_ms(self) -> int:
@@ -123,6 +139,7 @@ class SimulatedConnection(Connection):
         self._simulated = cluster
         self._scheduler = cluster.scheduler
         self._process: Process | None = cluster.scheduler.in_process
+        self._avoided: dict[Any, float] = {}
 
     def open(self) -> None:
         self._scheduler.pass_time(0.01)
@@ -136,6 +153,9 @@ class SimulatedConnection(Connection):
 
     def known_hosts(self) -> list[Any]:
         return [node.host for node in self._simulated.nodes]
+
+    def avoid(self, host: Any, seconds: float) -> None:
+        self._avoided[host] = self._scheduler.now + seconds
 
     def require_an_answer(self) -> None:
         self._scheduler.pass_time(0.005)
@@ -179,7 +199,7 @@ class SimulatedConnection(Connection):
                 self._answer(lambda: failed(ReadTimedOut("the read timed out")), 1.0)
             else:
                 try:
-                    page, state = self._page(statement, paging_state)
+                    page, state = self._page(statement, paging_state, self._coordinator())
                 except SourceError as error:
                     caught = error
                     self._answer(lambda: failed(caught))
@@ -187,6 +207,14 @@ class SimulatedConnection(Connection):
                     self._answer(lambda: done(page, state))
 
         self._scheduler.later(draw() * cluster.seconds, arrive)
+
+    def _coordinator(self) -> Node:
+        """Who is asked for a page: only of interest where nodes differ."""
+        nodes = self._simulated.nodes
+        if not self._simulated.world.deaf:
+            return nodes[0]
+        liked = [node for node in nodes if self._avoided.get(node.host, 0.0) <= self._scheduler.now]
+        return self._scheduler.random.choice(liked or nodes)
 
     def _answer(self, call: Callable[[], None], more: float = 0.0) -> None:
         """In the driver's thread, which stands still while the process does."""
@@ -200,11 +228,11 @@ class SimulatedConnection(Connection):
 
         self._scheduler.later(self._scheduler.random.random() * self._simulated.seconds + more, take)
 
-    def _page(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
+    def _page(self, statement: Statement, paging_state: bytes | None, node: Node) -> tuple[RawPage, bytes | None]:
         asked = _LOG.match(statement.query)
         if asked is None:
             of_log = _SWEEP.match(statement.query) is not None
-            return (self._swept if of_log else self._selected)(statement, paging_state)
+            return (self._swept if of_log else self._selected)(statement, paging_state, node)
         table = self._simulated.table(asked["keyspace"], asked["table"])
         if table is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
@@ -232,9 +260,9 @@ class SimulatedConnection(Connection):
         if rest:
             last = page[-1]
             state = last.stream + last.order.to_bytes(20, "big") + bytes([last.number])
-        return self._raw(table, page, asked["what"]), state
+        return self._raw(table, page, asked["what"], node), state
 
-    def _swept(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
+    def _swept(self, statement: Statement, paging_state: bytes | None, node: Node) -> tuple[RawPage, bytes | None]:
         """The first row of each partition, partitions in the order of their tokens; a page may be short or empty."""
         asked = _SWEEP.match(statement.query)
         assert asked is not None, statement.query
@@ -254,9 +282,10 @@ class SimulatedConnection(Connection):
             rows = (row for row in table.by_stream[stream] if lower <= row.order < upper)
             found += [row for row in rows if row.visible_at <= now and row.ms > oldest][:1]
         self._simulated.sweeps += 1
-        return self._raw(table, found, '"cdc$stream_id", "cdc$time"'), page[-1] if len(left) > len(page) else None
+        shown = self._raw(table, found, '"cdc$stream_id", "cdc$time"', node)
+        return shown, page[-1] if len(left) > len(page) else None
 
-    def _selected(self, statement: Statement, paging_state: bytes | None) -> tuple[RawPage, bytes | None]:
+    def _selected(self, statement: Statement, paging_state: bytes | None, node: Node) -> tuple[RawPage, bytes | None]:
         """Rows of a table itself. Each page shows them as they are when it is asked for, behind the last row."""
         asked = SELECT.match(statement.query)
         assert asked is not None, statement.query
@@ -264,7 +293,7 @@ class SimulatedConnection(Connection):
         if table is None or table.history is None:
             raise TableMissing(f"unconfigured table {asked['table']}")
         selection = Selection(asked["what"].split(", "), asked["where"], statement.values)
-        there = {*columns_of(table.history), *self._added(table)}
+        there = {*columns_of(table.history), *self._added(table, node)}
         found = [*selection.rows(table.history, there, self._simulated.now_ms)]
         if paging_state is not None:
             token, ck = struct.unpack(">qi", paging_state)
@@ -278,8 +307,8 @@ class SimulatedConnection(Connection):
         rows = page if uncut is None else uncut
         return RawPage(tuple(selection.what), selection.types(), rows, 40 * len(page)), state
 
-    def _raw(self, table: Table, rows: Sequence[Row], what: str) -> RawPage:
-        columns = self._log_columns(table)
+    def _raw(self, table: Table, rows: Sequence[Row], what: str, node: Node) -> RawPage:
+        columns = self._log_columns(table, node)
         names = list(columns) if what == "*" else [name.strip(' "') for name in what.split(",")]
         cells = [log_row(row) for row in rows]
         types = tuple(columns[name] for name in names)
@@ -287,20 +316,21 @@ class SimulatedConnection(Connection):
         uncut = None
         if self.scanner is not None and found:
             uncut = self.scanner.scan(page_of(found), 0, names, len(found), lambda: found)
-        return RawPage(tuple(names), types, found if uncut is None else uncut)
+        return RawPage(tuple(names), types, found if uncut is None else uncut, node=node.host)
 
-    def _added(self, table: Table) -> list[str]:
-        now = self._simulated.now_ms
-        return [name for name, added in table.columns.items() if added <= now]
+    def _added(self, table: Table, node: Node) -> list[str]:
+        heard = self._simulated.now_ms - node.deaf
+        return [name for name, added in table.columns.items() if added <= heard]
 
-    def _columns(self, table: Table) -> list[str]:
-        """The regular columns that the table has by now."""
-        return ["v", *self._added(table)]
+    def _columns(self, table: Table, node: Node) -> list[str]:
+        """The regular columns that the table has by now, as far as a node knows."""
+        return ["v", *self._added(table, node)]
 
-    def _log_columns(self, table: Table) -> dict[str, Any]:
+    def _log_columns(self, table: Table, node: Node) -> dict[str, Any]:
         if table.history is None:
-            return plain_log_columns(self._columns(table))
-        return {name: driver_type(type_) for name, type_ in log_columns(table.history, self._added(table)).items()}
+            return plain_log_columns(self._columns(table, node))
+        there = log_columns(table.history, self._added(table, node))
+        return {name: driver_type(type_) for name, type_ in there.items()}
 
     # -- the server's own tables -------------------------------------------------------------------------------
 
@@ -336,7 +366,7 @@ class SimulatedConnection(Connection):
             ]
         if "schema_version" in query:
             tables = self._simulated.world.tables
-            known = {str(each.name): self._columns(each) for each in tables if self._simulated.table(*each.name)}
+            known = {str(each.name): self._columns(each, node) for each in tables if self._simulated.table(*each.name)}
             return [{"schema_version": str(known)}]
         if "FROM system.versions" in query:
             return [{"version": "2026.1.0"}]
@@ -365,7 +395,7 @@ class SimulatedConnection(Connection):
         if table is None:
             return []
         if "system.cdc_timestamps" in query:
-            return [{"timestamp": _moment(at)} for at in self._listed(table, node)]
+            return [{"table_name": name, "timestamp": _moment(at)} for at in self._listed(table, node)]
         if "system.cdc_streams" in query:
             sets = (one for one in table.sets if one.timestamp == values[2])
             return [{"stream_id": stream} for one in sets for group in one.groups for stream in group.streams]
@@ -374,8 +404,10 @@ class SimulatedConnection(Connection):
             return [{"id": uuid.UUID(int=2 if again else 1), "extensions": {"cdc": cdc_options(table)}}]
         assert "FROM system_schema.columns" in query, query
         if log:
-            return log_rows(self._log_columns(table))
-        return base_rows(table.history, self._added(table)) if table.history else plain_base_rows(self._columns(table))
+            return log_rows(self._log_columns(table, node))
+        if table.history:
+            return base_rows(table.history, self._added(table, node))
+        return plain_base_rows(self._columns(table, node))
 
     def _vnode_table(self) -> Table:
         return next(table for table in self._simulated.world.tables if not table.tablets)

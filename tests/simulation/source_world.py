@@ -85,13 +85,15 @@ class Table:
 @dataclass
 class World:
     """``lags``: of each node, in ms. Vnode tables share their sets. ``longest_lag``: no node's view of the sets may
-    ever be older, as the order of keys needs it where ranges grow or rows come after the end of their stream."""
+    ever be older, as the order of keys needs it where ranges grow or rows come after the end of their stream.
+    ``deaf``: how many ms later each node hears of new columns; the first one hears of them at once."""
 
     tables: list[Table]
     lags: list[int]
     confidence_ms: int
     end: int
     longest_lag: int
+    deaf: list[int] = field(default_factory=list)
 
 
 class _Tablets:
@@ -183,6 +185,8 @@ class Kind:
     confidence_ms: int = 500
     # How often columns are added.
     alters: int | None = None
+    # Some nodes hear of that late, or not at all.
+    deaf: bool = False
     # Whether a table is dropped, and there again later.
     gone: bool | None = None
     # How many seconds logs keep their rows.
@@ -205,12 +209,14 @@ def make_world(seed: int, kind: Kind) -> World:
         rng.choice([0, rng.randint(0, longest)]) if kind.lag_ms is None else kind.lag_ms
         for _ in range(rng.randint(1, 3))
     ]
+    deaf = [0, *(rng.choice([0, 3_000, 60_000]) for _ in range(2))] if kind.deaf else []
+    lags += [lags[0]] * (len(deaf) - len(lags))
     for number in range(kind.tables or rng.choice([1, 1, 2])):
         tablets = (rng.random() < 0.6) if kind.tablets is None else kind.tablets
         like = next((table for table in tables if not table.tablets), None) if not tablets else None
         tables.append(_table(rng, kind, f"t{number}", tablets, grow, late, like))
     _drop(kind, tables, random.Random(seed ^ 0xD209))
-    return World(tables, lags, kind.confidence_ms, max(table.end for table in tables), longest)
+    return World(tables, lags, kind.confidence_ms, max(table.end for table in tables), longest, deaf)
 
 
 def _drop(kind: Kind, tables: list[Table], rng: random.Random) -> None:

@@ -147,6 +147,9 @@ class Known(dict[Any, Any]):
     def stopped(self, table: Any) -> bool:
         return False
 
+    def knows(self, table: Any, until_ms: int) -> bool:
+        return True
+
     def layout(self, table: Any, page: Any) -> Any:
         return LOG.layout
 

@@ -17,6 +17,7 @@ from connector.source.pages import RawPage
 from connector.source.reading import Reading
 from connector.source.settings import ConnectionSettings, ReadingSettings
 from connector.source.tables import Tables
+from tests.servers.patience import until
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
 
 STREAMS = [stream(place) for place in (32, 64, 96, 128)]
@@ -77,8 +78,13 @@ class Reader:
 
 
 class NeverStopped(dict[Any, Any]):
+    looked_ms = 1 << 60
+
     def stopped(self, table: Any) -> bool:
         return False
+
+    def knows(self, table: Any, until_ms: int) -> bool:
+        return until_ms <= self.looked_ms
 
 
 def test_a_group_that_a_sweep_finds_silent_is_no_trouble_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +107,23 @@ def test_a_group_that_a_sweep_finds_silent_is_no_trouble_any_more(monkeypatch: p
     found.pump()
     assert not found.told
     assert not found.reading.retries.groups
+
+
+def test_nothing_is_read_before_somebody_has_looked_for_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.source.reading.DESCRIBING_SECONDS", 0.001)
+    monkeypatch.setattr(NeverStopped, "looked_ms", 0)
+    found = Reader(monkeypatch)
+    monkeypatch.setattr(type(found.reading.sweeping), "pump", lambda *_: None)
+    for _ in range(2):
+        found.pump()
+        assert not found.log.submitted
+    monkeypatch.setattr(NeverStopped, "looked_ms", found.one.now)
+
+    def all_are_read() -> bool:
+        found.pump()
+        return len(found.log.submitted) == len(STREAMS)
+
+    until(all_are_read, 90, "the reads")
 
 
 def test_what_goes_to_another_worker_is_not_ours_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,9 +53,9 @@ class Counted(Tables):
         super().__init__(described)
         self.answers: list[DescribedTable] = []
 
-    def found(self, described: DescribedTable) -> None:
-        super().found(described)
+    def found(self, described: DescribedTable, node: Any = None) -> bool:
         self.answers.append(described)
+        return super().found(described, node)
 
 
 class Watched:

@@ -16,7 +16,7 @@ from connector.table_name import TableName
 from embedded.scylla.process import EmbeddedScylla
 from spark_jobs.config.settings import load_settings
 from spark_jobs.config.source_settings import source_connection
-from spark_jobs.source.access import SourceAccess, described, source_access
+from spark_jobs.source.access import SourceAccess, _warn, described, source_access
 
 GOOD: dict[str, Any] = {
     "name": "job",
@@ -85,6 +85,26 @@ def access(address: str, **login: str) -> SourceAccess:
     connection = source_connection(load_settings({**GOOD, **given, "scylla.cluster.ip.addresses": address}).values)
     assert connection is not None
     return source_access(connection)
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("datacenters")
+def test_local_reads_of_no_datacenter_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with EmbeddedScylla(ring_delay=0, nodes=2, datacenters=["east", "west"]) as scylla:
+        replication = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+        scylla.admin.cql(f"CREATE KEYSPACE ks WITH replication = {replication}")
+        scylla.admin.cql("CREATE TABLE ks.t (pk int PRIMARY KEY)")
+        loose = {**GOOD, "scylla.cluster.ip.addresses": scylla.address, "scylla.consistency.level": "local_one"}
+        for given, expected in (({}, 1), ({"scylla.local.dc": "east"}, 0), ({"scylla.consistency.level": "quorum"}, 0)):
+            _warn.cache_clear()
+            caplog.clear()
+            connection = source_connection(load_settings({**loose, **given}).values)
+            assert connection is not None
+            for _ in range(2):
+                described(source_access(connection), TableName("ks", "t"))
+            said = [text for text in caplog.messages if "scylla.local.dc is not set" in text]
+            assert len(said) == expected
+            assert all("(east, west): rows that have not arrived there yet are not seen. Set" in text for text in said)
 
 
 @pytest.mark.scylla

@@ -117,6 +117,29 @@ def test_a_stale_node_shows_an_earlier_state(connect: Connect) -> None:
         assert first.rows(TIMES).rows == second.rows(TIMES).rows
 
 
+def test_a_deaf_node_answers_by_the_schema_that_it_knows(connect: Connect) -> None:
+    with EmbeddedScylla(nodes=2, vnodes=2, ring_delay=0) as server:
+        replication = "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
+        server.admin.cql(f"CREATE KEYSPACE ks WITH replication = {replication} AND tablets = {{'enabled': false}}")
+        server.admin.cql("CREATE TABLE ks.t (pk int PRIMARY KEY, v int) WITH cdc = {'enabled': true}")
+        server.admin.make_deaf(1)
+        server.admin.cql("ALTER TABLE ks.t ADD w int")
+        server.admin.cql("INSERT INTO ks.t (pk, v, w) VALUES (1, 2, 3)")
+        first, second = connect(server), connect(server, host="127.0.0.2")
+        version = "SELECT schema_version FROM system.local WHERE key = 'local'"
+        columns = "SELECT column_name FROM system_schema.columns WHERE keyspace_name = 'ks' AND table_name = 't'"
+        for table in ("ks.t", "ks.t_scylla_cdc_log"):
+            everything, known = (client.rows(f"SELECT * FROM {table}") for client in (first, second))
+            assert len(everything.rows) == len(known.rows) == 1
+            assert len(everything.rows[0]) == len(known.rows[0]) + (1 if table == "ks.t" else 2)
+        assert len(first.rows(columns).rows) == 3
+        assert len(second.rows(columns).rows) == 2
+        assert first.rows(version).rows != second.rows(version).rows
+        server.admin.make_fresh(1)
+        assert second.rows(columns).rows == first.rows(columns).rows
+        assert first.rows(version).rows == second.rows(version).rows
+
+
 def test_counters_count(own_scylla: EmbeddedScylla, connect: Connect) -> None:
     client = connect(own_scylla)
     own_scylla.admin.reset_counters()

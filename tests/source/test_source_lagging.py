@@ -1,0 +1,338 @@
+"""Nodes that know an older schema than others: their pages lack values, and their word on a table is none."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cassandra.cluster import Session
+from cassandra.cqltypes import UserType as DriverType
+from cassandra.policies import RoundRobinPolicy
+
+from connector.changes import Change, Column, DroppedColumn, TableDescription, changes_of
+from connector.source import describe_base, describe_table, describing
+from connector.source.connection import Connection
+from connector.source.descriptions import DescribedTable
+from connector.source.lagging import OlderSchema, lacking, older
+from connector.source.log_reader import LogTable
+from connector.source.pages import RawPage
+from connector.source.read_changes import ChangeReader
+from connector.source.routing import HoldersFirst
+from connector.source.tables import Tables
+from connector.table_name import TableName
+from connector.values import UserType, native
+from tests.servers.double import Double
+from tests.servers.patience import until
+from tests.source.conftest import FAST, reader
+from tests.source.test_source_tables import LOG, TABLE, page
+from tests.source.test_source_watch import Watched
+
+
+class Node:
+    """A host, as the driver has them."""
+
+    def __init__(self, number: int) -> None:
+        self.endpoint = f"10.0.0.{number}:9042"
+
+
+FRESH, DEAF = Node(1), Node(2)
+FIRST, SECOND = (str(uuid.UUID(f"0000000{number}-0000-11f0-8000-000000000000")) for number in (1, 2))
+
+
+def pair(fields: int) -> UserType:
+    return UserType("ks", "pair", tuple((f"f{number}", native("int")) for number in range(fields)), frozen=True)
+
+
+def described(
+    *columns: str, fields: int = 0, dropped: dict[str, int] | None = None, made: str = FIRST
+) -> DescribedTable:
+    known = (Column("pk", native("int"), "partition_key", 0), *(Column(name, native("text")) for name in columns))
+    types: tuple[UserType, ...] = ()
+    if fields:
+        types = (pair(fields),)
+        known += (Column("p", types[0]),)
+    ended = tuple(DroppedColumn(name, native("text"), us) for name, us in (dropped or {}).items())
+    logged = [*LOG, *(name for column in known[1:] for name in (column.name, f"cdc$deleted_{column.name}"))]
+    description = TableDescription("ks", "t", made, known, user_types=types, dropped=ended)
+    return DescribedTable(description, True, LogTable("ks", "t_scylla_cdc_log"), tuple((name, "") for name in logged))
+
+
+def given(node: Any, *columns: str) -> RawPage:
+    names = [name for column in columns for name in (column, f"cdc$deleted_{column}")]
+    return replace(page(*names), node=node)
+
+
+OLD, NEW, NEWER = described("v"), described("v", "w"), described("v", "w", "x")
+
+
+# -- what is older ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "why"),
+    [
+        (NEW, OLD, None),
+        (OLD, NEW, "no column w"),
+        (described("v", dropped={"w": 7}), NEW, None),
+        (NEW, described("v", dropped={"w": 7}), "column w from before it was dropped"),
+        # Added again: whoever has heard of its first end only is behind.
+        (described("v", dropped={"w": 7}), described("v", "w", dropped={"w": 7}), "no column w"),
+        (described("v", "w", dropped={"w": 7}), described("v", dropped={"w": 7}), None),
+        (described("v", dropped={"w": 9}), described("v", "w", dropped={"w": 7}), None),
+        (described("v", fields=1), described("v", fields=2), "1 of the 2 fields of type pair"),
+        (described("v", fields=2), described("v", fields=1), None),
+        (OLD, described("x", made=SECOND), "a table of that name that was dropped"),
+        (described("x", made=SECOND), OLD, None),
+        (described("x", made="unheard of"), OLD, None),
+    ],
+)
+def test_what_one_node_says_may_be_older_than_what_another_said(
+    found: DescribedTable, known: DescribedTable, why: str | None
+) -> None:
+    assert older(found.description, known.description) == why
+
+
+def test_a_column_of_the_key_goes_by_getting_another_name() -> None:
+    renamed = replace(
+        OLD.description, columns=(Column("id", native("int"), "partition_key", 0), *OLD.description.columns[1:])
+    )
+    assert older(renamed, OLD.description) is None
+    assert older(OLD.description, renamed) is None
+
+
+def test_what_a_page_lacks() -> None:
+    assert lacking(NEW, given(DEAF, "v", "w")) is None
+    assert lacking(OLD, given(FRESH, "v", "w")) is None
+    assert lacking(NEW, given(DEAF, "v")) == "no column w"
+    flags = replace(given(DEAF, "v", "w"), columns=given(DEAF, "v", "w").columns[:-1])
+    assert lacking(NEW, flags) == "no column cdc$deleted_w"
+
+
+@pytest.mark.parametrize(("fields", "why"), [(1, "1 of the 2 fields of type pair"), (2, None), (3, None)])
+def test_a_page_whose_user_type_lacks_a_field(fields: int, why: str | None) -> None:
+    names = [f"f{number}" for number in range(fields)]
+    kind = DriverType.make_udt_class("ks", "pair", names, [LOG["pk"]] * fields)
+    shown = given(DEAF, "v", "p")
+    at = shown.columns.index("p")
+    assert (
+        lacking(described("v", fields=2), replace(shown, types=(*shown.types[:at], kind, *shown.types[at + 1 :])))
+        == why
+    )
+
+
+# -- what becomes of pages -------------------------------------------------------------------------------------
+
+
+def test_a_page_that_lacks_a_column_is_not_taken() -> None:
+    tables = Tables([NEW])
+    assert tables.layout(TABLE, given(DEAF, "v")) is None, "the column may have been dropped"
+    assert tables.stopped(TABLE)
+    assert tables.asking(TABLE) is DEAF
+    tables.unchanged(TABLE, DEAF)
+    for _ in range(2):
+        with pytest.raises(
+            OlderSchema, match=r"^10\.0\.0\.2:9042 answers by an older schema, which has no column w in ks\.t$"
+        ):
+            tables.layout(TABLE, given(DEAF, "v"))
+        assert tables.asking(TABLE) is DEAF, "it may be dropped by now"
+        assert not tables.stopped(TABLE)
+        assert tables.layout(TABLE, given(FRESH, "v", "w")) is not None, "others go on"
+
+
+def test_a_page_without_a_column_that_was_dropped_is_taken() -> None:
+    tables = Tables([NEW])
+    assert tables.layout(TABLE, given(FRESH, "v")) is None
+    tables.asking(TABLE)
+    tables.found(described("v", dropped={"w": 7}), FRESH)
+    tables.put_in_force()
+    assert tables.layout(TABLE, given(FRESH, "v")) is not None
+
+
+def test_a_page_is_measured_by_what_waits_for_its_schema_record() -> None:
+    tables = Tables([OLD])
+    assert tables.layout(TABLE, given(DEAF, "v")) is not None
+    tables.found(NEW, FRESH)
+    assert tables.layout(TABLE, given(DEAF, "v")) is None
+    tables.unchanged(TABLE, DEAF)
+    assert tables.stopped(TABLE), "the record is not committed"
+    tables.put_in_force()
+    with pytest.raises(OlderSchema):
+        tables.layout(TABLE, given(DEAF, "v"))
+
+
+def test_what_only_a_page_knows_is_asked_of_its_node() -> None:
+    tables = Tables([OLD])
+    assert tables.layout(TABLE, given(DEAF, "v")) is not None
+    for whom in (DEAF, FRESH):
+        assert tables.layout(TABLE, given(FRESH, "v", "w")) is None
+        assert tables.asking(TABLE) is FRESH
+        tables.unchanged(TABLE, whom)
+    layout = tables.layout(TABLE, given(FRESH, "v", "w"))
+    assert layout is not None and layout.unknown == ("w",), "it knows no more itself"
+
+
+def test_what_is_older_is_not_learnt_by_the_way() -> None:
+    tables = Tables([NEW])
+    tables.seen(OLD)
+    assert not tables.changed
+    tables.seen(NEWER)
+    assert tables.changed
+
+
+def test_rows_wait_until_somebody_has_looked_for_their_columns() -> None:
+    tables = Tables([OLD])
+    assert tables.knows(TABLE, 1 << 60), "nobody looks"
+    tables.vouch(TABLE, 1_000)
+    assert tables.knows(TABLE, 1_000)
+    assert not tables.knows(TABLE, 1_001)
+
+
+def test_who_is_avoided_is_asked_last() -> None:
+    policy = HoldersFirst(RoundRobinPolicy())
+    policy.populate(SimpleNamespace(metadata=None), [Node(number) for number in range(3)])
+    first = next(policy.make_query_plan())
+    policy.avoid(first, 60)
+    assert {[*policy.make_query_plan()][-1] for _ in range(6)} == {first}
+    policy.avoid(first, -1)
+    assert len({[*policy.make_query_plan()][-1] for _ in range(6)}) == 3
+
+
+# -- on servers ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Double]:
+    with Double(nodes=3, ring_delay=0) as scylla:
+        yield scylla
+
+
+@pytest.fixture
+def wide(nodes: Double, unique: Callable[[str], str]) -> Iterator[str]:
+    """A table with many streams and a user type; its writes are all made by a node that hears."""
+    cluster = nodes.cluster()
+    session: Session = cluster.connect()
+    keyspace = unique("ks").replace("-", "_")
+    session.execute(nodes.keyspace_ddl(keyspace, tablets=True, initial=8))
+    session.execute(f"CREATE TYPE {keyspace}.pair (a int)")
+    session.execute(
+        f"CREATE TABLE {keyspace}.t (pk int, ck int, v int, p frozen<pair>, PRIMARY KEY (pk, ck)) "
+        "WITH cdc = {'enabled': true}"
+    )
+    yield f"{keyspace}.t"
+    nodes.admin.make_fresh(2)
+    cluster.shutdown()
+
+
+class Told(threading.Thread):
+    """A reader that follows, and notes the columns of each change by its place."""
+
+    def __init__(self, source: ChangeReader) -> None:
+        super().__init__(daemon=True)
+        self.source = source
+        self.columns: dict[int, dict[str, Any]] = {}
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        with self.source:
+            for batch in self.source.batches(self.ended.is_set):
+                for change in changes_of(batch):
+                    assert isinstance(change, Change)
+                    self.columns[change.key["ck"]] = dict(change.columns)
+
+
+CHANGES = {
+    "a column": ("ALTER TABLE {} ADD w int", "w", "7", 7),
+    "a field of a type": ("ALTER TYPE {}.pair ADD b int", "p", "{{a: 1, b: 7}}", (1, 7)),
+}
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+@pytest.mark.parametrize("what", CHANGES)
+def test_no_value_is_lost_by_a_node_that_does_not_hear_of_it(
+    nodes: Double, wide: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The window is shorter than a slow machine may take to look.
+    monkeypatch.setattr(describing, "LEAST_HELD_MS", 0)
+    ddl, column, value, read = CHANGES[what]
+    keyspace = wide.partition(".")[0]
+    told = Told(reader(nodes, wide, settings=replace(FAST, retry_max_ms=200), follow=True))
+    told.start()
+    try:
+        for ck in range(20):
+            nodes.admin.cql(f"INSERT INTO {wide} (pk, ck, v) VALUES ({ck}, {ck}, 1)")
+        until(lambda: len(told.columns) == 20, 90, "the first changes")
+        nodes.admin.make_deaf(2)
+        nodes.admin.cql(ddl.format(wide if column == "w" else keyspace))
+        # From then on as much as it takes to come by that node, of each stream.
+        for ck in range(100, 220):
+            nodes.admin.cql(f"INSERT INTO {wide} (pk, ck, {column}) VALUES ({ck}, {ck}, {value.format()})")
+        until(lambda: len(told.columns) == 140, 90, lambda: f"{len(told.columns)} of 140 changes")
+        assert {str(told.columns[ck][column]) for ck in range(100, 220)} == {str(read)}
+        until(lambda: any(each.kind == "schema" for each in told.source.failing()), 90, "word of the node that lags")
+        (failing,) = [each for each in told.source.failing() if each.kind == "schema"]
+        assert failing.about == f"127.0.0.3:{nodes.port}"
+        assert failing.partial and not failing.holds
+        assert wide in failing.error
+    finally:
+        told.ended.set()
+        until(lambda: not told.is_alive(), 90, "the end of the reader")
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+def test_a_description_is_that_of_the_node_that_knows_most(nodes: Double, wide: str) -> None:
+    nodes.admin.make_deaf(2)
+    nodes.admin.cql(f"ALTER TABLE {wide} ADD w int")
+    table = TableName(*wide.split("."))
+    connection = Connection(nodes.settings())
+    connection.open()
+    try:
+        for _ in range(6):
+            assert "w" in describe_table(connection, table).description.by_name
+            assert "w" in describe_base(connection, *table)[0].by_name
+    finally:
+        connection.close()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+def test_a_node_that_lags_is_named_until_it_has_heard(nodes: Double, wide: str) -> None:
+    watched = Watched(nodes, wide)
+    try:
+        watched.run(35)
+        assert watched.background.failing() == []
+        nodes.admin.make_deaf(2)
+        nodes.admin.cql(f"ALTER TABLE {wide} ADD w int")
+        watched.run(120)
+        (failing,) = watched.failing("schema")
+        assert str(failing).startswith(f"127.0.0.3:{nodes.port}: this node answers by an older schema since ")
+        assert f"it has no column w in {wide}; other nodes are asked in its place" in str(failing)
+        assert "w" in watched.tables._known[watched.table].newest.description.by_name
+        nodes.admin.make_fresh(2)
+        watched.run(65)
+        assert watched.background.failing() == []
+    finally:
+        watched.close()
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+def test_what_all_nodes_say_is_so(nodes: Double, wide: str) -> None:
+    """A table that is restored under its former id, say."""
+    watched = Watched(nodes, wide)
+    try:
+        known = watched.tables[watched.table]
+        more = (*known.description.columns, Column("undone", native("int")))
+        watched.tables.found(replace(known, description=replace(known.description, columns=more)))
+        watched.tables.put_in_force()
+        watched.run(10)
+        watched.tables.put_in_force()
+        assert "undone" not in watched.tables[watched.table].description.by_name
+    finally:
+        watched.close()
