@@ -123,6 +123,8 @@ class TabletStreams:
         self._in_turn = HostsInTurn(connection, last=-1)
         self._host: Any = None
         self._log_id = ""
+        #: The list of which that is known.
+        self._identified: Listed | None = None
 
     @property
     def keyspace(self) -> str:
@@ -163,21 +165,12 @@ class TabletStreams:
             return error
 
     def _asked_alone(self) -> Listed:
-        # First: should the table be another one by the time its sets are listed, the next answer tells.
-        self._log_id = _log_ids([self])[self]
-        if not self._log_id:
-            return ()
         try:
-            rows = self._connection.query(
-                "SELECT timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name = ?",
-                [self._table.keyspace, self._table.name],
-                host=self._host,
-            )
+            return _listed_by_one([self])[self]
         except TableMissing as error:
             raise UnsupportedServer(
                 f"{self._table} uses tablets, whose streams ScyllaDB lists from 2025.4 on: {error}"
             ) from None
-        return tuple(sorted(_ms(row["timestamp"]) for row in rows))
 
     def fetched(self, timestamps: Iterable[int]) -> dict[int, StreamSet]:
         return {timestamp: self._set(timestamp) for timestamp in timestamps}
@@ -209,19 +202,34 @@ class TabletStreams:
 
 
 def _listed_by_one(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed]:
-    """What one node has of tables whose turn it is."""
-    first, found, ids = group[0], {each._table.name: list[int]() for each in group}, _log_ids(group)
-    places = ", ".join("?" * len(group))
+    """What one node has of tables whose turn it is.
+
+    Of which log it is, is asked only where it is another list than before: two logs have no time in common.
+    """
+    found = _times(group)
+    others = [each for each in group if found[each] != each._identified]
+    if others:
+        ids = _log_ids(others)
+        again = _times(others)
+        for each in others:
+            # Should the table be another one by now, the next answer tells.
+            each._identified = again[each] if ids[each] and again[each] == found[each] else None
+            each._log_id, found[each] = ids[each], again[each] if ids[each] else ()
+    return found
+
+
+def _times(group: Sequence[TabletStreams]) -> dict[TabletStreams, Listed]:
+    first, found = group[0], {each._table.name: list[int]() for each in group}
+    # Of one table as clients have asked for years: there may be servers that do not take the other question.
+    tables = "= ?" if len(group) == 1 else f"IN ({', '.join('?' * len(group))})"
     rows = first._connection.query(
-        f"SELECT table_name, timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name IN ({places})",
+        f"SELECT table_name, timestamp FROM system.cdc_timestamps WHERE keyspace_name = ? AND table_name {tables}",
         [first.keyspace, *found],
         host=first._host,
     )
     for row in rows:
         found[row["table_name"]].append(_ms(row["timestamp"]))
-    for each in group:
-        each._log_id = ids[each]
-    return {each: tuple(sorted(found[each._table.name])) if ids[each] else () for each in group}
+    return {each: tuple(sorted(found[each._table.name])) for each in group}
 
 
 def _log_ids(group: Sequence[TabletStreams]) -> dict[TabletStreams, str]:

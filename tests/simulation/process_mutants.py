@@ -44,14 +44,14 @@ PROCESS = [
         LOOKOUT,
         "elif self._outside.lasts():",
         "elif self._outside.lasts() and not self:",
-        world(STRANDED, 40),
+        world(STRANDED, 62),
     ),
     Mutant(
         "a worker whose follower has lost its brokers ends",
         LOOKOUT,
         "elif self._deaf.lasts():",
         "elif self._deaf.lasts() and not self:",
-        world(DEAF, 19),
+        world(DEAF, 31),
     ),
     Mutant(
         "a worker whose producer has lost its brokers ends",
@@ -65,7 +65,7 @@ PROCESS = [
         RESTORING,
         "        self._one_group.take()\n",
         "",
-        world(TWO_GROUPS, 12),
+        world(TWO_GROUPS, 13),
     ),
     Mutant(
         "what may have expired unread is said",
@@ -87,7 +87,7 @@ PROCESS = [
         "                transactions.commit(move_marks=True)\n            except CdcError as error:\n"
         "                transactions.recover(error)\n        if transactions.delivery.is_open:\n            return\n",
         "                pass\n            except CdcError as error:\n                transactions.recover(error)\n",
-        world(OTHER_TABLES, 63),
+        world(OTHER_TABLES, 71),
     ),
     Mutant(
         "a look for new tables that failed is made again",
@@ -195,28 +195,28 @@ PROCESS = [
         SCHEMAS,
         "read_topic(clients, topic, 1, group, READ_COMMITTED)",
         'read_topic(clients, topic, 1, group, "read_uncommitted")',
-        world(ALTERS, 301),
+        world(ALTERS, 322),
     ),
     Mutant(
         "starting over forgets positions",
         TRANSACTIONS,
         "        self._planner.forget()\n        self.renew",
         "        self._planner.aborted()\n        self.renew",
-        world(ROUGH, 53),
+        world(ROUGH, 63),
     ),
     Mutant(
         "starting over restores every slot",
         TRANSACTIONS,
         "        self._claiming.begin(self._membership.owned)\n",
         "",
-        world(ROUGH, 5),
+        world(ROUGH, 7),
     ),
     Mutant(
         "a restore that is stale is not used",
         RESTORING,
         "still = frozenset(slot for slot in slots if self._tickets.get(slot) == ticket)",
         "still = frozenset(slots)",
-        world(ROUGH, 55),
+        world(ROUGH, 63),
     ),
     Mutant(
         "slots that are lost are given up",

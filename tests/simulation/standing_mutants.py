@@ -45,7 +45,7 @@ LEFT_OPEN = [
         HANGING,
         "if where.unseen is not None and _may_end(",
         "if where.unseen is None and _may_end(",
-        world(LEADERS, 341),
+        world(LEADERS, 478),
     ),
     Mutant(
         "what has the time of a broker is not aborted by it",

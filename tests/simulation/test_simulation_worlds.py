@@ -117,7 +117,7 @@ def test_a_commit_that_is_made_up_for_brings_nothing_with_it_that_was_aborted() 
     assert not simulate(5462, OFTEN).faults
 
 
-@pytest.mark.parametrize("seed", [12, 25, 85, 204])
+@pytest.mark.parametrize("seed", [12, 22, 85, 204])
 def test_clients_that_lose_their_brokers_for_good_stop_nothing(seed: int) -> None:
     outcome = simulate(seed, STRANDED)
     assert not outcome.faults
