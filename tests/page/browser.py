@@ -14,10 +14,11 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.servers.patience import until
+from tests.servers.patience import seldom, until
 
 #: As WebDriver names keys that are no characters.
 TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
@@ -39,15 +40,12 @@ class Browser:
 
     def __init__(self) -> None:
         self._profile = tempfile.TemporaryDirectory(prefix="page-browser-", ignore_cleanup_errors=True)
-        self._driver = subprocess.Popen(
-            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
         self._said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
         self._session = ""
+        self._start_driver()
 
     def __enter__(self) -> Browser:
-        port = until(self._port, 60, lambda: f"chromedriver's port in {self._said}")
+        port = until(self._port, 60, lambda: f"chromedriver's port in {self._said}", step=self._start_driver_again)
         self._url = f"http://127.0.0.1:{port}/session"
         options = {"args": [*_ARGUMENTS, f"--user-data-dir={self._profile.name}"]}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
@@ -60,10 +58,7 @@ class Browser:
             if self._session:
                 self._call("DELETE", self._session)
         finally:
-            self._driver.kill()
-            self._driver.wait()
-            assert self._driver.stdout is not None
-            self._driver.stdout.close()
+            self._end_driver()
             self._profile.cleanup()
 
     def open(self, url: str) -> None:
@@ -131,9 +126,27 @@ class Browser:
             with error:
                 raise AssertionError(f"{method} {path}: {json.load(error)['value']['message']}") from None
 
-    def _listen(self) -> None:
+    def _start_driver(self) -> None:
+        self._driver = subprocess.Popen(
+            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        threading.Thread(target=self._listen, args=[self._driver.stdout], daemon=True).start()
+
+    def _start_driver_again(self) -> None:
+        """The port that it is given for IPv6 may be another program's for IPv4: it ends then."""
+        seldom()
+        if self._driver.poll() is not None:
+            self._end_driver()
+            self._start_driver()
+
+    def _end_driver(self) -> None:
+        self._driver.kill()
+        self._driver.wait()
         assert self._driver.stdout is not None
-        for line in self._driver.stdout:
+        self._driver.stdout.close()
+
+    def _listen(self, spoken: Iterable[str]) -> None:
+        for line in spoken:
             self._said.append(line)
 
     def _port(self) -> int | None:
