@@ -9,6 +9,8 @@ A row of a snapshot whose cells end at different times becomes as many rows, a w
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import DataFrame
 
 from connector.values import CqlType
@@ -55,7 +57,10 @@ def decoded_json(
     text = batch.where("value IS NOT NULL").selectExpr("*", "CAST(value AS string) AS text")
     if layout.images:
         text = text.selectExpr("*", "CAST(key AS string) AS key_text")
-    return _decoded(text, layout, segment, range_topic, with_schemas, struct_bounds=with_schemas)
+    read = partial(
+        _read, segment=segment, range_topic=range_topic, wrapped=with_schemas, struct_bounds=with_schemas, unnamed=None
+    )
+    return by_versions(text, layout, read)
 
 
 def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: str, registry: Registry) -> DataFrame:
@@ -63,27 +68,14 @@ def decoded_avro(batch: DataFrame, layout: Layout, segment: int, range_topic: st
     text, unnamed = with_avro_text(batch.where("value IS NOT NULL"), registry)
     if layout.images:
         text, _ = with_avro_text(text, registry, "key")
-    return _decoded(text, layout, segment, range_topic, wrapped=False, struct_bounds=True, unnamed=unnamed)
-
-
-def _decoded(
-    batch: DataFrame,
-    layout: Layout,
-    segment: int,
-    range_topic: str,
-    wrapped: bool,
-    struct_bounds: bool,
-    unnamed: str | None = None,
-) -> DataFrame:
-    def read(part: DataFrame, reading: Layout) -> DataFrame:
-        return _read(part, reading, segment, range_topic, wrapped, struct_bounds, unnamed)
-
-    return by_versions(batch, layout, read)
+    read = partial(_read, segment=segment, range_topic=range_topic, wrapped=False, struct_bounds=True, unnamed=unnamed)
+    return by_versions(text, layout, read)
 
 
 def _read(
     batch: DataFrame,
     layout: Layout,
+    *,
     segment: int,
     range_topic: str,
     wrapped: bool,
