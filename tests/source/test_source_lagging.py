@@ -300,39 +300,38 @@ def test_a_description_is_that_of_the_node_that_knows_most(nodes: Double, wide: 
         connection.close()
 
 
-@pytest.mark.scylla
-@pytest.mark.only_double("a node that hears of no change of the schema")
-def test_a_node_that_lags_is_named_until_it_has_heard(nodes: Double, wide: str) -> None:
-    watched = Watched(nodes, wide)
-    try:
-        watched.run(35)
-        assert watched.background.failing() == []
-        nodes.admin.make_deaf(2)
-        nodes.admin.cql(f"ALTER TABLE {wide} ADD w int")
-        watched.run(120)
-        (failing,) = watched.failing("schema")
-        assert str(failing).startswith(f"127.0.0.3:{nodes.port}: this node answers by an older schema since ")
-        assert f"it has no column w in {wide}; other nodes are asked in its place" in str(failing)
-        assert "w" in watched.tables._known[watched.table].newest.description.by_name
-        nodes.admin.make_fresh(2)
-        watched.run(65)
-        assert watched.background.failing() == []
-    finally:
-        watched.close()
+@pytest.fixture
+def watched(nodes: Double, wide: str) -> Iterator[Watched]:
+    made = Watched(nodes, wide)
+    yield made
+    made.close()
 
 
 @pytest.mark.scylla
 @pytest.mark.only_double("a node that hears of no change of the schema")
-def test_what_all_nodes_say_is_so(nodes: Double, wide: str) -> None:
+def test_a_node_that_lags_is_named_until_it_has_heard(nodes: Double, wide: str, watched: Watched) -> None:
+    watched.run(35)
+    assert watched.background.failing() == []
+    nodes.admin.make_deaf(2)
+    nodes.admin.cql(f"ALTER TABLE {wide} ADD w int")
+    watched.run(120)
+    (failing,) = watched.failing("schema")
+    assert str(failing).startswith(f"127.0.0.3:{nodes.port}: this node answers by an older schema since ")
+    assert f"it has no column w in {wide}; other nodes are asked in its place" in str(failing)
+    assert "w" in watched.tables._known[watched.table].newest.description.by_name
+    nodes.admin.make_fresh(2)
+    watched.run(65)
+    assert watched.background.failing() == []
+
+
+@pytest.mark.scylla
+@pytest.mark.only_double("a node that hears of no change of the schema")
+def test_what_all_nodes_say_is_so(watched: Watched) -> None:
     """A table that is restored under its former id, say."""
-    watched = Watched(nodes, wide)
-    try:
-        known = watched.tables[watched.table]
-        more = (*known.description.columns, Column("undone", native("int")))
-        watched.tables.found(replace(known, description=replace(known.description, columns=more)))
-        watched.tables.put_in_force()
-        watched.run(10)
-        watched.tables.put_in_force()
-        assert "undone" not in watched.tables[watched.table].description.by_name
-    finally:
-        watched.close()
+    known = watched.tables[watched.table]
+    more = (*known.description.columns, Column("undone", native("int")))
+    watched.tables.found(replace(known, description=replace(known.description, columns=more)))
+    watched.tables.put_in_force()
+    watched.run(10)
+    watched.tables.put_in_force()
+    assert "undone" not in watched.tables[watched.table].description.by_name
