@@ -339,20 +339,23 @@ def end_offsets(
     """High watermarks, or (read_committed) last stable offsets, by topic and partition.
 
     Asked through the admin client: a read_committed consumer answers both questions with the last stable offset. A
-    partition whose leader changes, or has not heard of it yet, is asked about again for so many ``leaderless`` seconds:
-    for those who ask once and end with an error, as `status` does.
+    partition whose leader changes, or has not heard of it yet, is asked about again for so many ``leaderless`` seconds
+    after it has said so first: for those who ask once and end with an error, as `status` does.
     """
     wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in places}
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
     found: dict[tuple[str, int], int] = {}
-    deadline = time.monotonic() + leaderless
+    deadline: float | None = None
     while wanted:
         futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds)
         for where, future in futures.items():
             try:
                 found[where.topic, where.partition] = int(future.result(timeout=seconds).offset)
             except KafkaException as caught:
-                if caught.args[0].code() not in _SETTLES or time.monotonic() >= deadline:
+                now = time.monotonic()
+                # A slow first answer must not be the only one.
+                deadline = now + leaderless if deadline is None else deadline
+                if caught.args[0].code() not in _SETTLES or now >= deadline:
                     raise
             else:
                 del wanted[where]

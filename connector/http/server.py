@@ -31,6 +31,9 @@ MOST_CONNECTIONS = 64
 REQUEST_SECONDS = 15.0
 # For a handler, and for the client to take the answer.
 ANSWER_SECONDS = 30.0
+# Requests that all arrived in one moment are answered in the next: those who come behind them wait so long for one to
+# make way before they are told that there are too many.
+ROOM_SECONDS = 1.0
 END_SECONDS = 2.0
 
 
@@ -46,8 +49,9 @@ class HttpServer:
         *,
         request_seconds: float = REQUEST_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
+        room_seconds: float = ROOM_SECONDS,
     ) -> None:
-        self._request_seconds, self._answer_seconds = request_seconds, answer_seconds
+        self._request_seconds, self._answer_seconds, self._room_seconds = request_seconds, answer_seconds, room_seconds
         self.access = access or Access()
         self.host = host
         self._routes = tuple(routes)
@@ -108,7 +112,7 @@ class HttpServer:
             idle_connection_timeout=self._request_seconds,
             body_timeout=self._request_seconds,
         )
-        acceptor = Acceptor(self._sockets, lambda connection: self._take(connection, server, crowd))
+        acceptor = Acceptor(self._sockets, lambda connection: self._take(connection, server, crowd), self._is_full)
         self._started.set()
         try:
             await self._end.wait()
@@ -116,6 +120,10 @@ class HttpServer:
             acceptor.stop()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(server.close_all_connections(), END_SECONDS)
+
+    def _is_full(self) -> bool:
+        seconds = self._crowd.full_seconds()
+        return seconds is not None and seconds < self._room_seconds
 
     def _take(self, connection: socket.socket, server: HTTPServer, crowd: Crowd) -> None:
         from connector.http.conversation import raw_refusal, stream_of

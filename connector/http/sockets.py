@@ -11,6 +11,7 @@ import contextlib
 import errno
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ BACKLOG = 128
 AT_ONCE = 64
 # Without file descriptors accepting fails, and the socket stays readable: asking again at once would be a busy loop.
 PAUSE_SECONDS = 1.0
+# While there is no room it is looked for so often.
+LOOK_SECONDS = 0.01
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -79,9 +82,16 @@ class Crowd:
         # In order of the time since which they wait for a request; the longest first.
         self._waiting: dict[Closable, None] = {}
         self._busy: dict[Closable, None] = {}
+        self._moved = time.monotonic()
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy)
+
+    def full_seconds(self) -> float | None:
+        """How long nobody has come or made way; None while `make_room` can make room."""
+        if len(self) < self._most or self._waiting:
+            return None
+        return time.monotonic() - self._moved
 
     def make_room(self) -> bool:
         """Whether there is room for one more, if need be by closing one that asks nothing."""
@@ -96,6 +106,7 @@ class Crowd:
 
     def waits(self, connection: Closable) -> None:
         """A connection is new, or its answer is ready, or taken."""
+        self._moved = time.monotonic()
         self._busy.pop(connection, None)
         self._waiting.pop(connection, None)
         if not connection.closed():
@@ -105,22 +116,26 @@ class Crowd:
         """A request has arrived as a whole."""
         if self._waiting.pop(connection, self) is None:
             self._busy[connection] = None
+            self._moved = time.monotonic()
 
     def gone(self, connection: Closable) -> None:
+        self._moved = time.monotonic()
         self._busy.pop(connection, None)
         self._waiting.pop(connection, None)
 
 
 class Acceptor:
-    """Accepts on sockets, in the running loop."""
+    """Accepts on sockets, in the running loop. Where there is no room, the kernel keeps who comes, for a moment."""
 
     def __init__(
         self,
         sockets: Sequence[socket.socket],
         take: Callable[[socket.socket], None],
+        is_full: Callable[[], bool] = lambda: False,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        self._sockets, self._take, self._pause_seconds = sockets, take, pause_seconds
+        self._sockets, self._take, self._is_full = sockets, take, is_full
+        self._pause_seconds = pause_seconds
         self._loop = asyncio.get_running_loop()
         self._stopped = False
         for each in sockets:
@@ -133,6 +148,9 @@ class Acceptor:
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(AT_ONCE):
+            if self._is_full():
+                self._rest(listening, LOOK_SECONDS)
+                return
             try:
                 connection, _ = listening.accept()
             except (BlockingIOError, InterruptedError):
@@ -141,8 +159,7 @@ class Acceptor:
                 continue
             except OSError as error:
                 log.warning("connections cannot be accepted: %s; trying again in %.0f s", error, self._pause_seconds)
-                self._loop.remove_reader(listening)
-                self._loop.call_later(self._pause_seconds, self._go_on, listening)
+                self._rest(listening, self._pause_seconds)
                 return
             try:
                 connection.setblocking(False)
@@ -151,6 +168,10 @@ class Acceptor:
                 log.debug("a connection was dropped: %s", error)
                 with contextlib.suppress(OSError):
                     connection.close()
+
+    def _rest(self, listening: socket.socket, seconds: float) -> None:
+        self._loop.remove_reader(listening)
+        self._loop.call_later(seconds, self._go_on, listening)
 
     def _go_on(self, listening: socket.socket) -> None:
         if not self._stopped:

@@ -10,7 +10,8 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from email.message import Message
 from pathlib import Path
@@ -375,6 +376,40 @@ def test_the_one_that_waits_longest_makes_room_for_the_next() -> None:
         assert everything(silent[0]) == everything(silent[9]) == b""
         silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
         assert everything(silent[-1]).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_who_comes_while_all_are_being_answered_waits_a_moment_for_room(soon: bool) -> None:
+    """As requests that all arrived in one moment are answered in the next; without end, he would better be told."""
+    gate: Future[None] = Future()
+
+    async def gated(request: Request) -> Answer:
+        await asyncio.shield(asyncio.wrap_future(gate))
+        return answer_json({})
+
+    asked = threading.Semaphore(0)
+
+    def counted(request: Request) -> Awaitable[Answer]:
+        asked.release()
+        return gated(request)
+
+    question = b"GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    routes = (*ROUTES, Route("GET", "/gated", counted))
+    with HttpServer("127.0.0.1", 0, routes, room_seconds=600 if soon else 0.1) as server, ExitStack() as stack:
+        stack.callback(lambda: gate.done() or gate.set_result(None))
+        for _ in range(MOST_CONNECTIONS):
+            stack.enter_context(raw(server, question % b"gated"))
+        for _ in range(MOST_CONNECTIONS):
+            assert asked.acquire(timeout=CLIENT_SECONDS * patience())
+        late = stack.enter_context(raw(server, question % b"health"))
+        if soon:
+            late.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                late.recv(1)
+            late.settimeout(CLIENT_SECONDS * patience())
+            gate.set_result(None)
+        said = everything(late)
+    assert said.startswith(b"HTTP/1.1 200" if soon else b"HTTP/1.1 503"), said
 
 
 @pytest.mark.parametrize(
