@@ -26,8 +26,8 @@ from connector.config.document import (
     read_documents,
 )
 from connector.config.environment import environment_login
-from connector.config.files import read_json
 from connector.config.findings import Findings
+from connector.config.forms import read_json
 from connector.config.http_config import HttpConfig
 from connector.config.kafka import KafkaProperties
 from connector.config.loading import (

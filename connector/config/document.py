@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.config.environment import OF_A_WORKER
-from connector.config.files import read_configurations
+from connector.config.forms import Wrapped, read_configurations
 from connector.config.properties import CONNECTION, CONNECTOR, READING, Invalid
 from connector.config.secret import is_secret_name, learn, shown
-from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 from connector.secrets import MASK
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from connector.config import Configuration, load, read_documents
+from connector.config.forms.yaml_text import yaml_documents
 from connector.config.java_properties import java_properties
-from connector.config.yaml_text import yaml_documents
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR, WORKER
 

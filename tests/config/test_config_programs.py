@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from connector.config import Document, load, read_documents
-from connector.config.dockerfile import image_variables
-from connector.config.scripts import posted_connectors
+from connector.config.forms.dockerfile import image_variables
+from connector.config.forms.scripts import posted_connectors
 from connector.config.substitution import Variables
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR, WORKER, validate

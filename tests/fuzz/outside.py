@@ -13,7 +13,7 @@ from pathlib import Path
 
 from connector.config import Invalid
 from connector.config.environment import environment_properties, variables_of
-from connector.config.files import read_configurations
+from connector.config.forms import read_configurations
 from connector.config.properties.address import parse_contact_points
 from connector.http import Access, HttpServer, Request, Route, answer_json
 from connector.http.origins import foreign

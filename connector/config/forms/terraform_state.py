@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from connector.config.wrapped import Wrapped
+from connector.config.forms.wrapped import Wrapped
+
+#: What the resources of connectors call their map of properties: MSK Connect's, then the others'.
+PROPERTY_MAPS = ("connector_configuration", "config", "config_nonsensitive", "config_sensitive")
 
 
 def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
@@ -24,8 +27,7 @@ def terraform_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
             values = resource.get("values") if isinstance(resource, Mapping) else None
             if not isinstance(values, Mapping) or "connector" not in str(resource.get("type")):
                 continue
-            names = ("connector_configuration", "config", "config_nonsensitive", "config_sensitive")
-            config = {key: text for name in names for key, text in dict(values.get(name) or {}).items()}
+            config = {key: text for name in PROPERTY_MAPS for key, text in dict(values.get(name) or {}).items()}
             if "connector.class" in config:
                 yield Wrapped(
                     {"name": values.get("name") or config.get("name"), "config": config}, str(resource["name"])

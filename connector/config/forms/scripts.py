@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from connector.config.shell_words import expanded
+from connector.config.forms.shell_words import expanded
+from connector.config.forms.wrapped import Wrapped
 from connector.config.substitution import Variables, substituted
-from connector.config.wrapped import Wrapped
 
 _BEGIN = re.compile(r"\{\s*\\?\"")
 _OF_URL = re.compile(r"/connectors/([^/\s\"'?]+)/config\b")

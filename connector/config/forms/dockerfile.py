@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from connector.config.environment import is_debezium_image
-from connector.config.shell_words import expanded, words_of
+from connector.config.forms.shell_words import expanded, words_of
 from connector.config.substitution import Variables
 
 _RUN = re.compile(r"\b(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|create)\b")

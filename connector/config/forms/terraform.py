@@ -10,14 +10,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from connector.config.wrapped import Wrapped
+from connector.config.forms.terraform_state import PROPERTY_MAPS
+from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 _RESOURCE = re.compile(r"^[ \t]*resource[ \t]+\"([\w\-]+)\"[ \t]+\"([\w\-]+)\"[ \t]*\{", re.MULTILINE)
-_MAP = re.compile(
-    r"^[ \t]*(connector_configuration|config|config_nonsensitive|config_sensitive)[ \t]*=[ \t]*(?:\w+\([ \t]*)?\{",
-    re.MULTILINE,
-)
+_MAP = re.compile(rf"^[ \t]*(?:{'|'.join(PROPERTY_MAPS)})[ \t]*=[ \t]*(?:\w+\([ \t]*)?\{{", re.MULTILINE)
 _NAME = re.compile(r"^[ \t]*name[ \t]*=[ \t]*\"([^\"$]+)\"", re.MULTILINE)
 _ENTRY = re.compile(
     r"\s*(?:#[^\n]*|//[^\n]*|/\*.*?\*/|,|(?:\"((?:[^\"\\]|\\.)*)\"|\(?([\w.\-]+)\)?)\s*[=:]\s*)", re.DOTALL

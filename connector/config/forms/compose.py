@@ -21,8 +21,8 @@ from connector.config.environment import (
     is_of_debezium,
     worker_properties,
 )
+from connector.config.forms.wrapped import Wrapped
 from connector.config.substitution import Variables, substituted
-from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
 #: Beside a file of these names compose reads another one over it.
@@ -251,7 +251,7 @@ def _override(project: Project, wrapped: Wrapped) -> Mapping[str, Any]:
 
 def _compose_file(path: Path) -> Any:
     """The services of another file; None if there are none."""
-    from connector.config.yaml_text import yaml_documents
+    from connector.config.forms.yaml_text import yaml_documents
 
     text = _text_of(path)
     try:

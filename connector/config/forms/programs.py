@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from connector.config.dockerfile import image_variables, run_variables
 from connector.config.environment import worker_properties
-from connector.config.scripts import posted_connectors, posted_files, script_variables
-from connector.config.terraform import terraform_connectors
-from connector.config.wrapped import Wrapped
+from connector.config.forms.dockerfile import image_variables, run_variables
+from connector.config.forms.scripts import posted_connectors, posted_files, script_variables
+from connector.config.forms.terraform import terraform_connectors
+from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 

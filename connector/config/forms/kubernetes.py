@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.config.environment import OF_A_WORKER, PREFIX, is_debezium_image, is_idle, worker_properties
-from connector.config.wrapped import Wrapped
+from connector.config.forms.shapes import mapping, mappings, name_of
+from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 _WITH_PODS = frozenset(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "DeploymentConfig", "Pod"))
@@ -36,7 +37,7 @@ class _Maps:
 
 def in_kubernetes(resources: Sequence[Mapping[str, Any]], parse: Parse) -> list[Wrapped]:
     """Workers that pods run, then what the maps hold that no pod takes for its variables."""
-    maps = _Maps({(str(each["kind"]), _name(each)): _data(each) for each in resources if each["kind"] in _MAPS})
+    maps = _Maps({(str(each["kind"]), name_of(each)): _data(each) for each in resources if each["kind"] in _MAPS})
     pods = [wrapped for each in resources if each["kind"] in _WITH_PODS for wrapped in _workers(each, maps)]
     found = _once(pods)
     for key, entries in maps.entries.items():
@@ -49,39 +50,26 @@ def in_kubernetes(resources: Sequence[Mapping[str, Any]], parse: Parse) -> list[
     return found
 
 
-def _name(resource: Mapping[str, Any]) -> str:
-    metadata = resource.get("metadata")
-    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
-
-
 def _data(resource: Mapping[str, Any]) -> dict[str, str]:
     found = {}
-    for name, value in _map(resource.get("data")).items():
+    for name, value in mapping(resource.get("data")).items():
         if resource["kind"] == "Secret":
             try:
                 value = base64.b64decode(str(value)).decode()
             except ValueError:
                 continue  # a key store, say
         found[str(name)] = str(value)
-    return found | {str(name): str(value) for name, value in _map(resource.get("stringData")).items()}
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return found | {str(name): str(value) for name, value in mapping(resource.get("stringData")).items()}
 
 
 # -- pods ------------------------------------------------------------------------------------------------------
 
 
 def _workers(resource: Mapping[str, Any], maps: _Maps) -> Iterator[Wrapped]:
-    spec = _map(resource.get("spec"))
+    spec = mapping(resource.get("spec"))
     if resource["kind"] != "Pod":
-        spec = _map(_map(spec.get("template")).get("spec"))
-    for container in _list(spec.get("containers")):
+        spec = mapping(mapping(spec.get("template")).get("spec"))
+    for container in mappings(spec.get("containers")):
         variables, elsewhere = _variables(container, maps)
         image = str(container.get("image") or "")
         if not any(each.startswith(PREFIX) for each in variables) and not is_debezium_image(image):
@@ -92,7 +80,7 @@ def _workers(resource: Mapping[str, Any], maps: _Maps) -> Iterator[Wrapped]:
         if content.keys() & OF_A_WORKER:
             said = {f"${{env:{variable}}}": why for variable, why in elsewhere.items()}
             notes += [(name, said[text]) for name, text in content.items() if text in said]
-            yield Wrapped(content, f"{resource['kind']} {_name(resource)}", notes)
+            yield Wrapped(content, f"{resource['kind']} {name_of(resource)}", notes)
 
 
 def _once(workers: Iterable[Wrapped]) -> list[Wrapped]:
@@ -111,15 +99,15 @@ def _works(worker: Wrapped) -> dict[str, str]:
 def _variables(container: Mapping[str, Any], maps: _Maps) -> tuple[dict[str, str], dict[str, str]]:
     """Variables, and what is to be said of those whose value stands elsewhere."""
     found, elsewhere = dict[str, str](), dict[str, str]()
-    for source in _list(container.get("envFrom")):
+    for source in mappings(container.get("envFrom")):
         prefix = str(source.get("prefix") or "")
         for member, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-            key = kind, str(_map(source.get(member)).get("name", ""))
+            key = kind, str(mapping(source.get(member)).get("name", ""))
             maps.taken |= {key} & maps.entries.keys()
             found |= {f"{prefix}{name}": text for name, text in maps.entries.get(key, {}).items()}
-    for each in _list(container.get("env")):
+    for each in mappings(container.get("env")):
         name = str(each.get("name", ""))
-        origin = _map(each.get("valueFrom"))
+        origin = mapping(each.get("valueFrom"))
         text = _from_maps(origin, maps) if origin else _expanded(str(each.get("value", "")), found)
         if text is None:
             elsewhere[name] = f"stands elsewhere ({_place(origin)}): it is taken from the variable {name} here"
@@ -129,7 +117,7 @@ def _variables(container: Mapping[str, Any], maps: _Maps) -> tuple[dict[str, str
 
 def _from_maps(origin: Mapping[str, Any], maps: _Maps) -> str | None:
     for member, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-        wanted = _map(origin.get(member))
+        wanted = mapping(origin.get(member))
         if wanted:
             return maps.entries.get((kind, str(wanted.get("name", ""))), {}).get(str(wanted.get("key", "")))
     return None
@@ -137,7 +125,7 @@ def _from_maps(origin: Mapping[str, Any], maps: _Maps) -> str | None:
 
 def _place(origin: Mapping[str, Any]) -> str:
     for member, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-        wanted = _map(origin.get(member))
+        wanted = mapping(origin.get(member))
         if wanted:
             return f"{kind} {wanted.get('name')}, key {wanted.get('key')}"
     return ", ".join(map(str, origin))
@@ -165,6 +153,6 @@ def _file(of_map: str, name: str, text: str, parse: Parse) -> Iterator[Wrapped]:
         yield Wrapped({}, f"{of_map}/{name}", problems=[Problem(f"{of_map}/{name}", each.problem) for each in problems])
     for each in found:
         content = each.content if isinstance(each.content, Mapping) else {}
-        if (content.keys() | _map(content.get("config")).keys()) & _OF_INTEREST:
+        if (content.keys() | mapping(content.get("config")).keys()) & _OF_INTEREST:
             each.label = f"{of_map}/{name}"
             yield each

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from connector.config.containers import unwrapped
 from connector.config.contents import file_content, why_unreadable
 from connector.config.environment import variables_of, worker_properties
+from connector.config.forms.containers import unwrapped
+from connector.config.forms.repeated import repeated_pairs
+from connector.config.forms.wrapped import Wrapped
 from connector.config.java_properties import decoded, properties_pairs
-from connector.config.repeated import repeated_pairs
-from connector.config.wrapped import Wrapped
 from connector.errors import Problem
 
 #: Of a number in JSON: more digits than any bound has, and less than Python refuses to read.
@@ -56,7 +56,7 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
         return _properties(file, content, environ, variables_only=form == "env")
     if form in ("Dockerfile", "script", "Terraform"):
         # Most have no need of it.
-        from connector.config.programs import configurations_of
+        from connector.config.forms.programs import configurations_of
 
         return configurations_of(file, form, decoded(content)[0], environ)
     documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
@@ -139,7 +139,7 @@ def _template_hint(text: str) -> str | None:
 
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     # The library is loaded for a file that is YAML.
-    from connector.config.yaml_text import yaml_documents
+    from connector.config.forms.yaml_text import yaml_documents
 
     text = ""
     try:

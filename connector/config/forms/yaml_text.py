@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from connector.config.repeated import Repeated, repeated_pairs
+from connector.config.forms.repeated import Repeated, repeated_pairs
 
 #: More values than any configuration has; few anchors are enough to write far more.
 _MOST_VALUES = 100_000

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connector.config.environment import worker_properties
-from connector.config.wrapped import Wrapped
+from connector.config.forms.shapes import mapping
+from connector.config.forms.wrapped import Wrapped
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _OF_RELEASE = ("group.id", "offset.storage.topic", "status.storage.topic", "config.storage.topic")
@@ -26,26 +27,22 @@ def helm_values(document: Mapping[str, Any]) -> Iterator[Wrapped]:
             return
         connectors = values.get("connectors")
         if isinstance(connectors, Mapping) and {"bootstrapServers", "additionalConfiguration"} & connectors.keys():
-            yield _redpandas(connectors, _map(_map(values.get("auth")).get("sasl")))
+            yield _redpandas(connectors, mapping(mapping(values.get("auth")).get("sasl")))
             return
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _confluents(values: Mapping[str, Any]) -> Wrapped:
     """https://github.com/confluentinc/cp-helm-charts, charts/cp-kafka-connect/templates/deployment.yaml"""
     wrapped = Wrapped({}, "cp-kafka-connect")
-    servers = _map(values.get("kafka")).get("bootstrapServers")
-    registry = _map(values.get("cp-schema-registry")).get("url")
+    servers = mapping(values.get("kafka")).get("bootstrapServers")
+    registry = mapping(values.get("cp-schema-registry")).get("url")
     if servers:
         wrapped.content["bootstrap.servers"] = str(servers)
     if registry:
         address = str(registry) if "://" in str(registry) else f"http://{registry}"
         for side in ("key", "value"):
             wrapped.content[f"{side}.converter.schema.registry.url"] = address
-    custom, notes = worker_properties({str(name): str(text) for name, text in _map(values.get("customEnv")).items()})
+    custom, notes = worker_properties({str(name): str(text) for name, text in mapping(values.get("customEnv")).items()})
     wrapped.content |= {str(name): text for name, text in values["configurationOverrides"].items()}
     wrapped.content |= custom
     wrapped.notes += notes
@@ -56,7 +53,7 @@ def _confluents(values: Mapping[str, Any]) -> Wrapped:
 
 def _redpandas(connectors: Mapping[str, Any], sasl: Mapping[str, Any]) -> Wrapped:
     """https://github.com/redpanda-data/helm-charts, charts/connectors/templates/_deployment.go.tpl"""
-    storage, tls = _map(connectors.get("storage")), _map(connectors.get("brokerTLS"))
+    storage, tls = mapping(connectors.get("storage")), mapping(connectors.get("brokerTLS"))
     variables = {
         "CONNECT_BOOTSTRAP_SERVERS": connectors.get("bootstrapServers"),
         "CONNECT_ADDITIONAL_CONFIGURATION": connectors.get("additionalConfiguration"),
@@ -71,12 +68,12 @@ def _redpandas(connectors: Mapping[str, Any], sasl: Mapping[str, Any]) -> Wrappe
         ("cert", "CONNECT_TLS_AUTH_CERT", "tls.crt"),
         ("key", "CONNECT_TLS_AUTH_KEY", "tls.key"),
     ):
-        secret = _map(tls.get(member))
+        secret = mapping(tls.get(member))
         if secret.get("secretRef"):
             variables[variable] = f"{member}/{secret.get('secretNameOverwrite') or usual}"
     made = dict.fromkeys(("key.converter", "value.converter"), _BYTES)
     made["group.id"] = str(connectors.get("groupID") or "connectors-cluster")
-    topics, factors = _map(storage.get("topic")), _map(storage.get("replicationFactor"))
+    topics, factors = mapping(storage.get("topic")), mapping(storage.get("replicationFactor"))
     for member, usual in (("offset", "offsets"), ("config", "configs"), ("status", "status")):
         made[f"{member}.storage.topic"] = str(topics.get(member) or f"_internal_connectors_{usual}")
         if factors.get(member) is not None:

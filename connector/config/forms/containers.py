@@ -1,0 +1,85 @@
+"""What other tools wrap a configuration in: Kubernetes resources, JSON of Connect and MSK, compose files.
+
+In: the documents of a JSON or YAML file. Out: the configurations in them, each as ``{"name", "config"}`` or flat, with
+what is to be said about the wrapping. A document that is no wrapping is its own configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from connector.config.forms.compose import Project, compose_worker
+from connector.config.forms.helm import helm_values
+from connector.config.forms.kubernetes import Parse, in_kubernetes
+from connector.config.forms.operators import of_operators
+from connector.config.forms.terraform_state import terraform_values
+from connector.config.forms.wrapped import Wrapped
+from connector.errors import Problem
+
+
+def unwrapped(documents: Iterable[Any], file: Path, environ: Mapping[str, str], parse: Parse) -> list[Wrapped]:
+    """Every configuration in the documents of a file; other resources are left out, unless nothing is left.
+
+    ``file`` and ``environ`` matter to compose files; ``parse`` reads files that are inside of others."""
+    found: list[Wrapped] = []
+    resources: list[Mapping[str, Any]] = []
+    for document in documents:
+        if isinstance(document, list) and document and all(isinstance(each, Mapping) for each in document):
+            found += unwrapped(document, file, environ, parse)
+        elif not isinstance(document, Mapping):
+            found.append(Wrapped(document))
+        elif "apiVersion" in document and "kind" in document:
+            resources += _listed(document)
+        else:
+            found += _plain(document, file, environ)
+    found += [wrapped for each in resources for wrapped in of_operators(each)]
+    found += in_kubernetes(resources, parse)
+    if not found and resources:
+        kinds = ", ".join(dict.fromkeys(str(each["kind"]) for each in resources))
+        problem = f"Holds no connector and no worker: {kinds}"
+        hint = (
+            "a KafkaConnector, Connector or KafkaConnect, pods with CONNECT_ variables, or a ConfigMap with files of a "
+            "connector or worker; or the properties alone, as .properties, JSON or YAML"
+        )
+        found.append(Wrapped({}, problems=[Problem("kind", problem, None, hint)]))
+    return found
+
+
+def _listed(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A Kubernetes resource, which may be a list of others."""
+    items = resource.get("items")
+    if resource["kind"] != "List" or not isinstance(items, list):
+        yield resource
+        return
+    for item in items:
+        if isinstance(item, Mapping) and "kind" in item:
+            yield from _listed(item)
+
+
+def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Iterator[Wrapped]:
+    values = document.values()
+    if document and all(isinstance(each, Mapping) and isinstance(each.get("info"), Mapping) for each in values):
+        # Connect's answer to GET /connectors?expand=info
+        for name, each in document.items():
+            yield Wrapped(each["info"], str(name))
+    elif isinstance(document.get("connectorConfiguration"), Mapping):
+        yield _msk(document)
+    elif isinstance(document.get("services"), Mapping):
+        yield compose_worker(document["services"], Project.of(file, environ))
+    elif found := [*terraform_values(document), *helm_values(document)]:
+        yield from found
+    else:
+        yield Wrapped(document)
+
+
+def _msk(document: Mapping[str, Any]) -> Wrapped:
+    wrapped = Wrapped(
+        {"name": document.get("connectorName"), "config": document["connectorConfiguration"]},
+        str(document.get("connectorName") or ""),
+    )
+    for name in document:
+        if name not in ("connectorName", "connectorConfiguration"):
+            wrapped.notes.append((name, "has no effect here: it is for MSK Connect"))
+    return wrapped
