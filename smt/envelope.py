@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from smt.connect.numbers import java_text
 from smt.errors import OptionProblem, SmtOptionError, SmtRecordError
 from smt.options import FieldReference
 from smt.record import Record
@@ -48,8 +49,8 @@ def routed(field: str, record: Record, value: Row, row: Row | None) -> str:
         found = source.get(field) if source else None
         if isinstance(found, dict) and len(found) == 1 and "value" in found:
             found = found["value"]
-        if found is not None and not isinstance(found, dict | list) and str(found).strip():
-            return str(found)
+        if found is not None and not isinstance(found, dict | list) and (topic := java_text(found)).strip():
+            return topic
     return record.topic
 
 

@@ -212,6 +212,12 @@ def test_routing_by_a_column(schema: Schema | None) -> None:
     assert [one.topic for one in by_key] == ["1"]
 
 
+def test_a_topic_that_a_column_names_is_spelled_as_java_does() -> None:
+    rows = [{"ck": 2, "pk": 1, "v": {"value": value}, "w": None} for value in (True, 1e-05)]
+    found = run(JAVA, {"route.by.field": "v"}, *(record("u", None, row) for row in rows))
+    assert [one.topic for one in found] == ["true", "1.0E-5"]
+
+
 @SCHEMAS
 def test_dropped_fields(schema: Schema | None) -> None:
     headers = [("gone", ["v", "pk", "__op"])]
