@@ -1,6 +1,7 @@
 """Files of ``NAME=value`` lines, as `docker compose` reads those that `env_file` names.
 
-In: the text of a file. Out: its variables, and how each was quoted; None where a line is none.
+In: the text of a file. Out: its variables, and how each was quoted; None where a line is none. Or, as Docker itself
+reads them, whatever stands there.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from typing import Literal
 from connector.config.substitution import Variables, substituted
 
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(=)?[ \t]*")
-_SINGLE = re.compile(r"'([^']*)'[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+_SINGLE = re.compile(r"'((?:[^'\\]|\\.)*)'[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
 _DOUBLE = re.compile(r"\"((?:[^\"\\]|\\.)*)\"[ \t]*(?:#[^\n]*)?(?:\n|\Z)", re.DOTALL)
 _REST = re.compile(r"([^\n]*)(?:\n|\Z)")
 _BETWEEN = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[ \t]*(?:#[^\n]*)?\Z)?")
 _COMMENT = re.compile(r"(?<![^ \t])#")
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+#: In double quotes. Before all other characters a backslash is one: `CORP\user` is a login.
+_ESCAPED = re.compile(r"\\([abfnrtv\"\\$])")
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "$": "$$"}
 
 Quote = Literal["", "'", '"']
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``value`` None: the name alone, of a variable that the process hands on."""
+    """``value`` None: the name alone, of a variable that the process hands on. In double quotes ``$$`` is a ``$``."""
 
     name: str
     value: str | None
@@ -49,16 +52,28 @@ def env_file_variables(text: str, variables: Variables) -> dict[str, str] | None
             if known.value(line.name) is not None:
                 found[line.name] = known.text(line.name)
         else:
-            found[line.name] = line.value if line.quote == "'" else _expanded(line.value, known)
+            found[line.name] = line.value if line.quote == "'" else _expanded(line.value, line.quote, known)
     return found
 
 
-def _expanded(text: str, variables: Variables) -> str:
+def raw_variables(text: str, variables: Variables) -> dict[str, str]:
+    """As `docker run --env-file` takes them, and compose with ``format: raw``: what stands behind the ``=``."""
+    found = dict[str, str]()
+    for line in text.splitlines():
+        name, equals, value = line.lstrip().partition("=")
+        if equals and not name.startswith("#"):
+            found[name.strip()] = value
+        elif variables.value(name.strip()) is not None:
+            found[name.strip()] = variables.text(name.strip())
+    return found
+
+
+def _expanded(text: str, quote: Quote, variables: Variables) -> str:
     try:
         return substituted(text, variables)
     except ValueError:
         # As compose took it before it looked at variables here: a password, or a reference of Kafka Connect's.
-        return text
+        return text.replace("$$", "$") if quote else text
 
 
 def _lines(text: str) -> Iterator[Line | None]:
@@ -84,9 +99,9 @@ def _line(name: str, text: str, at: int, has_value: bool) -> tuple[Line | None, 
     if not has_value:
         return (None if rest[1].strip() else Line(name, None)), rest.end()
     if single := _SINGLE.match(text, at):
-        return Line(name, single[1], "'"), single.end()
+        return Line(name, single[1].replace("\\'", "'"), "'"), single.end()
     if double := _DOUBLE.match(text, at):
-        plain = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), double[1], flags=re.DOTALL)
+        plain = _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), double[1])
         return Line(name, plain, '"'), double.end()
     value = rest[1].strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connector.config.env_files import env_lines
+from connector.config.env_files import Line, env_lines
 from connector.config.java_properties import java_properties
 from connector.config.properties import WORKER_BY_NAME, WORKER_FAMILIES, Effect, family_of
 from connector.config.redpanda import ADDITIONAL, OF_THE_IMAGE, is_of_redpanda, redpanda_properties
@@ -48,7 +48,9 @@ _FAMILIES = (
 )
 #: Redpanda's image takes a whole worker's file in this one.
 _BLOCK = "CONNECT_CONFIGURATION"
-_BRACED = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-?+][^${}]*)?\}")
+_BRACED = r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-?+][^${}]*)?\}"
+#: By the quotes around them: what is looked up in a value.
+_LOOKED_UP = {"": re.compile(_BRACED), '"': re.compile(rf"\$\$|{_BRACED}")}
 _IMAGE = re.compile(r"(?:.*/)?debezium/connect(?:-base)?(?:[:@].*)?")
 #: What tells a worker's properties from all others.
 OF_A_WORKER = frozenset(
@@ -139,13 +141,13 @@ def variables_of(text: str, environ: Mapping[str, str]) -> dict[str, str] | None
     for line in lines:
         if line.value is not None:
             known = Variables(environ, dict(variables))
-            variables[line.name] = line.value if line.quote == "'" else _with_variables(line.value, known)
+            variables[line.name] = line.value if line.quote == "'" else _with_variables(line, known)
     of_a_worker = any(name.startswith(PREFIX) for name in variables) or is_of_debezium(variables)
     return variables if of_a_worker else None
 
 
-def _with_variables(text: str, known: Variables) -> str:
-    return _BRACED.sub(lambda found: substituted(found.group(), known), text)
+def _with_variables(line: Line, known: Variables) -> str:
+    return _LOOKED_UP[line.quote].sub(lambda found: substituted(found.group(), known), line.value or "")
 
 
 def environment_login(environ: Mapping[str, str]) -> tuple[str, str] | None:

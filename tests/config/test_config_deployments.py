@@ -80,6 +80,11 @@ def test_variables_of_variables_do_not_grow_without_end() -> None:
             {"A": 'user="a" \\ \n', "B": "two\nlines", "C": "$A"},
         ),
         ('A="x y="1";"\n', {"A": 'x y="1";'}),
+        (
+            'A="CORP\\user"\nB="p\\$OF-$$OF-${OF}"\nC="\\$ $"\n',
+            {"A": "CORP\\user", "B": "p$OF-$OF-${env:OF}", "C": "$ $"},
+        ),
+        ("A='it\\'s \\n' # said\nB=p$$x $\n", {"A": "it's \\n", "B": "p$$x $"}),
         ("A=1\nB=${A}$A-$OF\nOF\nNOWHERE\n", {"A": "1", "B": "11-${env:OF}", "OF": "${env:OF}"}),
         ("A=p$\nB=${file:/a:b}\n", {"A": "p$", "B": "${file:/a:b}"}),
         ("A=1\nsome words\n", None),
@@ -116,6 +121,41 @@ def test_the_variables_of_a_service_come_from_all_places_that_compose_looks_at(t
     problem = refused(tmp_path / "compose.yaml")
     assert problem.property == "bootstrap.servers"
     assert problem.problem == "${env:KAFKA}: the environment variable KAFKA is not set"
+
+
+def test_an_environment_counts_over_files_wherever_both_are_said(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        over_env="CONNECT_GROUP_ID=file\nCONNECT_OFFSET_STORAGE_TOPIC=file\n",
+        base_yaml="services: {base: {environment: {CONNECT_GROUP_ID: base, CONNECT_BOOTSTRAP_SERVERS: 'k:1'}}}\n",
+        compose_override_yaml="services: {connect: {env_file: over.env}}\n",
+    )
+    services = "  connect:\n    extends: {file: base.yaml, service: base}\n    env_file: over.env\n"
+    found = compose(tmp_path, services)
+    assert (found.worker.group_id, found.worker.offsets.name) == ("base", "file")
+
+
+def test_values_and_services_may_be_other_than_texts(tmp_path: Path) -> None:
+    put(tmp_path, compose_override_yaml="[]\n")
+    services = """
+  nothing:
+  connect:
+    environment: {CONNECT_BOOTSTRAP_SERVERS: "k:1", CONNECT_TOPIC_CREATION_ENABLE: true, CONNECT_REST_PORT: 8083}
+"""
+    put(tmp_path, compose_yaml=f"services:\n{services}")
+    (document,) = read_documents(tmp_path / "compose.yaml", "worker", {})
+    assert document.texts == {"bootstrap.servers": "k:1", "topic.creation.enable": "true", "rest.port": "8083"}
+
+
+def test_a_file_may_be_taken_as_it_is(tmp_path: Path) -> None:
+    lines = '# said\n\nCONNECT_BOOTSTRAP_SERVERS=$k:1\n CONNECT_GROUP_ID="g" # said\nCONNECT_CLIENT_ID\nNOWHERE\n'
+    put(tmp_path, raw_env=lines, compose_yaml="services: {connect: {env_file: {path: raw.env, format: raw}}}\n")
+    (document,) = read_documents(tmp_path / "compose.yaml", "worker", {"CONNECT_CLIENT_ID": "c"})
+    assert document.texts == {
+        "bootstrap.servers": "$k:1",
+        "client.id": "${env:CONNECT_CLIENT_ID}",
+        "group.id": '"g" # said',
+    }
 
 
 def test_a_list_hands_on_what_has_no_value(tmp_path: Path) -> None:
@@ -191,8 +231,10 @@ def test_an_env_file_alone(tmp_path: Path) -> None:
     with (tmp_path / "connect.env").open("a") as file:
         # As `docker run --env-file` takes it.
         file.write(f"CONNECT_SASL_JAAS_CONFIG={JAAS.format('p$x # y')}\n")
+        file.write('CONNECT_CLIENT_RACK="\\${KAFKA}-${G:-g}"\n')
     found = load(CONNECTOR, tmp_path / "connect.env", {"KAFKA": "k:1"})
     assert (found.worker.bootstrap_servers, found.worker.group_id) == ("k:1", "g")
+    assert found.kafka.consumer["client.rack"] == "${KAFKA}-g"
     assert found.kafka.producer["sasl.password"] == "p$x # y"
     assert "KAFKA is not set" in refused(tmp_path / "connect.env").problem
 

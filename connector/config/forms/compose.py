@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.config.contents import file_content, why_unreadable
-from connector.config.env_files import env_file_variables
+from connector.config.env_files import env_file_variables, raw_variables
 from connector.config.environment import (
     OF_A_WORKER,
     PREFIX,
@@ -46,11 +46,17 @@ class Project:
 
 @dataclass(slots=True)
 class _Service:
-    """What a service's container is given."""
+    """What a service's container is given. Files say only what no `environment` does, be it of a part that is extended
+    or overridden."""
 
-    variables: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    of_files: dict[str, str] = field(default_factory=dict)
     image: str = ""
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return self.of_files | self.environment
 
     def of_worker(self) -> bool:
         return any(name.startswith(PREFIX) for name in self.variables) or (
@@ -172,7 +178,7 @@ def _with(found: _Service, service: Mapping[str, Any], project: Project) -> _Ser
             found.problems.append(Problem(variable, f"Has {error}", None, hint))
             continue
         if text is not None:
-            found.variables[variable] = text
+            found.environment[variable] = text
     return found
 
 
@@ -223,14 +229,11 @@ def _take_env_file(found: _Service, path: Path, required: bool, raw: bool, proje
             reason = why_unreadable(error) if isinstance(error, OSError) else "Is not UTF-8 text"
             found.problems.append(Problem("env_file", f"{path} cannot be read: {reason}"))
         return
-    variables = env_file_variables(text, project.variables)
+    variables = (raw_variables if raw else env_file_variables)(text, project.variables)
     if variables is None:
         found.problems.append(Problem("env_file", f"{path} must hold lines NAME=value alone"))
-    elif raw:
-        pairs = (line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#"))
-        found.variables |= {name.strip(): value for name, _, value in pairs}
     else:
-        found.variables |= variables
+        found.of_files |= variables
 
 
 # -- other files -----------------------------------------------------------------------------------------------
