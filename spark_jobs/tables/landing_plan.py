@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from connector.errors import LandingError
 from connector.table_name import TableName
-from connector.values import CqlType, NativeType
+from connector.values import CqlType, NativeType, is_multi_cell
 from spark_jobs.config import Settings
 from spark_jobs.fold import check_names
-from spark_jobs.model import TableDefinition, has_fields, immovable, moved, same_table
+from spark_jobs.model import TableDefinition, adapted, has_fields, immovable, moved, same_table
 from spark_jobs.tables.landed_table import Restored, same_versions
 from spark_jobs.tables.notes import FORM, Known, Offsets
 
@@ -26,6 +26,7 @@ NOT_TOLD = (
     "{table}: the schemas topic {topic} tells nothing of it, so it is landed by the definition that is noted, with the "
     "table's id; table.definitions has nothing new"
 )
+FROZEN = "{table}: it keeps the columns of its first landing (schema.evolution=freeze), without {columns}"
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,12 @@ def plan_table(
     current = _current(versions)
     # One without an id is of any table with as many keys: what a CQL file described, a connector publishes with its id.
     recreated = noted is not None and not same_table(_with_id(noted), current)
-    # The warehouse may know versions that compaction has removed from the topic. Each stands where it was seen first,
-    # since the names of columns in the warehouse follow from that, and the current one comes last.
-    first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
-    together = [*first.values()]
-    if together[-1].text != current.text:
-        together.append(current)
     if noted is not None and not recreated and settings.frozen(table):
-        return _as_noted(noted, history, lacking, topic_ids)
+        # What is shown stays. Records of later versions are understood, or they would be letters as a whole.
+        kept = noted.definitions[-1]
+        together = _together(noted, [version for version in versions if _tells(version, kept)], kept)
+        return _as_noted(noted, history, lacking, topic_ids, together, (*told, *_not_kept(table, kept, current)))
+    together = _together(noted, versions, current)
     check_output(current)
     declared = settings.declared_types(table)
     check_declared(table, current, declared)
@@ -84,7 +83,7 @@ def plan_table(
     if history:
         check_names(current)
     known = Known(
-        definitions=tuple(together),
+        definitions=together,
         declared=declared,
         buckets=noted.buckets if noted else settings.state_buckets,
         not_before=noted.not_before if noted and not recreated else None,
@@ -95,7 +94,7 @@ def plan_table(
         rebuilding=noted.rebuilding if noted and not recreated else False,
         filled_to=noted.filled_to if noted and not recreated else None,
         form=noted.form if noted and not recreated else FORM,
-        lineage=noted.lineage + recreated if noted else 0,
+        lineage=noted.lineage + (recreated or _shows_again(noted, current)) if noted else 0,
         topic_ids=_ids(noted, topic_ids),
         expiring=noted.expiring if noted else False,
     )
@@ -134,11 +133,74 @@ def _not_carried(noted: TableDefinition, current: TableDefinition) -> str | None
     return f"records that landed with table.definitions had no {', '.join(missing)}" if missing else None
 
 
-def _as_noted(noted: Known, history: bool, lacking: str | None, topic_ids: Mapping[str, str] | None) -> Plan:
-    known = replace(noted, history=history, incomplete=lacking or noted.incomplete, topic_ids=_ids(noted, topic_ids))
-    if _beside(noted) == _beside(known):
-        return Plan(noted, changed=False)
-    return Plan(replace(known, sequence=noted.sequence + 1), changed=True)
+def _together(
+    noted: Known | None, versions: Sequence[TableDefinition], current: TableDefinition
+) -> tuple[TableDefinition, ...]:
+    """All known versions. The warehouse may know some that compaction has removed from the topic. Each stands where it
+    was seen first, since the names of columns in the warehouse follow from that, and the current one comes last."""
+    first = {version.text: version for version in (*(noted.definitions if noted else ()), *versions)}
+    together = tuple(first.values())
+    return together if together[-1].text == current.text else (*together, current)
+
+
+def _tells(version: TableDefinition, kept: TableDefinition) -> bool:
+    """Whether records of a version tell of the columns that are kept, in a form in which those can show it."""
+    keys = [each.of_kind("partition_key") + each.of_kind("clustering") for each in (version, kept)]
+    theirs = {column.name: column for column in version.columns}
+    shared = [(theirs[own.name], own) for own in kept.columns if own not in keys[1] and own.name in theirs]
+    return (
+        version.output.images == kept.output.images
+        and same_table(kept, version)
+        and [key.type for key in keys[0]] == [key.type for key in keys[1]]
+        and all(their.kind == own.kind and _becomes(their.type, own.type) for their, own in shared)
+    )
+
+
+def _becomes(type_: CqlType, kept: CqlType) -> bool:
+    apart = [is_multi_cell(each) for each in (type_, kept)]
+    alike = apart[0] == apart[1] and (not apart[0] or type(type_) is type(kept))
+    return alike and adapted(type_, kept, "value") is not None
+
+
+def _not_kept(table: TableName, kept: TableDefinition, current: TableDefinition) -> tuple[str, ...]:
+    """What is said of a source that has gone on while its landed columns stay."""
+    if not _tells(current, kept):
+        raise LandingError(
+            f"{table}: it keeps the columns of its first landing (schema.evolution=freeze), and those cannot show what "
+            "the source has by now: a column or the key has another type; without freeze it is landed on"
+        )
+    keys = {column.name for column in current.columns if column.kind in ("partition_key", "clustering")}
+    more = sorted(current.names - kept.names - keys)
+    return (FROZEN.format(table=table, columns=", ".join(more)),) if more else ()
+
+
+def _shows_again(noted: Known, current: TableDefinition) -> bool:
+    """Whether columns come back that were never dropped: they have values in rows that were published without them."""
+    shown = noted.definitions[-1]
+    hidden = {column.name for version in noted.definitions for column in version.columns} - shown.names
+    back = {column.name for column in current.columns if column.kind in ("static", "regular")}
+    return same_table(_with_id(noted), current) and bool(hidden & back - dict(current.dropped).keys())
+
+
+def _as_noted(
+    noted: Known,
+    history: bool,
+    lacking: str | None,
+    topic_ids: Mapping[str, str] | None,
+    definitions: Sequence[TableDefinition] = (),
+    told: tuple[str, ...] = (),
+) -> Plan:
+    """``definitions``: also versions that are not noted, in front of the one that goes on being the current one."""
+    known = replace(
+        noted,
+        definitions=tuple(definitions) or noted.definitions,
+        history=history,
+        incomplete=lacking or noted.incomplete,
+        topic_ids=_ids(noted, topic_ids),
+    )
+    if same_versions(noted.definitions, known.definitions) and _beside(noted) == _beside(known):
+        return Plan(noted, changed=False, told=told)
+    return Plan(replace(known, sequence=noted.sequence + 1), changed=True, told=told)
 
 
 def _beside(known: Known) -> tuple[bool, str | None, dict[str, str]]:

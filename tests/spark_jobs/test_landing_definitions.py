@@ -44,9 +44,8 @@ CREATE MATERIALIZED VIEW ks.mv AS SELECT id FROM ks.simple WHERE n > 5 PRIMARY K
 CREATE TABLE ks.behind (id int PRIMARY KEY);
 CREATE INDEX x ON ks.t (s);
 """
-SETTINGS = load_settings(
-    {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
-)
+_JOB = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+SETTINGS, FROZEN = load_settings(_JOB), load_settings({**_JOB, "schema.evolution": "freeze"})
 TABLE = TableName("ks", "t")
 
 
@@ -236,6 +235,50 @@ def test_merges_keep_columns_that_an_older_version_published_again_does_not_know
     assert merging is not None and [cell.column for cell in merging.cells] == ["v", "w"]
     dropped = _version("pk partition_key int; v regular int", dropped=[{"name": "w", "dropped_us": 1}])
     assert shape([wide, dropped]).merging is None
+
+
+def test_frozen_columns_stay_and_records_of_later_versions_are_understood() -> None:
+    """They became dead letters, with all that they say of the columns that are kept."""
+    kept = _version("pk partition_key int; ck clustering int; v regular text", version="kept")
+    more = _version("pk partition_key int; c clustering int; v regular text; n regular int", version="more")
+    less = _version("pk partition_key int; c clustering int; n regular int", version="less", dropped=[])
+    noted = plan_table(FROZEN, TABLE, [kept], None).known
+    plan = plan_table(FROZEN, TABLE, [kept, more], noted)
+    assert plan.changed and plan.known.definitions == (kept, more, kept)
+    assert plan.told == ("ks.t: it keeps the columns of its first landing (schema.evolution=freeze), without n",)
+    layout = plan.known.layout()
+    assert {column.name for column, _ in layout.recorded} == {"v", "n"} and layout.keys[1].names == ("ck", "c")
+    assert [cell.column for cell in layout.cells] == ["v"] and plan.known.lineage == 0
+    again = plan_table(FROZEN, TABLE, [kept, more], plan.known)
+    assert not again.changed and again.told == plan.told
+    assert plan_table(FROZEN, TABLE, [kept, more, less], plan.known).known.definitions == (kept, more, less, kept)
+    thawed = plan_table(SETTINGS, TABLE, [kept, more], plan.known).known
+    assert thawed.definitions == (kept, more) and thawed.lineage == 1, "what is published has no values of it"
+    assert plan_table(SETTINGS, TABLE, [kept, more], noted).known.lineage == 0
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "shown"),
+    [
+        ("v regular int", "v regular varint", False),
+        ("v regular text", "v regular blob", False),
+        ("v regular text", "v static text", False),
+        ("v regular text", "v regular map<int, text>", False),
+        ("v regular set<int>", "v regular list<int>", False),
+        ("v regular ascii", "v regular text", True),
+        ("v regular frozen<u>", "v regular frozen<u>", True),
+    ],
+)
+def test_frozen_columns_show_what_they_can(was: str, becomes: str, shown: bool) -> None:
+    head = "pk partition_key int; ck clustering int; "
+    kept = _version(head + was, version="kept", types={"u": [["a", "int"]]})
+    after = _version(head + becomes, version="after", types={"u": [["a", "int"], ["b", "int"]]})
+    noted = plan_table(FROZEN, TABLE, [kept], None).known
+    if shown:
+        assert plan_table(FROZEN, TABLE, [kept, after], noted).known.definitions == (kept, after, kept)
+        return
+    with pytest.raises(LandingError, match="a column or the key has another type; without freeze it is landed on"):
+        plan_table(FROZEN, TABLE, [kept, after], noted)
 
 
 def test_keys_whose_values_are_stored_in_another_way_are_found_or_refused() -> None:

@@ -28,6 +28,7 @@ from spark_jobs.tables.lease import Lease, LocalFolder
 from spark_jobs.tables.small_plans import uncompiled
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way, is_batch
+from tests.spark_jobs.published_rows import read_elsewhere
 from tests.spark_jobs.source_tables import ANY_FORMAT
 
 pytestmark = [
@@ -155,6 +156,30 @@ def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way
     produce(way.servers, [(way.data, change("u", 2500, {"pk": 1, "ck": 1, "v": cell(7)}))])
     way.land(spark)
     assert way.rows(spark) == [(1, 1, None, None, 5, 7)]
+
+
+def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark: SparkSession, way: Way) -> None:
+    """All changes behind an ALTER became dead letters. What they say of new columns is kept for those who thaw it."""
+    way.config.update({"sink": ANY_FORMAT, "publish.interval.ms": 60_000})
+    frozen = {"schema.evolution": "freeze"}
+
+    def landed(rows: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+        """Nothing is a letter, and the published table has what the view shows."""
+        produce(way.servers, [(way.data, change("u", row.pop("at"), {"pk": 1, "ck": 1, **row})) for row in rows])
+        assert not way.land(spark, **more).of("ks.t").dead
+        published = read_elsewhere(f"{way.config['warehouse']}/ks/t", ANY_FORMAT).to_pylist()
+        assert [tuple(row.values()) for row in published] == way.rows(spark)
+        return published
+
+    row = {"pk": 1, "ck": 1, "s": None, "v": "a", "m": None}
+    assert landed([{"at": 1000, "v": cell("a")}], **frozen) == [row]
+    way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
+    changes: list[dict[str, Any]] = [
+        {"at": 2000, "v": cell("b"), "n": cell(7)},
+        {"at": 3000, "v": cell("c"), "n": None},
+    ]
+    assert landed(changes, **{"merge.every.rows": 1}, **frozen) == [row | {"v": "c"}]
+    assert landed([]) == [row | {"v": "c", "n": 7}]
 
 
 def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
