@@ -10,7 +10,6 @@ import pytest
 from connector.config import Document, load, read_documents
 from connector.config.forms.dockerfile import image_variables
 from connector.config.forms.scripts import posted_connectors
-from connector.config.substitution import Variables
 from connector.errors import ConfigurationError
 from tests.config.files import CONNECTOR, WORKER, validate
 
@@ -143,6 +142,32 @@ def test_a_container_that_a_script_runs_is_a_worker(tmp_path: Path) -> None:
     assert (found.connector.name, found.worker.group_id) == ("orders", "1")
 
 
+def test_a_container_has_all_the_variables_that_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "connect.env").write_text("CONNECT_SASL_MECHANISM=PLAIN\nCONNECT_GROUP_ID=file\n")
+    script = (
+        "export CONNECT_CLIENT_ID=c\n"
+        "docker run --env-file connect.env -eCONNECT_BOOTSTRAP_SERVERS=k:1 --env CONNECT_GROUP_ID=single `\n"
+        "  -e CONNECT_CLIENT_RACK -e CONNECT_CLIENT_ID -e NOBODY -e CONNECT_OFFSET_STORAGE_TOPIC=$(hostname) \\\n"
+        '  -e ADVERTISED_HOST_NAME=$(hostname) -e CONNECT_REST_ADVERTISED_HOST_NAME="$(hostname)" cp-kafka-connect\n'
+    )
+    (document,) = read(tmp_path, "run.ps1", script, CONNECT_CLIENT_RACK="r")
+    assert document.texts == {
+        "bootstrap.servers": "k:1",
+        "client.id": "c",
+        "client.rack": "${env:CONNECT_CLIENT_RACK}",
+        "group.id": "single",
+        "sasl.mechanism": "PLAIN",
+        "offset.storage.topic": "${env:CONNECT_OFFSET_STORAGE_TOPIC}",
+    }
+    text = "is made when the script runs: it is taken from the variable CONNECT_OFFSET_STORAGE_TOPIC here"
+    assert document.notes == [("offset.storage.topic", text)]
+    for content, said in ((None, "There is no such file"), ("some words\n", "must hold lines NAME=value alone")):
+        path = tmp_path / "connect.env"
+        path.unlink() if content is None else path.write_text(content)
+        (document,) = read(tmp_path, "run.ps1", script)
+        assert document.problems[0].property == "--env-file" and said in document.problems[0].problem
+
+
 def test_a_script_runs_its_connector(tmp_path: Path) -> None:
     body = json.dumps({"name": "orders", "config": {**CONNECTOR, "connector.class": CLASS, "scylla.user": "u"}})
     script = tmp_path / "create.sh"
@@ -191,6 +216,108 @@ def test_what_a_script_sets_itself_is_known(tmp_path: Path) -> None:
     assert [notice for notice in found.notices if "sink-shop-cdc: has no effect here" in notice]
 
 
+# A registration that posts or puts, as many do; the comment names no connector.
+KEPT = f"""#!/bin/bash
+NAME=orders
+# curl -X PUT http://c:8083/connectors/old/config -d '{{{{"connector.class": "{CLASS}", "topic.prefix": "old"}}}}'
+WHOLE=$(cat <<'JSON'
+{{{{"name": "orders", "config": {{{{"connector.class": "{CLASS}", "topic.prefix": "{{0}}"}}}}}}}}
+JSON
+)
+# For PUT /connectors/{{{{name}}}}/config the configuration alone
+read -r -d '' FLAT <<'JSON'
+{{{{"connector.class": "{CLASS}", "topic.prefix": "shop"}}}}
+JSON
+cat > /tmp/returns.json <<JSON
+{{{{"connector.class": "{CLASS}", "topic.prefix": "$NAME"}}}}
+JSON
+if curl -sf "http://c:8083/connectors/$NAME"; then
+  curl -X PUT "http://c:8083/connectors/${{{{NAME}}}}/config" \\
+    -d "$FLAT"
+else
+  curl -X POST http://c:8083/connectors -d "$WHOLE"
+fi
+curl -X PUT http://c:8083/connectors/returns/config -d @/tmp/returns.json
+"""
+
+
+def test_a_configuration_that_is_kept_has_the_name_that_it_is_sent_to(tmp_path: Path) -> None:
+    shop = {"connector.class": CLASS, "topic.prefix": "shop", "name": "orders"}
+    other = {"connector.class": CLASS, "topic.prefix": "orders", "name": "returns"}
+    assert [each.texts for each in read(tmp_path, "a.sh", KEPT.format("shop"))] == [shop, other]
+    found = [each.texts["topic.prefix"] for each in read(tmp_path, "a.sh", KEPT.format("shop2"))]
+    assert found == ["shop2", "shop", "orders"], "what differs is another one"
+
+
+NEAREST = f"""#!/bin/sh
+curl http://c:8083/connectors/others/config
+curl -X PUT http://c:8083/connectors/orders/config -d '
+  {{"connector.class": "{CLASS}"}}'
+curl -X PUT -d "{{\\"connector.class\\": \\"{CLASS}\\", \\"x\\": \\"1\\"}}" http://c:8083/connectors/returns/config
+curl http://c:8083/connectors/others/config
+"""
+
+
+def test_a_name_is_the_one_of_the_own_address(tmp_path: Path) -> None:
+    assert [each.texts["name"] for each in read(tmp_path, "a.sh", NEAREST)] == ["orders", "returns"]
+
+
+BRANCHES = f"""#!/bin/sh
+TABLE=k.a
+[ -z "$TASKS" ] && TASKS=2
+NODES=(a b)
+LIST=a:1
+LIST+=,b:1
+if [ "$1" = prod ]; then
+  HOST=prod:9042
+else
+  HOST=test:9042
+fi
+curl -X PUT c/connectors/a/config -d '{{"connector.class": "{CLASS}", "scylla.table.names": "'$TABLE'",
+  "scylla.cluster.ip.addresses": "'"$HOST"'", "tasks.max": '$TASKS', "x": "'"${{NODES}}"'", "y": "'$LIST:${{P-2}}'", "z": "'"$P $LIST"'"}}'
+TABLE=k.b
+curl -X PUT c/connectors/b/config -d "{{\\"connector.class\\": \\"{CLASS}\\", \\"tasks.max\\": ${{TASKS:-9}},
+  \\"scylla.table.names\\": \\"$TABLE\\"}}"
+"""
+
+
+def test_a_variable_is_what_it_is_at_its_place(tmp_path: Path) -> None:
+    first, second = read(tmp_path, "a.sh", BRANCHES)
+    assert first.texts == {
+        "name": "a",
+        "connector.class": CLASS,
+        "scylla.table.names": "k.a",
+        "scylla.cluster.ip.addresses": "${env:HOST}",
+        "tasks.max": "2",
+        "x": "${env:NODES}",
+        "y": "a:1,b:1:2",
+        "z": "${env:P} a:1,b:1",
+    }
+    text = "is made when the script runs: it is taken from the variable {} here"
+    assert first.notes == [("scylla.cluster.ip.addresses", text.format("HOST")), ("x", text.format("NODES"))]
+    assert second.texts == {"name": "b", "connector.class": CLASS, "scylla.table.names": "k.b", "tasks.max": "2"}
+
+
+@pytest.mark.parametrize(
+    "value", ["$(cat /run/pw)", "`cat /run/pw`", "$1", "${1:-x}", "${P%,}", "${P:=x}", "${#P[@]}", "p$$"]
+)
+@pytest.mark.parametrize(
+    "around", ['"{\\"connector.class\\": \\"C\\", \\"x\\": \\"%s\\"}"', '\'{"connector.class": "C", "x": "\'"%s"\'"}\'']
+)
+def test_what_only_running_a_script_tells_is_told(tmp_path: Path, value: str, around: str) -> None:
+    script = f"curl -X PUT c/connectors/a/config -d {around % value}\n"
+    (document,) = read(tmp_path, "a.sh", script, P="set", SECRET="hush")
+    assert document.texts == {"name": "a", "connector.class": "C"}
+    (problem,) = document.problems
+    assert (problem.property, problem.problem) == ("x", "Is an expression, which only running the script tells")
+
+
+def test_a_dollar_alone_is_one(tmp_path: Path) -> None:
+    script = r"""curl -X PUT c/connectors/a/config -d "{\"connector.class\": \"C\", \"x\": \"5$ \$x $/ \${a:b}\"}" """
+    (document,) = read(tmp_path, "a.sh", script)
+    assert document.texts["x"] == "5$ $x $/ ${a:b}"
+
+
 def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
     (tmp_path / "create.sh").write_text("curl -X POST --data @connectors/orders.json http://c:8083/connectors\n")
     (problem,) = validate(tmp_path / "create.sh", WORKER, {})
@@ -198,7 +325,7 @@ def test_a_script_that_posts_a_file_names_it(tmp_path: Path) -> None:
 
 
 def test_braces_without_end_are_given_up() -> None:
-    assert posted_connectors('{"a":' * 20_000, Variables({})) == []
+    assert posted_connectors('{"a":' * 20_000, {}) == []
 
 
 # -- Terraform -------------------------------------------------------------------------------------------------

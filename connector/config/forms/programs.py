@@ -6,34 +6,36 @@ In: the text of a file, and what it is. Out: the configurations in it, or a prob
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from connector.config.environment import worker_properties
-from connector.config.forms.dockerfile import image_variables, run_variables
-from connector.config.forms.scripts import posted_connectors, posted_files, script_variables
+from connector.config.forms.container_runs import workers_in_containers
+from connector.config.forms.dockerfile import image_variables
+from connector.config.forms.script_variables import ScriptVariables
+from connector.config.forms.scripts import posted_connectors, posted_files, without_comments
 from connector.config.forms.terraform import terraform_connectors
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 
 def configurations_of(
-    file: str, form: str, text: str, environ: Mapping[str, str]
+    file: str, form: str, text: str, environ: Mapping[str, str], folder: Path
 ) -> tuple[list[Wrapped], list[Problem]]:
-    """``form`` is "Dockerfile", "script" or "Terraform"."""
+    """``form`` is "Dockerfile", "script" or "Terraform"; the files that it names are looked for in the ``folder``."""
     if form == "Dockerfile":
         variables, image = image_variables(text)
         properties, notes = worker_properties(variables, image)
         found = [Wrapped(properties, "image", notes)] if properties else []
         hint = "ENV lines with CONNECT_…; or the file that has them: compose, .env, .properties"
     elif form == "Terraform":
-        found = terraform_connectors(text, environ)
+        found = terraform_connectors(text, environ, folder)
         hint = (
             "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
         )
     else:
-        known = script_variables(text, environ)
-        found = posted_connectors(text, known)
-        run = [worker_properties(*container) for container in run_variables(text, known)]
-        found += [Wrapped(properties, "docker run", notes) for properties, notes in run if properties]
+        found = posted_connectors(text, environ)
+        plain = without_comments(text)
+        found += workers_in_containers(plain, ScriptVariables(plain, environ), folder)
         files = ", ".join(posted_files(text))
         hint = (
             f"give what it posts: {files}"

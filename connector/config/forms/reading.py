@@ -58,7 +58,7 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
         # Most have no need of it.
         from connector.config.forms.programs import configurations_of
 
-        return configurations_of(file, form, decoded(content)[0], environ)
+        return configurations_of(file, form, decoded(content)[0], environ, outer.parent)
     documents, problems = _yaml(file, content) if form == "YAML" else _json(file, content)
     if problems:
         return [], problems

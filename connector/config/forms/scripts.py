@@ -1,7 +1,7 @@
 """Connectors in scripts that post them to Kafka Connect: the JSON in a line of `curl`, or in what `<<EOF` begins.
 
-In: the text of a script. Out: the configurations in it; variables that it does not set itself are references. And the
-files that it posts instead.
+In: the text of a script, and its variables. Out: the configurations in it; variables that it does not set itself are
+references, and what only running it tells is a problem. And the files that it posts instead.
 """
 
 from __future__ import annotations
@@ -9,56 +9,59 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from connector.config.forms.shell_words import expanded
+from connector.config.forms.posted_names import posted_name
+from connector.config.forms.script_variables import MADE, ScriptVariables
+from connector.config.forms.shell_words import KnownByRunning, with_variables
 from connector.config.forms.wrapped import Wrapped
-from connector.config.substitution import Variables, substituted
+from connector.config.substitution import Variables
+from connector.errors import Problem
 
 _BEGIN = re.compile(r"\{\s*\\?\"")
-_OF_URL = re.compile(r"/connectors/([^/\s\"'?]+)/config\b")
-_ASSIGNED = re.compile(
-    r"(?:^|[;&|])[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)*)?([A-Za-z_]\w*)="
-    r"((?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s;&|'\"\\])*)",
-    re.MULTILINE,
-)
-#: What only running it tells: an answer of another program, or an argument.
-_TOLD_BY_RUNNING = re.compile(r"\$\(|`|\$\{?[0-9@*#?!]|##|%%")
 _POSTED = re.compile(r"(?:-d|--data(?:-raw|-binary|-ascii)?|--json|--upload-file|-T)[ =]*[\"']?@?([\w./~\-]+\.json)\b")
-#: In single quotes: what leaves them for a variable, or for a quote.
-_LEAVES = re.compile(r"'\"?\$(?:\{(\w+)\}|(\w+))\"?'")
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+#: In single quotes: what leaves them for something that the shell puts there.
+_LEAVES = re.compile(
+    r"'(?:\"([^\"'\n]+)\"|(\$\{[^{}'\"\n]*\}|\$[\w{][^\s\"']*|`[^`'\n]*`)|\"?(\$\([^)'\n]*\))\"?)'",
+)
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)\w+[^\n]*\n\s*\Z")
 _QUOTE = re.compile(r"(?<!\\)\"")
 _ESCAPE = re.compile(r"\\([\"\\$`])")
+_REFERENCE = re.compile(r"\$\{env:(\w+)\}")
 #: More beginnings of JSON than any script has: each may have to be read to the end.
 _MOST_TRIED = 2_000
-#: Stands for a dollar that is none of the shell's.
-_DOLLAR = "\ue000"
+#: Stand for a dollar that is none of the shell's, and for what only running the script tells.
+DOLLAR, _MADE = "\ue000", "\ue001"
+#: A number that is a variable, as Kafka Connect takes texts as well.
+_BARE = re.compile(rf"(\\?\")(\s*:\s*)(\$\{{[^{{}}\"\n]*\}}|\$\w+|{DOLLAR}\{{[^{{}}\"\n]*\}}|{_MADE})(?=\s*[,}}])")
 
 
-def script_variables(text: str, environ: Mapping[str, str]) -> Variables:
-    """Those that it sets by itself, before those that it is given."""
-    assigned: dict[str, str] = {}
-    for match in _ASSIGNED.finditer(text):
-        if not _TOLD_BY_RUNNING.search(match[2]):
-            known = Variables({name: each for name, each in environ.items() if name not in assigned}, dict(assigned))
-            assigned[match[1]] = expanded(match[2], known)
-    return Variables({name: each for name, each in environ.items() if name not in assigned}, assigned)
+def without_comments(text: str) -> str:
+    return _COMMENT.sub("", text)
 
 
-def posted_connectors(text: str, variables: Variables) -> list[Wrapped]:
-    """What has a `connector.class`, in order. A `PUT` has the name in its address alone."""
+def posted_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
+    """What has a `connector.class`, in order, each once. A `PUT` has the name in its address alone."""
     found: list[Wrapped] = []
-    text = _LEAVES.sub(lambda match: json.dumps(variables.text(match[1] or match[2]))[1:-1], text)
-    text, before = text.replace(r"'\''", "'"), 0
-    for start, end, value in _objects(text, variables):
-        config = value.get("config", value)
+    text = without_comments(text)
+    text = _LEAVES.sub(_Leaving(ScriptVariables(text, environ)), text)
+    text = _BARE.sub(r"\1\2\1\3\1", text.replace(r"'\''", "'"))
+    script, before = ScriptVariables(text, environ), 0
+    for each in _objects(text):
+        config = each.value.get("config", each.value)
         if isinstance(config, Mapping) and "connector.class" in config:
-            of_url = [*_OF_URL.findall(text, before, start), *_OF_URL.findall(text, end, end + 300)]
-            if "name" not in value and "name" not in config and of_url:
-                value = {"name": expanded(of_url[0], variables), "config": config}
-            found.append(Wrapped(value, str(value.get("name", config.get("name", "")))))
-        before = end
+            wrapped = Wrapped({})
+            wrapped.content = _settled(each, each.value, script, wrapped)
+            if "name" not in each.value and "name" not in config:
+                name = posted_name(text, before, each.start, each.end, script)
+                wrapped.content = {"name": name, "config": wrapped.content} if name else wrapped.content
+                wrapped.notes += _made("name", name, script, each.start)
+            wrapped.label = str(wrapped.content.get("name", config.get("name", "")))
+            if not any(other.content == wrapped.content for other in found):
+                found.append(wrapped)
+        before = each.end
     return found
 
 
@@ -67,8 +70,32 @@ def posted_files(text: str) -> list[str]:
     return list(dict.fromkeys(_POSTED.findall(text)))
 
 
-def _objects(text: str, variables: Variables) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    at, unescaped = 0, text.replace("\\$", f"{_DOLLAR} ")
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """What stands for a variable that single quotes were left for, as JSON has it."""
+
+    variables: ScriptVariables
+
+    def __call__(self, match: re.Match[str]) -> str:
+        try:
+            text = with_variables(match[1] or match[2] or match[3], self.variables.at(match.start()))
+        except KnownByRunning:
+            return _MADE
+        return json.dumps(text.replace("$", DOLLAR), ensure_ascii=False)[1:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A JSON object, and whether the shell puts variables into it."""
+
+    start: int
+    end: int
+    value: dict[str, Any]
+    expands: bool = field(default=False)
+
+
+def _objects(text: str) -> Iterator[_Object]:
+    at, unescaped = 0, text.replace("\\$", f"{DOLLAR} ")
     for _ in range(_MOST_TRIED):
         begin = _BEGIN.search(text, at)
         if begin is None:
@@ -76,13 +103,13 @@ def _objects(text: str, variables: Variables) -> Iterator[tuple[int, int, dict[s
         start, before = begin.start(), text[max(0, begin.start() - 200) : begin.start()]
         quoted = before.rstrip().endswith('"') and begin.group().endswith('\\"')
         heredoc = _HEREDOC.search(before)
-        expanded = quoted or (heredoc is not None and not heredoc[1])
+        expands = quoted or (heredoc is not None and not heredoc[1])
         try:
-            value, end = _in_quotes(text, start) if quoted else _decoded(unescaped if expanded else text, start)
+            value, end = _in_quotes(text, start) if quoted else _decoded(unescaped if expands else text, start)
         except (ValueError, RecursionError):
             at = start + 1
             continue
-        yield start, end, _with_variables(value, variables) if expanded else value
+        yield _Object(start, end, value, expands)
         at = max(end, start + 1)
 
 
@@ -95,17 +122,40 @@ def _in_quotes(text: str, start: int) -> tuple[dict[str, Any], int]:
     """What stands in double quotes of a shell."""
     closing = _QUOTE.search(text, start)
     end = len(text) if closing is None else closing.start()
-    inner = _ESCAPE.sub(lambda match: _DOLLAR if match[1] == "$" else match[1], text[start:end])
+    inner = _ESCAPE.sub(lambda match: DOLLAR if match[1] == "$" else match[1], text[start:end])
     return json.loads(inner), end
 
 
-def _with_variables(value: Any, variables: Variables) -> Any:
-    if isinstance(value, dict):
-        return {name: _with_variables(member, variables) for name, member in value.items()}
-    if not isinstance(value, str):
-        return value
-    try:
-        expanded = substituted(value, variables)
-    except ValueError:
-        expanded = value
-    return expanded.replace(f"{_DOLLAR} ", "$").replace(_DOLLAR, "$")
+def _settled(posted: _Object, value: dict[str, Any], script: ScriptVariables, wrapped: Wrapped) -> dict[str, Any]:
+    """As it is posted; without what only running the script tells, which is told."""
+    variables, found = script.at(posted.start), dict[str, Any]()
+    for name, member in value.items():
+        try:
+            found[name] = (
+                _settled(posted, member, script, wrapped)
+                if isinstance(member, dict)
+                else _text(member, variables, expands=posted.expands)
+                if isinstance(member, str)
+                else member
+            )
+        except KnownByRunning:
+            text = "Is an expression, which only running the script tells"
+            hint = "its value in its place, or a variable that the script does not set"
+            wrapped.problems.append(Problem(name, text, None, hint))
+            continue
+        wrapped.notes += _made(name, found[name], script, posted.start)
+    return found
+
+
+def _made(name: str, text: Any, script: ScriptVariables, place: int) -> list[tuple[str, str]]:
+    """What is to be said of a reference to a variable that the environment may have as well."""
+    variables = _REFERENCE.findall(text) if isinstance(text, str) else []
+    told = f"{MADE}: it is taken from the variable {{}} here"
+    return [(name, told.format(each)) for each in variables if script.is_made(each, place)]
+
+
+def _text(text: str, variables: Variables, *, expands: bool) -> str:
+    if _MADE in text:
+        raise KnownByRunning
+    plain = with_variables(text, variables) if expands else text
+    return plain.replace(f"{DOLLAR} ", "$").replace(DOLLAR, "$")
