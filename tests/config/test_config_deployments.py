@@ -284,6 +284,24 @@ def test_a_worker_of_pods(tmp_path: Path, kind: str) -> None:
     assert "CONNECT_SASL_JAAS_CONFIG is not set" in "".join(one.problem for one in validate(CONNECTOR, worker, {}))
 
 
+def test_maps_that_the_file_does_not_have_are_told(tmp_path: Path) -> None:
+    sources = [{"secretRef": {"name": "login"}}, {"configMapRef": {"name": "settings"}}]
+    container = {"env": [{"name": "CONNECT_BOOTSTRAP_SERVERS", "value": "k:1"}], "envFrom": sources}
+    pod = resource("Pod", "connect", spec={"containers": [container]})
+    (document,) = read_documents(stored(tmp_path, pod, SETTINGS), "worker", {})
+    text = "is not in this file: CONNECT_ variables that it has are taken from the environment here"
+    assert document.notes == [("envFrom Secret login", text)]
+
+
+def test_nothing_is_no_word(tmp_path: Path) -> None:
+    env = [{"name": "CONNECT_BOOTSTRAP_SERVERS", "value": "k:1"}, {"name": "CONNECT_CLIENT_ID", "value": None}]
+    source = {"env": env, "envFrom": [{"configMapRef": {"name": "settings"}}]}
+    pod = resource("Pod", "connect", spec={"containers": [source]})
+    settings = resource("ConfigMap", "settings", data={"CONNECT_GROUP_ID": None})
+    (document,) = read_documents(stored(tmp_path, pod, settings), "worker", {})
+    assert document.texts == {"bootstrap.servers": "k:1", "client.id": "", "group.id": ""}
+
+
 def test_secrets_beside_the_pods_are_read_and_not_shown(tmp_path: Path) -> None:
     encoded = base64.b64encode(JAAS.format("hush hush").encode()).decode()
     login = resource("Secret", "login", data={"jaas": encoded, "store": base64.b64encode(b"\xff\xfe").decode()})

@@ -385,6 +385,28 @@ def test_what_only_terraform_knows_is_told(tmp_path: Path) -> None:
     assert "`terraform show -json`" in str(problem.suggestion)
 
 
+def test_values_that_terraform_reads_by_itself_count_over_defaults(tmp_path: Path) -> None:
+    (tmp_path / "terraform.tfvars").write_text(
+        '# said\ntables = "shop.items"\npassword = "p\\"$${x}" # said\nmore = {\n  tables = "nobody.s"\n}\n'
+    )
+    (document,) = read(tmp_path, "msk.tf", TERRAFORM, TF_VAR_tables="from.environment")
+    assert document.texts["scylla.table.names"] == "shop.items"
+    assert document.texts["scylla.password"] == 'pp"${x}'
+    (tmp_path / "b.auto.tfvars").write_text('tables = ["shop.items"]\n')
+    (tmp_path / "a.auto.tfvars").write_text('tables = "shop.orders"\npassword = null\n')
+    (document,) = read(tmp_path, "msk.tf", TERRAFORM)
+    assert document.texts["scylla.table.names"] == "${env:TF_VAR_tables}", "no default is in force"
+    (problem, *_) = validate(tmp_path / "msk.tf", WORKER, {"TF_VAR_tables": "shop.orders"})
+    assert (problem.property, problem.problem) == ("scylla.password", "Is an expression, which only Terraform knows")
+
+
+def test_null_is_no_word_of_a_connector(tmp_path: Path) -> None:
+    declared = 'variable "user" {\n  default = null\n}\n'
+    content = TERRAFORM.replace('"cdc\\u0020"', "var.user")
+    (document,) = read(tmp_path, "msk.tf", declared + content)
+    assert "scylla.user" not in document.texts
+
+
 def test_a_file_of_terraform_without_connectors(tmp_path: Path) -> None:
     (tmp_path / "main.tf").write_text('provider "aws" {}\n')
     (problem,) = validate(tmp_path / "main.tf", WORKER, {})

@@ -18,9 +18,10 @@ from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 _WITH_PODS = frozenset(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "DeploymentConfig", "Pod"))
-_MAPS = frozenset(("ConfigMap", "Secret"))
+MAPS = frozenset(("ConfigMap", "Secret"))
 #: In a file of a map, what makes it a connector's or a worker's.
 _OF_INTEREST = OF_A_WORKER | {"connector.class", "scylla.cluster.ip.addresses"}
+_NOT_HERE = f"is not in this file: {PREFIX} variables that it has are taken from the environment here"
 _EXPANSION = re.compile(r"\$\$|\$\(([A-Za-z_.\-][A-Za-z0-9_.\-]*)\)")
 
 #: What a file of a map holds, by its name.
@@ -37,7 +38,7 @@ class _Maps:
 
 def in_kubernetes(resources: Sequence[Mapping[str, Any]], parse: Parse) -> list[Wrapped]:
     """Workers that pods run, then what the maps hold that no pod takes for its variables."""
-    maps = _Maps({(str(each["kind"]), name_of(each)): _data(each) for each in resources if each["kind"] in _MAPS})
+    maps = _Maps({(str(each["kind"]), name_of(each)): _data(each) for each in resources if each["kind"] in MAPS})
     pods = [wrapped for each in resources if each["kind"] in _WITH_PODS for wrapped in _workers(each, maps)]
     found = _once(pods)
     for key, entries in maps.entries.items():
@@ -58,8 +59,13 @@ def _data(resource: Mapping[str, Any]) -> dict[str, str]:
                 value = base64.b64decode(str(value)).decode()
             except ValueError:
                 continue  # a key store, say
-        found[str(name)] = str(value)
-    return found | {str(name): str(value) for name, value in mapping(resource.get("stringData")).items()}
+        found[str(name)] = _text(value)
+    return found | {str(name): _text(value) for name, value in mapping(resource.get("stringData")).items()}
+
+
+def _text(value: Any) -> str:
+    """Nothing is an empty text."""
+    return "" if value is None else str(value)
 
 
 # -- pods ------------------------------------------------------------------------------------------------------
@@ -71,6 +77,7 @@ def _workers(resource: Mapping[str, Any], maps: _Maps) -> Iterator[Wrapped]:
         spec = mapping(mapping(spec.get("template")).get("spec"))
     for container in mappings(spec.get("containers")):
         variables, elsewhere = _variables(container, maps)
+        missing = [f"{kind} {name}" for _, kind, name in _whole_maps(container) if (kind, name) not in maps.entries]
         image = str(container.get("image") or "")
         if not any(each.startswith(PREFIX) for each in variables) and not is_debezium_image(image):
             continue
@@ -80,6 +87,7 @@ def _workers(resource: Mapping[str, Any], maps: _Maps) -> Iterator[Wrapped]:
         if content.keys() & OF_A_WORKER:
             said = {f"${{env:{variable}}}": why for variable, why in elsewhere.items()}
             notes += [(name, said[text]) for name, text in content.items() if text in said]
+            notes += [(f"envFrom {each}", _NOT_HERE) for each in missing]
             yield Wrapped(content, f"{resource['kind']} {name_of(resource)}", notes)
 
 
@@ -99,20 +107,26 @@ def _works(worker: Wrapped) -> dict[str, str]:
 def _variables(container: Mapping[str, Any], maps: _Maps) -> tuple[dict[str, str], dict[str, str]]:
     """Variables, and what is to be said of those whose value stands elsewhere."""
     found, elsewhere = dict[str, str](), dict[str, str]()
-    for source in mappings(container.get("envFrom")):
-        prefix = str(source.get("prefix") or "")
-        for member, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-            key = kind, str(mapping(source.get(member)).get("name", ""))
-            maps.taken |= {key} & maps.entries.keys()
-            found |= {f"{prefix}{name}": text for name, text in maps.entries.get(key, {}).items()}
+    for prefix, kind, of_map in _whole_maps(container):
+        if (key := (kind, of_map)) in maps.entries:
+            maps.taken.add(key)
+            found |= {f"{prefix}{name}": text for name, text in maps.entries[key].items()}
     for each in mappings(container.get("env")):
         name = str(each.get("name", ""))
         origin = mapping(each.get("valueFrom"))
-        text = _from_maps(origin, maps) if origin else _expanded(str(each.get("value", "")), found)
+        text = _from_maps(origin, maps) if origin else _expanded(_text(each.get("value")), found)
         if text is None:
             elsewhere[name] = f"stands elsewhere ({_place(origin)}): it is taken from the variable {name} here"
         found[name] = f"${{env:{name}}}" if text is None else text
     return found, elsewhere
+
+
+def _whole_maps(container: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Prefix of its variables, kind and name of each that is taken as a whole."""
+    for source in mappings(container.get("envFrom")):
+        for member, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+            if name := mapping(source.get(member)).get("name"):
+                yield str(source.get("prefix") or ""), kind, str(name)
 
 
 def _from_maps(origin: Mapping[str, Any], maps: _Maps) -> str | None:

@@ -1,15 +1,19 @@
 """Connectors in Terraform: maps of properties, of `aws_mskconnect_connector`, `confluent_connector` and the like.
 
-In: the text of a file. Out: the configurations in it; variables of Terraform are references to ``TF_VAR_…``, which it
-takes them from, too. What is an expression is a problem.
+In: the text of a file, and the folder with the values that Terraform reads by itself. Out: the configurations in it;
+variables of which it has no value are references to ``TF_VAR_…``, which Terraform takes them from, too. What is an
+expression is a problem.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from connector.config.contents import file_content
 from connector.config.forms.terraform_state import PROPERTY_MAPS
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
@@ -26,20 +30,27 @@ _OTHER = re.compile(r"[^\n]*")
 _INTERPOLATION = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"\s*var\.(\w+)\s*")
 _DECLARED = re.compile(r"^[ \t]*variable[ \t]+\"(\w+)\"[ \t]*\{([^{}]*)\}", re.MULTILINE)
-_DEFAULT = re.compile(r"^[ \t]*default[ \t]*=[ \t]*(?:\"([^\"\n]*)\"|([\w.\-]+))", re.MULTILINE)
+_VALUE = r"[ \t]*=[ \t]*(?:\"((?:[^\"\\\n]|\\.)*)\"|([\w.\-]+))?"
+_DEFAULT = re.compile(rf"^[ \t]*(default){_VALUE}", re.MULTILINE)
+_ASSIGNED = re.compile(rf"^(\w+){_VALUE}", re.MULTILINE)
+
+#: By variable; None is Terraform's null.
+_Values = dict[str, str | None]
 
 
 class _Expression(ValueError):
     """Only Terraform knows its value."""
 
 
-def terraform_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]:
+def terraform_connectors(text: str, environ: Mapping[str, str], folder: Path) -> list[Wrapped]:
     """Every resource that has a map of properties."""
-    defaults = {
-        name: default[1] if default[1] is not None else default[2]
-        for name, body in _DECLARED.findall(text)
-        if (default := _DEFAULT.search(body)) and f"TF_VAR_{name}" not in environ
-    }
+    values: _Values = {}
+    for name, body in _DECLARED.findall(text):
+        if (default := _DEFAULT.search(body)) and f"TF_VAR_{name}" not in environ:
+            _assign(values, name, default)
+    for path in (folder / "terraform.tfvars", *sorted(folder.glob("*.auto.tfvars"))):
+        for assigned in _ASSIGNED.finditer(_text_of(path)):
+            _assign(values, assigned[1], assigned)
     resources = [*_RESOURCE.finditer(text)]
     found = []
     for resource, following in zip(resources, [*resources[1:], None], strict=False):
@@ -49,7 +60,7 @@ def terraform_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]
             continue
         wrapped = Wrapped({}, resource[2])
         for inner in maps:
-            wrapped.content |= dict(_entries(inner, defaults, wrapped))
+            wrapped.content |= dict(_entries(inner, values, wrapped))
         name = _NAME.search(body)
         if name:
             wrapped.content.setdefault("name", name[1])
@@ -57,7 +68,21 @@ def terraform_connectors(text: str, environ: Mapping[str, str]) -> list[Wrapped]
     return found
 
 
-def _entries(text: str, defaults: Mapping[str, str], wrapped: Wrapped) -> Iterator[tuple[str, str]]:
+def _text_of(path: Path) -> str:
+    try:
+        return file_content(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _assign(values: _Values, name: str, given: re.Match[str]) -> None:
+    """What is more than a text or a word has no place in a property."""
+    values.pop(name, None)
+    with contextlib.suppress(_Expression):
+        values[name] = _word(given[3] or "", {}) if given[2] is None else _string(given[2], {})
+
+
+def _entries(text: str, values: _Values, wrapped: Wrapped) -> Iterator[tuple[str, str]]:
     at = 0
     while match := _ENTRY.match(text, at):
         at = match.end()
@@ -69,7 +94,7 @@ def _entries(text: str, defaults: Mapping[str, str], wrapped: Wrapped) -> Iterat
         assert given is not None
         at = given.end()
         try:
-            value = _string(string[1], defaults) if string else _word(word[1] if word else "", defaults)
+            value = _string(string[1], values) if string else _word(word[1] if word else "", values)
         except _Expression:
             hint = "its value in its place; or the whole as `terraform show -json` tells it, in a .json file"
             wrapped.problems.append(Problem(name, "Is an expression, which only Terraform knows", None, hint))
@@ -78,15 +103,18 @@ def _entries(text: str, defaults: Mapping[str, str], wrapped: Wrapped) -> Iterat
             yield name, value
 
 
-def _word(word: str, defaults: Mapping[str, str]) -> str | None:
+def _word(word: str, values: _Values) -> str | None:
     if not word:
         raise _Expression
-    return _variable(word, defaults) if word.startswith("var.") else None if word == "null" else word
+    return _variable(word, values) if word.startswith("var.") else None if word == "null" else word
 
 
-def _string(text: str, defaults: Mapping[str, str]) -> str:
+def _string(text: str, values: _Values) -> str:
     def replaced(match: re.Match[str]) -> str:
-        return "${" if match.group() == "$${" else _variable(match[1], defaults)
+        value = "${" if match.group() == "$${" else _variable(match[1], values)
+        if value is None:
+            raise _Expression
+        return json.dumps(value)[1:-1]
 
     try:
         plain = json.loads(f'"{_INTERPOLATION.sub(replaced, text)}"', strict=False)
@@ -95,8 +123,8 @@ def _string(text: str, defaults: Mapping[str, str]) -> str:
     return str(plain)
 
 
-def _variable(expression: str, defaults: Mapping[str, str]) -> str:
+def _variable(expression: str, values: _Values) -> str | None:
     variable = _VARIABLE.fullmatch(expression)
     if variable is None:
         raise _Expression
-    return defaults[variable[1]] if variable[1] in defaults else f"${{env:TF_VAR_{variable[1]}}}"
+    return values[variable[1]] if variable[1] in values else f"${{env:TF_VAR_{variable[1]}}}"
