@@ -48,12 +48,15 @@ from spark_jobs.tables import (
     Parcel,
     Parcels,
     Plan,
+    PublishedTable,
     Restored,
     check_landed,
     filling_lease,
+    free_segment,
     holds,
     job_lease,
     leases,
+    open_publisher,
     open_sink,
     plan_table,
 )
@@ -199,14 +202,16 @@ class Filling:
         if not (waiting := parcels.waiting()):
             return False
         restored, whole = landed.restore(), False
+        publisher = open_publisher(self.session, self.settings.session_config())
+        segment = free_segment(restored, PublishedTable(publisher, landed).stand() if publisher is not None else None)
         known = restored.known
         for parcel in waiting:
             if known is not None and parcel.is_for(known):
                 known, whole = parcel.taken_into(known), parcel.filled_to is None
-                rows = parcels.rows(parcel, restored.segment)
+                rows = parcels.rows(parcel, segment)
                 landed.append(rows.unionByName(landed.note_row(known), allowMissingColumns=True))
         if known is not None:
-            landed.merge(known.layout(), restored.segment, restored.mark, restored.positions)
+            landed.merge(known.layout(), segment, restored.mark, restored.positions)
         lease.check()
         parcels.remove(waiting[-1].number)
         return whole

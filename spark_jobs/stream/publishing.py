@@ -24,6 +24,7 @@ from spark_jobs.tables import (
     PublishedTable,
     Restored,
     Stand,
+    free_segment,
     open_publisher,
     unpublishable,
     without_feed,
@@ -46,12 +47,16 @@ class Publishing:
         self._format = FORMATS[settings.sink]
         self._interval_s = settings.publish_interval_ms / 1000
         self._catalog = settings.publish_catalog
-        kept_ms = settings.publish_retention_ms
-        publisher = (
-            open_publisher(session, settings.session_config(), kept_ms) if settings.publish_interval_ms else None
-        )
-        landed = LandedTable(session, sink, table.keyspace, table.name)
-        self._table = None if publisher is None else PublishedTable(publisher, landed)
+        landed, config = LandedTable(session, sink, table.keyspace, table.name), settings.session_config()
+
+        def opened() -> PublishedTable | None:
+            publisher = open_publisher(session, config, settings.publish_retention_ms)
+            return None if publisher is None else PublishedTable(publisher, landed)
+
+        self._table = opened() if settings.publish_interval_ms else None
+        #: How to look at what was published, where nothing is any more; and how far it goes.
+        self._opened = opened
+        self._left_through: int | None = None
         self._lease = lease
         self._say = say
         self._impossible: str | None = None
@@ -71,12 +76,16 @@ class Publishing:
     def _begin(self, restored: Restored) -> int:
         self._positions = dict(restored.positions)
         self._known, self._behind, self._empty = restored.known, True, not restored.has_rows
-        if self._table is None or restored.known is None:
+        if restored.known is None:
             return restored.segment
+        if self._table is None:
+            left = self._left_at(self._opened(), restored.known)
+            self._left_through = None if left is None else left.segment
+            return free_segment(restored, left)
         self._stand = self._table.stand()
+        segment = free_segment(restored, self._stand)
         if self._stand is None or self._stand.lineage != restored.known.lineage:
-            return restored.segment
-        segment = max(restored.segment, self._stand.segment + 1)
+            return segment
         self._behind = self._stand.segment < restored.segment - 1
         if not self._stand.covers(restored.positions):
             # Published segments may have got rows that a paused job has appended late. None of them are merged: there,
@@ -84,6 +93,18 @@ class Publishing:
             self._stand = replace(self._stand, segment=min(self._stand.segment, restored.mark))
             self._behind = True
         return segment
+
+    def _left_at(self, table: PublishedTable | None, known: Known) -> Stand | None:
+        """How far a published table goes that nobody brings up to date. With all changes behind that, whoever publishes
+        again can; without them the table would go on lacking what they changed."""
+        stand = None if table is None else table.stand()
+        if stand is None or stand.lineage != known.lineage:
+            return None
+        self._say(
+            f"{known.definitions[-1].name} was published, and is not now (publish.interval.ms=0): all changes since "
+            "are kept for it, until its published table is deleted"
+        )
+        return stand
 
     def adopt(self, known: Known) -> None:
         """The table has other columns, or began anew."""
@@ -100,7 +121,7 @@ class Publishing:
     def published_through(self) -> int | None:
         """The segment up to which everything is published; None if nobody waits for that."""
         if self._table is None or self._impossible is not None:
-            return None
+            return self._left_through
         return 0 if self._stand is None else self._stand.segment
 
     def vacuum(self, older_than_ms: int) -> None:

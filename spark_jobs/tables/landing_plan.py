@@ -176,10 +176,10 @@ def _not_kept(table: TableName, kept: TableDefinition, current: TableDefinition)
 
 def _shows_again(noted: Known, current: TableDefinition) -> bool:
     """Whether columns come back that were never dropped: they have values in rows that were published without them."""
-    shown = noted.definitions[-1]
-    hidden = {column.name for version in noted.definitions for column in version.columns} - shown.names
+    before = [version for version in noted.definitions if same_table(version, current)]
+    hidden = {column.name for version in before for column in version.columns} - noted.definitions[-1].names
     back = {column.name for column in current.columns if column.kind in ("static", "regular")}
-    return same_table(_with_id(noted), current) and bool(hidden & back - dict(current.dropped).keys())
+    return bool(hidden & back - dict(current.dropped).keys())
 
 
 def _as_noted(

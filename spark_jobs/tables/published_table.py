@@ -38,7 +38,7 @@ from spark_jobs.model import (
 )
 from spark_jobs.sinks import Publisher, TableFormat
 from spark_jobs.tables.checkpoints import checkpointed
-from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable
+from spark_jobs.tables.landed_table import SESSION_CATALOG, LandedTable, Restored
 from spark_jobs.tables.notes import Known, Offsets
 from spark_jobs.tables.small_plans import planned_once
 
@@ -71,6 +71,14 @@ class Stand:
         return all(
             offset <= self.positions.get(topic, {}).get(str(number), 0) for (topic, number), offset in positions.items()
         )
+
+
+def free_segment(restored: Restored, stand: Stand | None) -> int:
+    """The next segment to append to: none that is published already, where nobody would look for what is added."""
+    known = restored.known
+    if stand is None or known is None or stand.lineage != known.lineage:
+        return restored.segment
+    return max(restored.segment, stand.segment + 1)
 
 
 class PublishedTable:

@@ -23,6 +23,7 @@ from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.lease import job_lease
 from spark_jobs.tables.notes import Known
 from spark_jobs.tables.parcels import Parcels
+from spark_jobs.tables.published_table import PublishedTable, Stand
 from spark_jobs.tables.registration import open_sink
 from tests.servers.patience import seldom, until
 from tests.servers.scylla import Scylla
@@ -184,7 +185,11 @@ def test_a_backfill_that_is_killed_goes_on_and_lands_by_itself_what_nobody_takes
     with job_lease(beside.spark, beside.settings) as lease:
         landed.prepare(replace(known, sequence=known.sequence + 1, incomplete="it lacks something"))
         filling.read_beside(beside.table, lease)
-    assert beside.backfill().rows == 0, "all of it is read"
+    published = Stand(known.lineage, landed.restore().segment + 2, ())
+    with monkeypatch.context() as patch:
+        patch.setattr(PublishedTable, "stand", lambda _: published)
+        assert beside.backfill().rows == 0, "all of it is read"
+    assert landed.mark() > published.segment, "nobody looks for more rows in what is published"
     known = beside.known()
     assert known.incomplete is None and not parcels.waiting()
     with job_lease(beside.spark, beside.settings) as lease:

@@ -62,12 +62,11 @@ class Held:
 
 @contextmanager
 def beside(
-    there: Stand | None, said: list[str] | None = None, lease: Held | None = None
+    there: Stand | None, said: list[str] | None = None, lease: Held | None = None, **properties: Any
 ) -> Iterator[tuple[Publishing, Table]]:
     table: Any = Table(there)
-    settings = load_settings(
-        {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
-    )
+    job = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
+    settings = load_settings({**job, **properties})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publishing, "open_publisher", lambda *_: object())
         patch.setattr(publishing, "LandedTable", lambda *_: None)
@@ -125,6 +124,26 @@ def test_who_publishes_late_is_refused_and_who_comes_after_takes_no_harm() -> No
         found.landed({PLACE: 12})
         with pytest.raises(LandingError, match="took over"):
             found.publish(4)
+
+
+def test_changes_are_kept_for_a_published_table_that_is_left_alone_for_a_while() -> None:
+    """They were removed once they were merged: published again, the table never got the rows that had changed."""
+    off: dict[str, Any] = {"publish.interval.ms": 0}
+    said: list[str] = []
+    with beside(Stand(0, 2, (), positions=PUBLISHED), said, **off) as (found, table):
+        assert found.begin(RESTORED) == 3 and found.published_through == 2
+        assert found.begin(replace(RESTORED, segment=2)) == 3, "nobody would look for more rows in the segment 2"
+        found.landed({PLACE: 9})
+        assert not found.is_due(now=True) and table.published == []
+    assert said == [
+        "ks.t was published, and is not now (publish.interval.ms=0): all changes since are kept for it, until its "
+        "published table is deleted"
+    ]
+    for there in (None, Stand(1, 2, ())):
+        with beside(there, said, **off) as (found, _):
+            found.begin(RESTORED)
+            assert found.published_through is None, "what there is will be published as a whole"
+    assert len(said) == 1
 
 
 def test_the_first_version_has_rows_and_columns_that_nobody_can_tell_apart_have_none() -> None:
