@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cassandra.cluster import Session
+from cassandra.cqltypes import FrozenType, ListType
 from cassandra.cqltypes import UserType as DriverType
 from cassandra.policies import RoundRobinPolicy
 
@@ -42,6 +43,7 @@ class Node:
 
 FRESH, DEAF = Node(1), Node(2)
 FIRST, SECOND = (str(uuid.UUID(f"0000000{number}-0000-11f0-8000-000000000000")) for number in (1, 2))
+RANDOM = "00000000-0000-4000-8000-000000000000"
 
 
 def pair(fields: int) -> UserType:
@@ -89,6 +91,9 @@ OLD, NEW, NEWER = described("v"), described("v", "w"), described("v", "w", "x")
         (OLD, described("x", made=SECOND), "a table of that name that was dropped"),
         (described("x", made=SECOND), OLD, None),
         (described("x", made="unheard of"), OLD, None),
+        (OLD, described("x", made="unheard of"), None),
+        # Of ids that tell no time none is of before.
+        (described("x", made=RANDOM), described("v", made=SECOND), None),
     ],
 )
 def test_what_one_node_says_may_be_older_than_what_another_said(
@@ -113,10 +118,18 @@ def test_what_a_page_lacks() -> None:
     assert lacking(NEW, flags) == "no column cdc$deleted_w"
 
 
+def test_of_a_type_that_is_gone_nobody_hears_that_its_column_was_dropped() -> None:
+    dropped = replace(OLD.description, dropped=(DroppedColumn("p", pair(2), 7),))
+    assert older(OLD.description, dropped) is None
+
+
 @pytest.mark.parametrize(("fields", "why"), [(1, "1 of the 2 fields of type pair"), (2, None), (3, None)])
-def test_a_page_whose_user_type_lacks_a_field(fields: int, why: str | None) -> None:
+@pytest.mark.parametrize("inside", [(), (ListType,), (FrozenType, ListType)])
+def test_a_page_whose_user_type_lacks_a_field(fields: int, why: str | None, inside: Sequence[Any]) -> None:
     names = [f"f{number}" for number in range(fields)]
     kind = DriverType.make_udt_class("ks", "pair", names, [LOG["pk"]] * fields)
+    for outer in inside:
+        kind = outer.apply_parameters([kind])
     shown = given(DEAF, "v", "p")
     at = shown.columns.index("p")
     assert (
@@ -174,6 +187,21 @@ def test_what_only_a_page_knows_is_asked_of_its_node() -> None:
         tables.unchanged(TABLE, whom)
     layout = tables.layout(TABLE, given(FRESH, "v", "w"))
     assert layout is not None and layout.unknown == ("w",), "it knows no more itself"
+
+
+def test_who_has_answered_an_earlier_question_has_not_answered_this_one() -> None:
+    tables = Tables([OLD])
+    assert tables.layout(TABLE, given(DEAF, "v")) is not None
+    assert tables.layout(TABLE, given(FRESH, "v", "w")) is None
+    tables.unchanged(TABLE, FRESH)
+    assert tables.layout(TABLE, given(DEAF, "v", "x")) is None
+    tables.unchanged(TABLE, DEAF)
+    assert tables.layout(TABLE, given(DEAF, "v", "x")) is not None
+    assert tables.layout(TABLE, given(FRESH, "v", "x")) is None, "it may have heard of the column by now"
+    assert tables.asking(TABLE) is FRESH
+    tables.unchanged(TABLE, FRESH)
+    for node in (FRESH, DEAF):
+        assert tables.layout(TABLE, given(node, "v", "x")) is not None, "nobody knows more"
 
 
 def test_what_is_older_is_not_learnt_by_the_way() -> None:

@@ -37,6 +37,11 @@ def page(*columns: str) -> RawPage:
 
 OLD, NEW, NEWER = described("v"), described("v", "w"), described("v", "w", "x")
 
+OTHER = DescribedTable(
+    TableDescription("ks", "other", "id", OLD.description.columns), True, LogTable("ks", "other_scylla_cdc_log"), ()
+)
+GONE = TableName("ks", "gone")
+
 
 def made() -> Tables:
     """A table whose schema record is committed."""
@@ -125,6 +130,12 @@ def test_a_record_of_an_aborted_transaction_is_written_again() -> None:
     assert tables.unrecorded() == []
 
 
+def test_a_record_stays_written_behind_transactions_without_one() -> None:
+    tables = made()
+    tables.recorded()
+    assert not tables.record(OLD, "1")
+
+
 def test_what_others_have_written_is_not_written_again() -> None:
     tables = made()
     tables.found(NEW)
@@ -198,12 +209,29 @@ def test_a_question_that_comes_late_is_asked_again() -> None:
 
 
 def test_two_tables_do_not_wait_for_each_other() -> None:
-    other = DescribedTable(
-        TableDescription("ks", "other", "id", OLD.description.columns), True, LogTable("ks", "other_scylla_cdc_log"), ()
-    )
-    tables = Tables([OLD, other], {TableName("ks", "gone"): "it does not exist"})
+    tables = Tables([OLD, OTHER], {GONE: "it does not exist"})
     assert tables.layout(TABLE, page("v")) is not None
     assert tables.layout(TABLE, page("v", "w")) is None
-    assert not tables.stopped(other.table)
-    assert tables.layout(other.table, page("v")) is not None
-    assert list(tables) == [TABLE, other.table], "what is missing is not read"
+    assert not tables.stopped(OTHER.table)
+    assert tables.layout(OTHER.table, page("v")) is not None
+    assert list(tables) == [TABLE, OTHER.table], "what is missing is not read"
+
+
+def test_of_a_table_that_is_let_go_nothing_is_left() -> None:
+    tables = Tables([OLD, OTHER], {GONE: "it does not exist"})
+    assert tables.layout(TABLE, page("v")) is not None
+    assert tables.layout(TABLE, page("v", "w")) is None
+    tables.drop(TABLE)
+    assert (list(tables), tables.asked) == ([OTHER.table], []), "who asks for it would find no plan of it"
+    # What was on its way is of nobody any more.
+    tables.ask(TABLE)
+    tables.vouch(TABLE, 1)
+    tables.seen(NEW)
+    assert (list(tables), tables.asked) == ([OTHER.table], [])
+    tables.ask(OTHER.table)
+    assert tables.asked == [OTHER.table]
+    tables.drop(GONE)
+    assert tables.missing == {}
+    tables = Tables([], {TABLE: "it does not exist"})
+    tables.take(OLD, None)
+    assert (list(tables), tables.missing) == ([TABLE], {})
