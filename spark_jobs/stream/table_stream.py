@@ -426,6 +426,7 @@ class TableStream:
         self._segment += 1
         landed.replace_letters(self._decoded(waiting), RETRIED, always)
         self._segment += 1
+        self._publishing.landed({})
 
     def _merge_is_due(self) -> bool:
         if self._unmerged >= self.settings.merge_every_rows or self._batches >= _BATCHES:

@@ -204,8 +204,8 @@ def test_a_letter_of_a_running_job_lands_when_its_column_is_told(
 def test_a_letter_lands_also_where_that_failed_at_first(
     spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waited for the next version then, or for another process."""
-    way.config.update({"sink": ANY_FORMAT, "retry.backoff.max.ms": 10})
+    """It waited for the next version then, or for another process; and to be published, for the next change."""
+    way.config.update({"sink": ANY_FORMAT, "retry.backoff.max.ms": 10, "publish.interval.ms": 60_000})
     produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "n": cell(7)}))])
     assert way.land(spark).of("ks.t").dead == {"UNKNOWN_FIELD": 1}
     way.schema(schema_record("ks", "t", f"{TABLE}; n regular int", version="2"))
@@ -221,6 +221,7 @@ def test_a_letter_lands_also_where_that_failed_at_first(
     progress = Progress()
     assert land(way.settings(), True, progress, session=spark) == 0 and progress.of("ks.t").failures == 1
     assert way.rows(spark) == [(1, 1, None, None, 7, None)]
+    assert read_elsewhere(f"{way.config['warehouse']}/ks/t", ANY_FORMAT).to_pydict()["n"] == [7]
 
 
 def test_json_with_schemas_lands_the_same(spark: SparkSession, way: Way) -> None:
