@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,7 @@ SETTINGS = load_settings(
     {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
 )
 VERSION = parse_definition(schema_record("ks", "t", "pk partition_key int").decode())
+Place = tuple[str, int]
 DATA, RANGES = "p.ks.t", "p.ks.t.range-deletes"
 POSITIONS = {(DATA, 0): 7, (DATA, 1): 0, (RANGES, 0): 0}
 BEGINS = dict.fromkeys(POSITIONS, 0)
@@ -70,6 +72,34 @@ def test_topics_do_not_hold_what_is_behind_their_end_or_was_before_an_unfinished
     begun = replace(old, rebuilding=True, incomplete=lost)
     assert lost_by_topics(begun, {}, BEGINS, short, {}) == lost
     assert lost_by_topics(old, {}, BEGINS, short, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "said"),
+    [
+        ({(DATA, 0): 7}, {(DATA, 0): 7, (DATA, 1): 0, (RANGES, 0): 0}, None),
+        ({(DATA, 0): 9}, {}, "partition 0: 2 records expired before they were landed; land --rebuild ks.t"),
+        ({}, {(DATA, 0): 6}, "partition 0: 7 records are landed, but it ends before.*land --rebuild ks.t"),
+        ({}, {(DATA, 1): None}, "partition 1: 0 records are landed, but it ends before"),
+    ],
+)
+def test_nothing_is_landed_behind_records_that_are_gone(
+    begins: dict[Place, int], ends: dict[Place, int | None], said: str | None
+) -> None:
+    there = {place: end for place, end in (ENDS | ends).items() if end is not None}
+    for noted in (None, _noted()):
+        with contextlib.nullcontext() if said is None else pytest.raises(LandingError, match=said):
+            check_positions(TABLE, noted, POSITIONS, BEGINS | begins, there, {})
+
+
+def test_topics_whose_first_records_are_gone_do_not_hold_all_that_landed() -> None:
+    whole = {place: POSITIONS[place] for place in ENDS}
+    assert lost_by_topics(None, POSITIONS, BEGINS, whole, {}) is None
+    assert lost_by_topics(None, {(DATA, 1): 0}, {}, {}, {}) is None
+    lost = lost_by_topics(None, POSITIONS, {**BEGINS, (DATA, 1): 1}, ENDS, {})
+    assert lost is not None and "p.ks.t, partition 1 begins at offset 1: its first records are gone" in lost
+    ended = lost_by_topics(replace(_noted(), rebuilding=True), {}, BEGINS, ENDS, {})
+    assert ended is not None and ended.startswith("a rebuild of it ended early")
 
 
 @pytest.mark.spark
