@@ -14,11 +14,12 @@ from typing import Any
 
 from connector.config.environment import OF_A_WORKER, PREFIX, is_debezium_image, is_idle, worker_properties
 from connector.config.forms.shapes import mapping, mappings, name_of
+from connector.config.forms.worker import reference, worker_with_references
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
 _WITH_PODS = frozenset(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "DeploymentConfig", "Pod"))
-MAPS = frozenset(("ConfigMap", "Secret"))
+_MAPS = frozenset(("ConfigMap", "Secret"))
 #: In a file of a map, what makes it a connector's or a worker's.
 _OF_INTEREST = OF_A_WORKER | {"connector.class", "scylla.cluster.ip.addresses"}
 _NOT_HERE = f"is not in this file: {PREFIX} variables that it has are taken from the environment here"
@@ -38,7 +39,7 @@ class _Maps:
 
 def in_kubernetes(resources: Sequence[Mapping[str, Any]], parse: Parse) -> list[Wrapped]:
     """Workers that pods run, then what the maps hold that no pod takes for its variables."""
-    maps = _Maps({(str(each["kind"]), name_of(each)): _data(each) for each in resources if each["kind"] in MAPS})
+    maps = _Maps({(str(each["kind"]), name_of(each)): _data(each) for each in resources if each["kind"] in _MAPS})
     pods = [wrapped for each in resources if each["kind"] in _WITH_PODS for wrapped in _workers(each, maps)]
     found = _once(pods)
     for key, entries in maps.entries.items():
@@ -81,12 +82,8 @@ def _workers(resource: Mapping[str, Any], maps: _Maps) -> Iterator[Wrapped]:
         image = str(container.get("image") or "")
         if not any(each.startswith(PREFIX) for each in variables) and not is_debezium_image(image):
             continue
-        content, notes = worker_properties(variables, image)
-        idle = [name for name, text in content.items() if is_idle(name) and text.startswith("${env:")]
-        content = {name: text for name, text in content.items() if name not in idle}
+        content, notes = worker_with_references(variables, image, elsewhere)
         if content.keys() & OF_A_WORKER:
-            said = {f"${{env:{variable}}}": why for variable, why in elsewhere.items()}
-            notes += [(name, said[text]) for name, text in content.items() if text in said]
             notes += [(f"envFrom {each}", _NOT_HERE) for each in missing]
             yield Wrapped(content, f"{resource['kind']} {name_of(resource)}", notes)
 
@@ -116,8 +113,8 @@ def _variables(container: Mapping[str, Any], maps: _Maps) -> tuple[dict[str, str
         origin = mapping(each.get("valueFrom"))
         text = _from_maps(origin, maps) if origin else _expanded(_text(each.get("value")), found)
         if text is None:
-            elsewhere[name] = f"stands elsewhere ({_place(origin)}): it is taken from the variable {name} here"
-        found[name] = f"${{env:{name}}}" if text is None else text
+            elsewhere[name] = f"stands elsewhere ({_place(origin)})"
+        found[name] = reference(name) if text is None else text
     return found, elsewhere
 
 
