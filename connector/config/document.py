@@ -135,8 +135,12 @@ def of_another_connector(document: Document) -> bool:
 
 
 def of_kind(documents: Sequence[Document], *, worker: bool) -> list[Document]:
-    """The workers, or our connectors, of a file that may hold both and other connectors; all, if there is none."""
+    """The workers, or our connectors, of a file that may hold both and other connectors; all, if there is none.
+
+    What has no properties at all is the place where a worker was looked for."""
     found = [each for each in documents if is_worker_document(each) == worker and not of_another_connector(each)]
+    empty = [each for each in documents if not each.texts]
+    found = (found or empty) if worker else ([each for each in found if each.texts] or found)
     if not found:
         return list(documents)
     text = "has no effect here: another connector stays where it is"

@@ -28,6 +28,8 @@ from connector.errors import Problem
 #: Beside a file of these names compose reads another one over it.
 _DEFAULT_NAMES = ("compose", "docker-compose")
 _MOST_EXTENDED = 20
+#: Stands for a dollar that compose leaves to a shell.
+_OF_SHELL = "\ue002"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
     workers = {name: each for name, each in properties.items() if each[0].keys() & OF_A_WORKER} or properties
     differences = sorted({name for one in workers.values() for name in _differing(one[0], workers)})
     if not workers or differences:
+        wrapped.label = ", ".join(workers)
         wrapped.problems.append(_not_one(list(workers), differences, _mounted(services)))
         wrapped.problems += [problem for each in read.values() for problem in each.problems if not workers]
         return wrapped
@@ -95,6 +98,15 @@ def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
     wrapped.notes += [(f"services.{name}", f"has no effect here: it says what {wrapped.label} says") for name in same]
     wrapped.problems += read[wrapped.label].problems
     return wrapped
+
+
+def text_of_command(text: str, project: Project) -> str:
+    """What a shell in a container reads, whose own dollars are `$$`; as it stands where compose would refuse it."""
+    try:
+        found = substituted(text.replace("$$", _OF_SHELL), project.variables)
+    except ValueError:
+        found = text
+    return found.replace(_OF_SHELL, "$")
 
 
 def _not_one(names: list[str], differences: list[str], mounted: list[str]) -> Problem:

@@ -1,4 +1,4 @@
-"""What other tools wrap a configuration in: Kubernetes resources, JSON of Connect and MSK, compose files.
+"""What other tools wrap a configuration in: Kubernetes resources, JSON of Connect and MSK, compose files, their own.
 
 In: the documents of a JSON or YAML file. Out: the configurations in them, each as ``{"name", "config"}`` or flat, with
 what is to be said about the wrapping. A document that is no wrapping is its own configuration.
@@ -7,16 +7,27 @@ what is to be said about the wrapping. A document that is no wrapping is its own
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from connector.config.forms.compose import Project, compose_worker
+from connector.config.forms.compose import Project, compose_worker, text_of_command
 from connector.config.forms.helm import helm_values
+from connector.config.forms.inside import connectors_inside
 from connector.config.forms.kubernetes import Parse, in_kubernetes
-from connector.config.forms.operators import of_operators
+from connector.config.forms.operators import OF_OPERATORS, of_operators
+from connector.config.forms.shapes import mapping
 from connector.config.forms.terraform_state import terraform_values
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
+
+_CLASS = "connector.class"
+_OF_KUSTOMIZE = frozenset(("configMapGenerator", "secretGenerator"))
+_WANTED = (
+    "a KafkaConnector, Connector or KafkaConnect, pods with CONNECT_ variables, or a ConfigMap with files of a "
+    "connector or worker; or the properties alone, as .properties, JSON or YAML"
+)
+_RENDER = "give what is made of it: `kubectl kustomize FOLDER > all.yaml`"
 
 
 def unwrapped(documents: Iterable[Any], file: Path, environ: Mapping[str, str], parse: Parse) -> list[Wrapped]:
@@ -36,13 +47,11 @@ def unwrapped(documents: Iterable[Any], file: Path, environ: Mapping[str, str], 
             found += _plain(document, file, environ)
     found += [wrapped for each in resources for wrapped in of_operators(each)]
     found += in_kubernetes(resources, parse)
+    found += [each for resource in resources for each in _in_commands(resource, environ)]
     if not found and resources:
         kinds = ", ".join(dict.fromkeys(str(each["kind"]) for each in resources))
         problem = f"Holds no connector and no worker: {kinds}"
-        hint = (
-            "a KafkaConnector, Connector or KafkaConnect, pods with CONNECT_ variables, or a ConfigMap with files of a "
-            "connector or worker; or the properties alone, as .properties, JSON or YAML"
-        )
+        hint = _RENDER if "Kustomization" in kinds else _WANTED
         found.append(Wrapped({}, problems=[Problem("kind", problem, None, hint)]))
     return found
 
@@ -67,11 +76,26 @@ def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) 
     elif isinstance(document.get("connectorConfiguration"), Mapping):
         yield _msk(document)
     elif isinstance(document.get("services"), Mapping):
-        yield compose_worker(document["services"], Project.of(file, environ))
+        project = Project.of(file, environ)
+        connectors = [*connectors_inside(document, environ, partial(text_of_command, project=project))]
+        worker = compose_worker(document["services"], project)
+        if worker.label or not connectors:
+            yield worker
+        yield from connectors
     elif found := [*terraform_values(document), *helm_values(document)]:
         yield from found
-    else:
+    elif _OF_KUSTOMIZE & document.keys() or file.stem == "kustomization":
+        yield Wrapped({}, problems=[Problem("kind", "Holds no connector and no worker: Kustomization", None, _RENDER)])
+    elif _CLASS in document or _CLASS in mapping(document.get("config")):
         yield Wrapped(document)
+    else:
+        yield from [*connectors_inside(document, environ)] or [Wrapped(document)]
+
+
+def _in_commands(resource: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Wrapped]:
+    """Of a job that posts connectors, say; what stands in maps is read as files."""
+    if resource["kind"] not in (*OF_OPERATORS, "ConfigMap", "Secret"):
+        yield from connectors_inside(resource, environ)
 
 
 def _msk(document: Mapping[str, Any]) -> Wrapped:

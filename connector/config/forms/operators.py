@@ -13,6 +13,7 @@ from connector.config.forms.wrapped import Wrapped
 from connector.config.java_properties import java_properties
 from connector.errors import Problem
 
+OF_OPERATORS = frozenset(("KafkaConnector", "Connector", "KafkaConnect", "Connect"))
 _TLS = "security.protocol=SSL and ssl.truststore.location"
 _LOGIN = "security.protocol, sasl.mechanism and sasl.jaas.config"
 

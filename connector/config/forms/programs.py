@@ -1,4 +1,4 @@
-"""Configurations in files that are programs: Dockerfiles, scripts, Terraform.
+"""Configurations in files that are programs: Dockerfiles, scripts, Makefiles, Terraform.
 
 In: the text of a file, and what it is. Out: the configurations in it, or a problem that says what to give instead.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from connector.config.environment import worker_properties
 from connector.config.forms.container_runs import workers_in_containers
 from connector.config.forms.dockerfile import image_variables
+from connector.config.forms.makefile import commands_of
 from connector.config.forms.script_variables import ScriptVariables
 from connector.config.forms.scripts import posted_connectors, posted_files, without_comments
 from connector.config.forms.terraform import terraform_connectors
@@ -21,7 +22,7 @@ from connector.errors import Problem
 def configurations_of(
     file: str, form: str, text: str, environ: Mapping[str, str], folder: Path
 ) -> tuple[list[Wrapped], list[Problem]]:
-    """``form`` is "Dockerfile", "script" or "Terraform"; the files that it names are looked for in the ``folder``."""
+    """``form``: what it is, by the name of its form. Files that it names are looked for in the ``folder``."""
     if form == "Dockerfile":
         variables, image = image_variables(text)
         properties, notes = worker_properties(variables, image)
@@ -33,6 +34,7 @@ def configurations_of(
             "a connector's resource with connector_configuration or config; or `terraform show -json`, in a .json file"
         )
     else:
+        text = commands_of(text, environ) if form == "Makefile" else text
         found = posted_connectors(text, environ)
         plain = without_comments(text)
         found += workers_in_containers(plain, ScriptVariables(plain, environ), folder)

@@ -27,7 +27,7 @@ from connector.errors import Problem
 _LONGEST_NUMBER = 1_000
 _FORMS: dict[str, Form] = {
     **{".json": "JSON", ".properties": "properties", ".yaml": "YAML", ".yml": "YAML", ".env": "env"},
-    **{".dockerfile": "Dockerfile", ".tf": "Terraform"},
+    **{".dockerfile": "Dockerfile", ".tf": "Terraform", ".mk": "Makefile"},
     **dict.fromkeys((".sh", ".bash", ".zsh", ".ps1", ".http"), "script"),
 }
 _FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
@@ -35,7 +35,7 @@ _SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
 #: Stands in what a program has yet to fill in.
 _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
-Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Terraform"]
+Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Makefile", "Terraform"]
 
 
 def read_configurations(
@@ -54,7 +54,7 @@ def _parsed(outer: Path, environ: Mapping[str, str], file: str, content: bytes) 
     form = _form(file, content)
     if form == "env" or form == "properties":
         return _properties(file, content, environ, variables_only=form == "env")
-    if form in ("Dockerfile", "script", "Terraform"):
+    if form in ("Dockerfile", "script", "Makefile", "Terraform"):
         # Most have no need of it.
         from connector.config.forms.programs import configurations_of
 
@@ -90,6 +90,8 @@ def _form(file: str, content: bytes) -> Form:
     text, _ = decoded(content)
     if Path(file).name.lower() in ("dockerfile", "containerfile") or _FROM.match(text):
         return "Dockerfile"
+    if Path(file).name.lower() in ("makefile", "gnumakefile"):
+        return "Makefile"
     if _SCRIPT.match(text):
         return "script"
     if variables_of(text, {}) is not None:

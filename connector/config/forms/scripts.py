@@ -33,9 +33,11 @@ _REFERENCE = re.compile(r"\$\{env:(\w+)\}")
 #: More beginnings of JSON than any script has: each may have to be read to the end.
 _MOST_TRIED = 2_000
 #: Stand for a dollar that is none of the shell's, and for what only running the script tells.
-DOLLAR, _MADE = "\ue000", "\ue001"
+DOLLAR, MADE_BY_RUNNING = "\ue000", "\ue001"
 #: A number that is a variable, as Kafka Connect takes texts as well.
-_BARE = re.compile(rf"(\\?\")(\s*:\s*)(\$\{{[^{{}}\"\n]*\}}|\$\w+|{DOLLAR}\{{[^{{}}\"\n]*\}}|{_MADE})(?=\s*[,}}])")
+_BARE = re.compile(
+    rf"(\\?\")(\s*:\s*)([{DOLLAR}$]\{{[^{{}}\"\n]*\}}|\$\w+|{MADE_BY_RUNNING})(?=\s*[,}}])",
+)
 
 
 def without_comments(text: str) -> str:
@@ -80,7 +82,7 @@ class _Leaving:
         try:
             text = with_variables(match[1] or match[2] or match[3], self.variables.at(match.start()))
         except KnownByRunning:
-            return _MADE
+            return MADE_BY_RUNNING
         return json.dumps(text.replace("$", DOLLAR), ensure_ascii=False)[1:-1]
 
 
@@ -122,7 +124,8 @@ def _in_quotes(text: str, start: int) -> tuple[dict[str, Any], int]:
     """What stands in double quotes of a shell."""
     closing = _QUOTE.search(text, start)
     end = len(text) if closing is None else closing.start()
-    inner = _ESCAPE.sub(lambda match: DOLLAR if match[1] == "$" else match[1], text[start:end])
+    inner = text[start:end].replace("\\\n", "")
+    inner = _ESCAPE.sub(lambda match: DOLLAR if match[1] == "$" else match[1], inner)
     return json.loads(inner), end
 
 
@@ -155,7 +158,7 @@ def _made(name: str, text: Any, script: ScriptVariables, place: int) -> list[tup
 
 
 def _text(text: str, variables: Variables, *, expands: bool) -> str:
-    if _MADE in text:
+    if MADE_BY_RUNNING in text:
         raise KnownByRunning
     plain = with_variables(text, variables) if expands else text
     return plain.replace(f"{DOLLAR} ", "$").replace(DOLLAR, "$")
