@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -77,8 +78,16 @@ def test_it_is_taken_out_of_the_topic_where_it_stands(
         newest = {(each.partition, each.key): each.value for each in records}
         return {key for (_, key), value in newest.items() if value is not None}
 
+    def looking() -> bool:
+        return any(thread.name == "departed" for thread in threading.enumerate())
+
     assert left() == {each.key for _, each in said}
+    Departed(clients, worker).tick({name})
+    assert not looking(), "not when a process starts"
     monkeypatch.setattr(leaving, "FIRST_LOOK_SECONDS", (0.0, 0.0))
     looks = Departed(clients, worker)
     looks.tick({name})
     until(lambda: left() == {each.key for _, each in said[1::2]}, what="that the old ones are no more")
+    until(lambda: not looking(), what="the end of the look")
+    looks.tick({name})
+    assert not looking(), "the whole topic is not read again soon"
