@@ -11,8 +11,10 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from connector.cli.transform import run_lines
 from connector.errors import CdcError
+from connector.java_numbers import Float32
 from smt import Record, SmtOptionError, SmtRecordError, build_transform
 from smt.avro_schema import connect_schema
+from smt.json_text import json_text, json_value
 from smt.kafka import AvroDecoder, DecodeError, FlatteningConsumer, decode_json
 
 STRING = {"type": "string", "optional": True}
@@ -141,3 +143,9 @@ def test_a_consumer_names_topic_partition_and_offset(value: bytes) -> None:
 def test_a_line_that_is_no_record_is_named(line: str) -> None:
     with pytest.raises(CdcError, match="line 2 of stdin"):
         run_lines(build_transform("extract-new-state"), io.StringIO("\n" + line + "\n"), io.StringIO())
+
+
+def test_what_collections_hold_is_json_as_well() -> None:
+    """As of Avro's lists of doubles and blobs."""
+    found = json_value({"list": [b"x", float("nan"), (Float32(0.1), None)], "map": {"k": [float("-inf")]}})
+    assert json_text(found) == '{"list":["eA==","NaN",[0.1,null]],"map":{"k":["-Infinity"]}}'
