@@ -37,15 +37,15 @@ FORMS = (
     ),
     (
         "programs",
-        "scripts (`.sh`) and Makefiles that post JSON with `curl`; Terraform's `aws_mskconnect_connector`, `confluent_connector` and "
-        "others (`.tf`, or what `terraform show -json` says)",
+        "scripts (`.sh`) and Makefiles that post JSON with `curl`; Terraform's `aws_mskconnect_connector`, "
+        "`confluent_connector` and others (`.tf`, or what `terraform show -json` says)",
         "`ENV CONNECT_…` of a Dockerfile, `docker run -e CONNECT_…` of a script; values of the charts "
         "`cp-kafka-connect` and Redpanda's `connectors`",
     ),
     (
         "inside of YAML and JSON of other tools",
-        "objects with a `connector.class`, and commands that post one: compose files, Kubernetes' Jobs, tasks of Ansible, "
-        "workflows, values of charts, collections of requests ([migration](migration.md#deployments))",
+        "objects with a `connector.class`, and commands that post one: compose files, Kubernetes' Jobs, tasks of "
+        "Ansible, workflows, values of charts, collections of requests ([migration](migration.md#deployments))",
         "",
     ),
     (

@@ -34,6 +34,7 @@ from connector.config.document import (
 )
 from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
+from connector.config.forms import OF_A_TEMPLATE, TEMPLATE
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
@@ -49,6 +50,10 @@ from connector.config.unknown_names import is_worker_name, unknown_connector_nam
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
+
+_OF_DEBEZIUM_SERVER = "debezium.source."
+#: And what to do about each, with the name of what is to be put there.
+_YET_TO_BE_FILLED_IN = ((PLACEHOLDER, "a variable of the environment is ${{env:{}}}"), (TEMPLATE, OF_A_TEMPLATE))
 
 
 def load(
@@ -214,6 +219,12 @@ def _told_apart(connector: Document, worker: Document) -> None:
             connector.texts[name],
         )
         raise ConfigurationError([Problem(name, text, value, "run it where it is", connector.file)])
+    if any(name.startswith(_OF_DEBEZIUM_SERVER) for name in connector.texts):
+        text = "This is a file of Debezium Server, not a connector's"
+        hint = (
+            f"what stands behind {_OF_DEBEZIUM_SERVER} in a connector's file, the producer's properties in a worker's"
+        )
+        raise ConfigurationError([Problem("file", text, None, hint, connector.file)])
     if is_worker_document(connector):
         raise ConfigurationError(
             [Problem("file", "This is a worker's file, not a connector's", None, "--worker FILE", connector.file)]
@@ -292,10 +303,14 @@ def _mention_placeholders(document: Document, findings: Findings) -> None:
     for name, text in document.texts.items():
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
         secret = declared.secret if declared else is_secret(name)
-        found = (PLACEHOLDER.fullmatch if secret else PLACEHOLDER.search)(text.strip())
-        if found and text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
-            told = f"{found.group()} is taken as it stands: a variable of the environment is ${{env:{found[1]}}}"
-            findings.notice(document, name, told, warn=True)
+        for pattern, advice in (
+            (PLACEHOLDER, "a variable of the environment is ${{env:{}}}"),
+            (TEMPLATE, OF_A_TEMPLATE),
+        ):
+            found = (pattern.fullmatch if secret else pattern.search)(text.strip())
+            if found and text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
+                told = f"{found.group()} is taken as it stands: {advice.format(*found.groups())}"
+                findings.notice(document, name, told, warn=True)
 
 
 def _take_environment(worker: Document, environ: Mapping[str, str]) -> dict[str, str]:

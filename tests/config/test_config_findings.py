@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from connector.config import load
 from connector.config.document import Document
 from connector.config.findings import Findings
-from connector.errors import Problem
+from connector.errors import ConfigurationError, Problem
 from tests.config.files import loaded, problem
 
 
@@ -49,3 +50,30 @@ def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() ->
     assert not [notice for notice in secret.notices if "hush" in notice], "it may be one"
     wrong = problem({"scylla.cluster.ip.addresses": "${HOSTS}"})
     assert wrong.suggestion == "a variable of the environment is ${env:HOSTS}"
+
+
+def test_what_a_template_was_to_fill_in_is_told() -> None:
+    router = {
+        "transforms": "r",
+        "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.r.regex": "(.*)",
+        "transforms.r.replacement": "{{table}}",
+    }
+    template = {"scylla.user": "cdc", "scylla.password": "{{ cdc_pw }}", "scylla.local.dc": "dc-<%= dc %>", **router}
+    found = loaded(template)
+    text = "{} is taken as it stands: it is a template: give what is made of it (`helm template`, say)"
+    told = [f"connector: {name}: {text.format(template[name].removeprefix('dc-'))}" for name in list(template)[1:3]]
+    assert [notice for notice in found.notices if "as it stands" in notice] == told and set(told) <= found.warnings
+    secret = loaded({"scylla.user": "cdc", "scylla.password": "hush{{hush}}"})
+    assert not [notice for notice in secret.notices if "hush" in notice], "it may be one"
+    wrong = problem({"scylla.cluster.ip.addresses": "{{ hosts }}"})
+    assert str(wrong.suggestion).startswith("it is a template")
+
+
+def test_a_file_of_debezium_server_is_told_to_be_one() -> None:
+    given = {"debezium.source.connector.class": "x", "debezium.sink.type": "kafka"}
+    with pytest.raises(ConfigurationError) as caught:
+        load(given, None, {})
+    (told,) = caught.value.problems
+    assert told.problem == "This is a file of Debezium Server, not a connector's"
+    assert str(told.suggestion).startswith("what stands behind debezium.source. in a connector's file")

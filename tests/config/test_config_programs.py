@@ -274,7 +274,8 @@ else
   HOST=test:9042
 fi
 curl -X PUT c/connectors/a/config -d '{{"connector.class": "{CLASS}", "scylla.table.names": "'$TABLE'",
-  "scylla.cluster.ip.addresses": "'"$HOST"'", "tasks.max": '$TASKS', "x": "'"${{NODES}}"'", "y": "'$LIST:${{P-2}}'", "z": "'"$P $LIST"'"}}'
+  "scylla.cluster.ip.addresses": "'"$HOST"'", "tasks.max": '$TASKS', "x": "'"${{NODES}}"'",
+  "y": "'$LIST:${{P-2}}'", "z": "'"$P $LIST"'"}}'
 TABLE=k.b
 curl -X PUT c/connectors/b/config -d "{{\\"connector.class\\": \\"{CLASS}\\", \\"tasks.max\\": ${{TASKS:-9}},
   \\"scylla.table.names\\": \\"$TABLE\\"}}"

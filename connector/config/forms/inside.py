@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connector.config.forms.shapes import mapping, mappings
+from connector.config.forms.templates import TEMPLATE
 from connector.config.forms.wrapped import Wrapped
 from connector.errors import Problem
 
@@ -24,7 +25,6 @@ _SENT = frozenset(("body", "data", "json"))
 _OF_MANY = re.compile(r"connectors\Z", re.IGNORECASE)
 _ADDRESS = re.compile(r"/connectors/([^/\s?{}]+)/config\b")
 _OF_WORKFLOW = re.compile(r"\$\{\{\s*(?:secrets|vars|env)\.(\w+)\s*\}\}")
-TEMPLATE = re.compile(r"\{\{[^{}]*\}\}|\{%[^{}]*%\}|<%[^<>]*%>")
 _MENTIONED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 #: What a tool does with a text before a shell reads it.

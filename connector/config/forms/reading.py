@@ -19,6 +19,7 @@ from connector.config.contents import file_content, why_unreadable
 from connector.config.environment import variables_of, worker_properties
 from connector.config.forms.containers import unwrapped
 from connector.config.forms.repeated import repeated_pairs
+from connector.config.forms.templates import template_hint
 from connector.config.forms.wrapped import Wrapped
 from connector.config.java_properties import decoded, properties_pairs
 from connector.errors import Problem
@@ -32,8 +33,6 @@ _FORMS: dict[str, Form] = {
 }
 _FROM = re.compile(r"\A(?:[ \t]*(?:#[^\n]*|ARG[ \t][^\n]*)?\r?\n)*[ \t]*FROM[ \t]", re.IGNORECASE)
 _SCRIPT = re.compile(r"#![ \t]*/|\s*(?:curl|docker|podman)\s")
-#: Stands in what a program has yet to fill in.
-_TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
 Form = Literal["JSON", "properties", "YAML", "env", "Dockerfile", "script", "Makefile", "Terraform"]
 
@@ -127,16 +126,12 @@ def _json(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
             ending = ".yaml" if other == "YAML" else ".properties"
             return [], [Problem("JSON", f"Is not JSON: it looks like {other}", None, f"name it so: {ending}", file)]
         place = f"line {error.lineno}, column {error.colno}"
-        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", None, _template_hint(text), file)]
+        return [], [Problem("JSON", f"Is not JSON: {error.msg} at {place}", None, template_hint(text), file)]
     except UnicodeEncodeError:
         return [], [Problem("JSON", "Holds a text that is none: half of a \\u pair (\\ud800 to \\udfff)", file=file)]
     except RecursionError:
         return [], [Problem("JSON", "Is not JSON that can be read: nested too deeply", file=file)]
     return [found], []
-
-
-def _template_hint(text: str) -> str | None:
-    return "it is a template: give what is made of it (`helm template`, say)" if _TEMPLATE.search(text) else None
 
 
 def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
@@ -150,7 +145,7 @@ def _yaml(file: str, content: bytes) -> tuple[list[Any], list[Problem]]:
     except UnicodeDecodeError as error:
         return [], [Problem("file", f"Is not UTF-8 text: byte {error.start} cannot be read", file=file)]
     except ValueError as error:
-        return [], [Problem("YAML", f"Is not YAML: {error}", None, _template_hint(text), file)]
+        return [], [Problem("YAML", f"Is not YAML: {error}", None, template_hint(text), file)]
 
 
 def _properties(
