@@ -23,14 +23,16 @@ from connector.secrets import adopt
 from connector.stop_signals import on_signals
 from connector.worker.instructions import Asked, LogLevel, from_lines
 from connector.worker.log_levels import set_level
-from connector.worker.messages import EndMessage, Message, to_line
+from connector.worker.messages import EndMessage, Report
 from connector.worker.order import WorkerOrder
+from connector.worker.telling import Telling
 
 FORCED = 137
 
 # An orderly end that takes longer than this waits for a server that is away. What was left open is ended by whoever
 # takes the slots over.
 PATIENCE_SECONDS = 8.0
+LAST_WORDS_SECONDS = 1.0
 
 
 def main() -> None:
@@ -49,12 +51,14 @@ def main() -> None:
     threading.Thread(target=_listen_to_supervisor, args=(stop, instructions), daemon=True).start()
     # The supervisor's, and often one for the whole group or container before it: one stop, whoever asks again.
     with on_signals((signal.SIGTERM,), lambda _: _begin_to_stop(stop)):
-        status = _run(order, stop, instructions)
+        report = Telling(sys.stdout.fileno())
+        status = _run(order, stop, instructions, report)
+        report.finish(LAST_WORDS_SECONDS)
     # Not sys.exit: clients that still wait for a broker would be waited for.
     leave(status)
 
 
-def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[Asked]) -> int:
+def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[Asked], report: Report) -> int:
     with quick_imports(), without_numpy():
         from connector.worker.collector import collect_rarely
         from connector.worker.process import run_worker
@@ -65,7 +69,7 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[As
             order.configuration,
             order.index,
             stop,
-            _report,
+            report,
             instructions,
             noted=order.noted,
             start=order.start,
@@ -73,22 +77,9 @@ def _run(order: WorkerOrder, stop: threading.Event, instructions: queue.Queue[As
             ending=partial(_bound_the_end, stop),
         )
     except Exception as error:
-        _report(EndMessage.of(error))
+        report(EndMessage.of(error))
         logging.getLogger("connector.worker").exception("the worker failed")
         return 1
-
-
-_ONE_LINE_AT_A_TIME = threading.Lock()
-
-
-def _report(message: Message) -> None:
-    try:
-        line = to_line(message)
-        with _ONE_LINE_AT_A_TIME:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        pass  # the supervisor is gone, and we end soon
 
 
 def _listen_to_supervisor(stop: threading.Event, instructions: queue.Queue[Asked]) -> None:
