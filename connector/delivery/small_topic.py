@@ -74,8 +74,8 @@ class SmallTopic:
     def write(self, key: bytes, value: bytes | None) -> int:
         """When this returns it is kept, at the offset that is returned. Raises ``DeliveryError``;
         ``ConfigurationError`` if there can be no topic."""
+        self.create()
         with self._clients.named():
-            ensure_topics(self._clients.admin(), [self._spec])
             producer = _NotingProducer(self._clients)
             try:
                 producer.produce_to(self._spec.name, 0, key, value)
@@ -85,6 +85,11 @@ class SmallTopic:
                 raise RetriableDeliveryError(str(error)) from None
             finally:
                 producer.close()
+
+    def create(self) -> None:
+        """If there is none. As `write`."""
+        with self._clients.named():
+            ensure_topics(self._clients.admin(), [self._spec])
 
     def close(self) -> None:
         if self._consumer is not None:

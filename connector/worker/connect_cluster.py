@@ -105,7 +105,7 @@ class ConnectCluster:
         own = self.own()
         if self.processes is None:
             return own
-        deleted = self._defined.deleted if self._defined is not None else ()
+        deleted = self._defined.just_deleted() if self._defined is not None else ()
         return as_known_here(together(self.processes.present()), own, deleted)
 
     def own(self) -> Sequence[ConnectorView]:
@@ -260,12 +260,14 @@ class ConnectCluster:
             return ()
         if connector.target == "PAUSED":
             return tuple(Instance("PAUSED", self.worker_id, __version__) for _ in workers)
-        return tuple(map(self._task, workers))
+        # Where others run the connector, nothing but its tasks here says what these wait for.
+        why = None if connector.workers_running else connector.waiting_for
+        return tuple(self._task(worker, why) for worker in workers)
 
-    def _task(self, worker: RunningWorker | None) -> Instance:
-        """What waits or is tried again is RUNNING, as a task of Connect's is that tries again."""
+    def _task(self, worker: RunningWorker | None, why: str | None) -> Instance:
+        """What waits or is tried again is RUNNING, as a task of Connect is that tries again. ``why`` there is none."""
         if worker is None:
-            return Instance("UNASSIGNED", self.worker_id, __version__)
+            return Instance("UNASSIGNED", self.worker_id, __version__, why)
         if worker.state is State.FAILED:
             return Instance("FAILED", self.worker_id, worker.version, trace_of(worker))
         return Instance("RESTARTING" if worker.starting else "RUNNING", self.worker_id, worker.version)

@@ -40,12 +40,16 @@ GONE_SECONDS = 10.0
 OLD_SECONDS = 60.0
 # While the topic is missing or Kafka is away.
 PAUSE_SECONDS = 1.0
+# Workers make the topic as they start, and most do before this is over. Until there is one, nobody would know what ails
+# a connector without any, or that it was asked to stand still; nothing is made for a `run` that its checks end.
+MISSING_SECONDS = 5.0
 FAREWELL_SECONDS = 1.0
 
 _PREFIX = b'["",'
 
-#: The worst first: what a connector is that is not the same everywhere.
-_WORST: tuple[ConnectState, ...] = ("FAILED", "UNASSIGNED", "RESTARTING", "STOPPED", "PAUSED", "RUNNING")
+#: What a connector is that is not the same everywhere, the first of these: what has failed is to be looked at, what was
+#: asked for is on its way, and where somebody runs it, it runs, though others wait until they can.
+_FIRST: tuple[ConnectState, ...] = ("FAILED", "STOPPED", "PAUSED", "RUNNING", "RESTARTING", "UNASSIGNED")
 #: What a connector is by request.
 _HELD: set[ConnectState] = {"STOPPED", "PAUSED"}
 
@@ -114,7 +118,7 @@ def _in_order(processes: Iterable[Process]) -> list[Process]:
 
 
 def _joined(one: ConnectorView, other: ConnectorView) -> ConnectorView:
-    instance: Instance = min(one.instance, other.instance, key=lambda each: _WORST.index(each.state))
+    instance: Instance = min(one.instance, other.instance, key=lambda each: _FIRST.index(each.state))
     topics = tuple(sorted({*one.topics, *other.topics}))
     return replace(one, instance=instance, tasks=(*one.tasks, *other.tasks), topics=topics)
 
@@ -136,6 +140,7 @@ class Processes:
         self._others: dict[str, tuple[Process, float]] = {}
         self._unlike = Unlike()
         self._departed = Departed(self._clients, configuration)
+        self._make_due: float | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -178,7 +183,9 @@ class Processes:
                 said |= {key: value for key, value in self._topic.poll(POLL_SECONDS) if key.startswith(_PREFIX)}
                 while self._topic.complete and said:
                     self._hear(*said.popitem())
-                if self._topic.reading and time.monotonic() >= due:
+                if not self._topic.reading:
+                    self._make_topic()
+                elif time.monotonic() >= due:
                     due = time.monotonic() + LOOK_SECONDS
                     process = self._process()
                     announcer.say(process)
@@ -191,6 +198,17 @@ class Processes:
                 self._ended.wait(PAUSE_SECONDS)
         announcer.close()
         self._topic.close()
+
+    def _make_topic(self) -> None:
+        """Where there has been none for a while, and there is something to say."""
+        if not self._own():
+            return
+        now = time.monotonic()
+        if self._make_due is None:
+            self._make_due = now + MISSING_SECONDS
+        elif now >= self._make_due:
+            self._make_due = now + MISSING_SECONDS
+            self._topic.create()
 
     def _key(self, id_: str) -> bytes:
         # No connector has an empty name: readers of workers' reports know it by that.

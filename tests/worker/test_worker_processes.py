@@ -20,7 +20,9 @@ from connector.delivery import ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
 from connector.worker.log_levels import levels, set_level
 from connector.worker.processes import Process, Processes, Task, as_known_here, tasks_of, together
+from connector.worker.reports import status_report
 from connector.worker.settings import kafka_clients, status_spec
+from connector.worker.state import State
 from embedded import ports
 from embedded.kafka import EmbeddedKafka
 from tests.config.files import loaded
@@ -38,13 +40,32 @@ ONE = Process("one", 1, 5, (view("a:1", "RUNNING", "RUNNING", "FAILED"), view("a
 OTHER = Process("other", 2, 5, (view("b:1", "FAILED", "RUNNING"), view("b:1", "RUNNING", name="own")))
 
 
-def test_all_processes_together_are_the_same_whoever_is_asked() -> None:
+def test_all_processes_wholeare_the_same_whoever_is_asked() -> None:
     shop, more, own = together([ONE, OTHER])
     assert together([OTHER, ONE]) == [shop, more, own]
     assert (more.name, own.name) == ("more", "own")
     assert [task.worker_id for task in shop.tasks] == ["a:1", "a:1", "b:1"]
     assert (shop.instance.state, shop.instance.worker_id) == ("FAILED", "b:1"), "the worst is what is to be looked at"
     assert shop.topics == ("topic of a:1", "topic of b:1")
+
+
+@pytest.mark.parametrize(
+    ("states", "whole"),
+    [
+        (("UNASSIGNED", "RUNNING"), "RUNNING"),
+        (("RESTARTING", "RUNNING"), "RUNNING"),
+        (("UNASSIGNED", "PAUSED"), "PAUSED"),
+        (("RUNNING", "STOPPED"), "STOPPED"),
+        (("STOPPED", "FAILED"), "FAILED"),
+    ],
+)
+def test_one_that_runs_somewhere_runs_though_another_process_still_waits_for_servers(
+    states: tuple[ConnectState, ConnectState], whole: ConnectState
+) -> None:
+    processes = [Process(state, 1, 5, (view(f"{state}:1", state),)) for state in states]
+    for each in (processes, processes[::-1]):
+        [shop] = together(each)
+        assert (shop.instance.state, shop.instance.worker_id) == (whole, f"{whole}:1")
 
 
 def test_what_was_asked_of_a_process_is_told_by_it_while_others_have_not_heard() -> None:
@@ -99,6 +120,28 @@ def test_an_end_is_said_when_it_begins(kafka: EmbeddedKafka, unique: Callable[[s
 
 
 @pytest.mark.kafka
+def test_what_ails_a_connector_is_told_where_no_worker_has_ever_been(
+    kafka: EmbeddedKafka, unique: Callable[[str], str]
+) -> None:
+    """Workers make the topic, and a connector that servers object to, or that was to stand still at first, has none."""
+    given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": unique("g"), "status.storage.topic": unique("s")}
+    configuration = loaded(
+        {"name": "shop", "offset.storage.topic": unique("o")}, {**given, "status.storage.replication.factor": "1"}
+    )
+    failed = replace(view("a:1", "FAILED"), instance=Instance("FAILED", "a:1", "0.1.0", "table ks.t does not exist"))
+    one, other, stop = Processes(configuration, "one"), Processes(configuration, "other"), threading.Event()
+    try:
+        other.start(lambda: (), stop)
+        one.start(lambda: [failed], stop)
+        until(lambda: [process.id for process in other.others()] == ["one"], 60, "each other")
+        report = status_report(configuration)
+        assert (report.state, report.given_up) == (State.FAILED, "table ks.t does not exist")
+    finally:
+        one.stop()
+        other.stop()
+
+
+@pytest.mark.kafka
 def test_what_was_said_once_and_is_read_once_more_is_no_sign_of_life(
     kafka: EmbeddedKafka, unique: Callable[[str], str]
 ) -> None:
@@ -114,9 +157,9 @@ def test_what_was_said_once_and_is_read_once_more_is_no_sign_of_life(
     hear = one._hear
 
     def noted(key: bytes, value: bytes) -> None:
+        hear(key, value)
         if json.loads(key)[1]["process"] == "gone":
             heard.append(value)
-        hear(key, value)
 
     one._hear = noted  # type: ignore[method-assign, assignment]
     try:
