@@ -1,6 +1,6 @@
 """The worker of a compose file: the service that has ``CONNECT_…`` variables, or those of Debezium's image.
 
-In: the services of a file, where it lies, the environment. Out: the worker's properties, with the variables that
+In: the content of a file, and its project. Out: the worker's properties, with the variables that
 `environment`, `env_file` and `extends` say, as `docker compose` puts them together.
 """
 
@@ -21,29 +21,15 @@ from connector.config.environment import (
     is_of_debezium,
     worker_properties,
 )
+from connector.config.forms.compose_files import Project, included, services_of, services_over
+from connector.config.forms.shapes import mapping
 from connector.config.forms.wrapped import Wrapped
-from connector.config.substitution import Variables, substituted
+from connector.config.substitution import substituted
 from connector.errors import Problem
 
-#: Beside a file of these names compose reads another one over it.
-_DEFAULT_NAMES = ("compose", "docker-compose")
 _MOST_EXTENDED = 20
 #: Stands for a dollar that compose leaves to a shell.
 _OF_SHELL = "\ue002"
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """Where a compose file lies, and what stands for variables in it: the process's, then those of `.env`."""
-
-    file: Path
-    variables: Variables
-
-    @classmethod
-    def of(cls, file: Path, environ: Mapping[str, str]) -> Project:
-        beside = _text_of(file.parent / ".env")
-        known = None if beside is None else env_file_variables(beside, Variables(environ))
-        return cls(file, Variables(environ, known or {}))
 
 
 @dataclass(slots=True)
@@ -69,15 +55,18 @@ class _Service:
         return is_of_debezium(self.variables) and any(name.endswith("_STORAGE_TOPIC") for name in self.variables)
 
 
-def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
+def compose_worker(document: Mapping[str, Any], project: Project) -> Wrapped:
     """The one worker there is; several services of one Connect cluster are one."""
     wrapped = Wrapped({})
-    overriding = _override(project, wrapped)
-    read = {
-        str(name): _over(_read(services, str(name), project), overriding, str(name), project)
-        for name, service in services.items()
-        if isinstance(service, Mapping)
-    }
+    services = mapping(document.get("services"))
+    unreadable = list[Problem]()
+    read = dict[str, _Service]()
+    for part, where in (*included(document, project, unreadable), (services, project)):
+        for name, service in part.items():
+            if isinstance(service, Mapping):
+                read[name] = _with(read[name], service, where) if name in read else _read(part, name, where)
+    overriding = services_over(project, wrapped)
+    read = {name: _over(each, overriding, name, project) for name, each in read.items()}
     found = {name: each for name, each in read.items() if each.of_worker()}
     found = found or {name: each for name, each in read.items() if each.perhaps_of_worker()}
     properties = {name: worker_properties(each.variables, each.image) for name, each in found.items()}
@@ -88,6 +77,7 @@ def compose_worker(services: Mapping[str, Any], project: Project) -> Wrapped:
         wrapped.label = ", ".join(workers)
         wrapped.problems.append(_not_one(list(workers), differences, _mounted(services)))
         wrapped.problems += [problem for each in read.values() for problem in each.problems if not workers]
+        wrapped.problems += unreadable if not workers else []
         return wrapped
     wrapped.label, *same = workers
     wrapped.content, notes = workers[wrapped.label]
@@ -170,9 +160,9 @@ def _extended(services: Mapping[str, Any], extended: Any, project: Project, dept
     file = extended.get("file") if isinstance(extended, Mapping) else None
     if file is None:
         return _read(services, name, project, depth + 1)
-    path = _beside(str(file), project)
-    content = _compose_file(path)
-    if not isinstance(content, Mapping):
+    path = project.beside(str(file))
+    content = services_of(path)
+    if content is None:
         problem = f"Is {path}, which is no compose file that can be read"
         return _Service(problems=[Problem("extends.file", problem)])
     return _read(content, name, Project(path, project.variables), depth + 1)
@@ -222,15 +212,8 @@ def _env_files(given: Any, project: Project) -> Iterator[tuple[Path, bool, bool]
     """Path, whether it must be there, whether it is taken as it is."""
     for each in given if isinstance(given, list) else [] if given is None else [given]:
         options = each if isinstance(each, Mapping) else {"path": each}
-        path = _beside(str(options.get("path") or ""), project)
+        path = project.beside(str(options.get("path") or ""))
         yield path, options.get("required") is not False, options.get("format") == "raw"
-
-
-def _beside(path: str, project: Project) -> Path:
-    try:
-        return project.file.parent / substituted(path, project.variables, plain=True)
-    except ValueError:
-        return project.file.parent / path
 
 
 def _take_env_file(found: _Service, path: Path, required: bool, raw: bool, project: Project) -> None:
@@ -246,38 +229,3 @@ def _take_env_file(found: _Service, path: Path, required: bool, raw: bool, proje
         found.problems.append(Problem("env_file", f"{path} must hold lines NAME=value alone"))
     else:
         found.of_files |= variables
-
-
-# -- other files -----------------------------------------------------------------------------------------------
-
-
-def _override(project: Project, wrapped: Wrapped) -> Mapping[str, Any]:
-    if project.file.stem not in _DEFAULT_NAMES:
-        return {}
-    for stem in _DEFAULT_NAMES:
-        for ending in (".yaml", ".yml"):
-            beside = project.file.with_name(f"{stem}.override{ending}")
-            services = _compose_file(beside)
-            if isinstance(services, Mapping):
-                wrapped.notes.append((beside.name, f"is read over {project.file.name}, as compose does"))
-                return services
-    return {}
-
-
-def _compose_file(path: Path) -> Any:
-    """The services of another file; None if there are none."""
-    from connector.config.forms.yaml_text import yaml_documents
-
-    text = _text_of(path)
-    try:
-        documents = yaml_documents(text) if text is not None else []
-    except ValueError:
-        return None
-    return documents[0].get("services") if documents and isinstance(documents[0], Mapping) else None
-
-
-def _text_of(path: Path) -> str | None:
-    try:
-        return file_content(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from connector.config.forms.compose import Project, compose_worker, text_of_command
+from connector.config.forms.compose import compose_worker, text_of_command
+from connector.config.forms.compose_files import Project
 from connector.config.forms.helm import helm_values
 from connector.config.forms.inside import connectors_inside
 from connector.config.forms.kubernetes import Parse, in_kubernetes
@@ -75,10 +76,10 @@ def _plain(document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) 
             yield Wrapped(each["info"], str(name))
     elif isinstance(document.get("connectorConfiguration"), Mapping):
         yield _msk(document)
-    elif isinstance(document.get("services"), Mapping):
+    elif isinstance(document.get("services"), Mapping) or isinstance(document.get("include"), list):
         project = Project.of(file, environ)
         connectors = [*connectors_inside(document, environ, partial(text_of_command, project=project))]
-        worker = compose_worker(document["services"], project)
+        worker = compose_worker(document, project)
         if worker.label or not connectors:
             yield worker
         yield from connectors
