@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from connector.config import Configuration
-from connector.errors import CdcError, Problem
+from connector.errors import CdcError, ConfigurationError, Problem
 from connector.pauses import doubled
 from connector.secrets import MASK
 from connector.worker.holding import Target
@@ -32,6 +32,8 @@ PAUSE_SECONDS = 2.0
 # Between attempts to load one: a store of secrets that is away for a moment must not cost more than that.
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
 LOOK_SECONDS = 0.5
+# Other processes have heard by then of what was deleted, or are gone. Who says still that he runs it does: by a file.
+HEARD_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,8 @@ class Connectors:
     #: As they were given, passwords and all.
     given: dict[str, dict[str, str]] = field(default_factory=dict)
     broken: dict[str, Broken] = field(default_factory=dict)
-    #: Names that nobody has defined again.
-    deleted: set[str] = field(default_factory=set)
+    #: Names that nobody has defined again, and when that was heard.
+    deleted: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
@@ -77,12 +79,12 @@ class Connectors:
             if config is None:
                 if self.given.pop(name, None) is not None:
                     log.info("connector %s: deleted", name)
-                self.deleted.add(name)
+                self.deleted[name] = time.monotonic()
                 self._dismiss(self._group(name))
                 self.supervisor.former_topics.pop(name, None)
             else:
                 self.given[name] = dict(config)
-                self.deleted.discard(name)
+                self.deleted.pop(name, None)
                 self._begin(name, config)
 
     def define_first(self, definitions: Iterable[dict[str, str]], stop: threading.Event) -> None:
@@ -104,6 +106,11 @@ class Connectors:
             with contextlib.suppress(CdcError):
                 self.shared.wish(name, Target.RUNNING)
 
+    def just_deleted(self) -> set[str]:
+        """Those that others may still run because they have not heard of it."""
+        now = time.monotonic()
+        return {name for name, since in list(self.deleted.items()) if now - since < HEARD_SECONDS}
+
     def load_again(self, name: str) -> None:
         """What a definition refers to may be there by now."""
         if name in self.broken:
@@ -111,22 +118,29 @@ class Connectors:
 
     def _begin(self, name: str, config: Mapping[str, str]) -> None:
         try:
-            configuration = self.load(config)
+            configuration = self._loaded(name, config)
         except CdcError as error:
             log.error("connector %s: its definition cannot be used in this process: %s", name, error)
             self._set_aside(Broken(name, str(error)))
             return
         self._run(name, configuration)
 
+    def _loaded(self, name: str, config: Mapping[str, str]) -> Configuration:
+        """The API lets nothing else pass, but others may write to the topic."""
+        configuration = self.load(config)
+        if configuration.connector.name != name:
+            raise ConfigurationError([Problem("name", f"it is defined as {name}", configuration.connector.name)])
+        return configuration
+
     def _run(self, name: str, configuration: Configuration, attempts: int = 1) -> None:
-        before = self._goes_on(configuration)
+        before = self._runs(configuration)
         if before is not None and (why := self._not_to_be_begun(before, configuration)):
             said = self.broken.get(name)
             if said is None or said.reason != why:
                 log.error("connector %s: its new tables are not begun: %s", name, why)
             self._set_aside(Broken(name, why, attempts))
             return
-        if before is not None:
+        if before is not None and before.differs_in_tables_alone(configuration):
             self._read_on(configuration)
         else:
             orders = [self.order(configuration, next(self._numbers)) for _ in range(self.count(configuration))]
@@ -173,7 +187,7 @@ class Connectors:
         if config is None:
             return
         try:
-            found: Configuration | CdcError = self.load(config)
+            found: Configuration | CdcError = self._loaded(broken.name, config)
         except CdcError as error:
             found = error
         with self._one_at_a_time:
@@ -194,19 +208,20 @@ class Connectors:
         supervisor.orders = [*self._others(group), *orders]
         supervisor.requests.put(supervisor.end_leftovers)
 
-    def _goes_on(self, configuration: Configuration) -> Configuration | None:
-        """What it was before, if its workers run and are to read other tables, and nothing else is new."""
+    def _runs(self, configuration: Configuration) -> Configuration | None:
+        """What it was before, if its workers run."""
         tenant = self.supervisor.tenants.get(configuration.group)
         runs = tenant is not None and tenant.over is None and tenant.target is Target.RUNNING
         if tenant is None or not runs or tenant.preparation is not None:
             return None
         for before in self.supervisor.configurations():
-            if before.group == configuration.group and before.differs_in_tables_alone(configuration):
+            if before.group == configuration.group:
                 return before
         return None
 
     def _not_to_be_begun(self, before: Configuration, configuration: Configuration) -> str:
-        """Why none of the tables that come to it may be read: what stands in front of workers never looked at them."""
+        """Why none of the tables that come to it may be read: what stands in front of workers never looked at them, or
+        would end those that run before it does."""
         if set(configuration.connector.reading.tables) <= set(before.connector.reading.tables):
             return ""
         try:

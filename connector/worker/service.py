@@ -193,7 +193,8 @@ class Service:
         yield from (tenant.remark for tenant in self.tenants.values() if tenant.remark is not None)
         for order in self.orders:
             if order.index not in present and ours.get(order.configuration.group) is None:
-                yield f"worker {order.index} is started again{self._why(order.index)}"
+                again = " again" if order.index in self._last or order.index in self._last_end else ""
+                yield f"worker {order.index} is started{again}{self._why(order.index)}"
         for child in children:
             trouble = self._trouble(child)
             if child.group in held:

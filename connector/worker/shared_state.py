@@ -188,6 +188,8 @@ class SharedState:
             known = EVENTS if "event" in what else WISHES
             if wish not in known or what["group"] != self.group_id or not isinstance(connector, str):
                 return None
+            if not connector and wish in WISHES:
+                return None  # no connector has that name, and nobody could delete it
             content = None if value is None else parse_json(value)
             if wish in EVENTS:
                 return (connector, wish, content) if isinstance(content, dict) else None

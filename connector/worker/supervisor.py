@@ -48,6 +48,8 @@ STOP_SECONDS = 8.5
 LOOK_SECONDS = 0.2
 
 STARTING_SECONDS = 60.0
+# Who ends in order says nothing more, and is cut off by itself after eight seconds.
+ENDING_SECONDS = 15.0
 
 REPORTS = Purpose(
     "reports",
@@ -225,7 +227,7 @@ class Supervisor(Service):
         """A worker that says nothing hangs, or sits in a call that does not come back."""
         for child in list(self.children.values()):
             silent = self._monotonic() - child.heard
-            patience = SILENT_SECONDS if child.own else STARTING_SECONDS
+            patience = ENDING_SECONDS if child.renewed else SILENT_SECONDS if child.own else STARTING_SECONDS
             if child.waiting is None and silent >= patience:
                 silence = f"no report for more than {patience:.0f} s (pid {child.pid})"
                 self.background.task(REPORTS, f"worker {child.index}").is_now(silence)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from connector.cli.worker import PATIENCE_SECONDS
 from connector.worker.child import Child
 from connector.worker.messages import StatusMessage
 from connector.worker.order import WorkerOrder
-from connector.worker.supervisor import LONGEST_RESTART_PAUSE, RESTART_PAUSE, Supervisor
+from connector.worker.supervisor import ENDING_SECONDS, LONGEST_RESTART_PAUSE, RESTART_PAUSE, Supervisor
 from tests.config.files import loaded
 from tests.worker.test_worker_aging import said
 
@@ -49,6 +50,25 @@ def test_a_worker_that_a_signal_ends_again_and_again_is_started_ever_more_rarely
     supervisor.waiting_for = None
     why = "worker 0 is started again (it ended before: killed by signal 11 (SIGSEGV), 12 times in a row)"
     assert why in (supervisor.status().waiting_for or "")
+
+
+def test_the_first_start_is_none_again() -> None:
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)])
+    supervisor.waiting_for = None
+    assert supervisor.status().waiting_for == "worker 0 is started"
+
+
+def test_who_was_asked_to_end_says_nothing_more_and_is_not_missed_meanwhile() -> None:
+    now = 0.0
+    supervisor = Supervisor(["false"], [WorkerOrder(loaded(), 0)], monotonic=lambda: now)
+    child = begun(supervisor)
+    child.own = child.renewed = True
+    now = PATIENCE_SECONDS + 1.0
+    supervisor._look_after()
+    assert not supervisor.background.failing()
+    now = ENDING_SECONDS
+    supervisor._look_after()
+    assert "no report for more than 15 s" in str(supervisor.background.failing()), "it hangs, or is stopped"
 
 
 def test_what_it_has_committed_meanwhile_makes_the_next_end_the_first() -> None:

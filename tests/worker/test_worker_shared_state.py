@@ -201,8 +201,15 @@ def test_a_connector_is_deleted_before_what_it_was_to_do_is(process: Any) -> Non
     assert one.state.target("shop") is Target.RUNNING
 
 
+def test_nobody_defines_a_connector_without_a_name(process: Any) -> None:
+    one = process()
+    one.state.define("", {"name": ""})
+    one.state.wish("", Target.PAUSED)
+    assert one.asked == [] and one.defined == []
+
+
 def test_of_two_who_ask_at_once_both_are_heard(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_state, "HEAR_SECONDS", 10.0)
+    monkeypatch.setattr(shared_state, "HEAR_SECONDS", 600.0)
     one = process()
     assert one.state.wait(threading.Event()) is None
     one.state.define("shop", {"name": "shop"})

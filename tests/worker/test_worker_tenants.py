@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,8 +61,11 @@ status = {"worker": name, "index": order.index, "connector": name, "fingerprint"
           "time_ms": 1, "pid": os.getpid(), "slots": [0], "slot_count": 1, "tables": {}, "delivery": {"rebalances": 1}}
 if name == "measured":
     status["tables"] = {"ks.t": {"state": "RUNNING", "position_ms": 1, "lag_ms": 5, "records": 1}}
-lingers = name == "lingers"
-signal.signal(signal.SIGTERM, lambda *_: threading.Timer(2.0 * lingers, os._exit, (0,)).start())
+def end():
+    while os.path.exists(os.environ.get("LINGER", "")):
+        threading.Event().wait(0.05)
+    os._exit(0)
+signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end).start())
 while True:
     print(json.dumps({"event": "status", "status": {**status, "state": state, "topics": topics}}), flush=True)
     threading.Event().wait(0.3)
@@ -193,7 +197,8 @@ def test_servers_that_one_waits_for_delay_no_other() -> None:
         shown = {view.name: view for view in cluster.connectors()}
         assert [each.state for each in shown["works"].tasks] == ["RUNNING"]
         assert (shown["works"].instance.state, shown["waits"].instance.state) == ("RUNNING", "UNASSIGNED")
-        assert [each.state for each in shown["waits"].tasks] == ["UNASSIGNED"]
+        [task] = shown["waits"].tasks
+        assert (task.state, task.trace) == ("UNASSIGNED", "connector waits: db:9042 does not answer")
         assert shown["refused"].instance.state == "FAILED" and not shown["refused"].tasks
         assert "the login was refused" in str(shown["refused"].instance.trace)
     finally:
@@ -355,7 +360,11 @@ def test_a_connector_that_is_paused_holds_and_others_go_on(service: Any) -> None
     assert supervisor.restarts == 0
 
 
-def test_a_connector_that_is_resumed_runs_once_the_worker_that_was_ended_has_a_successor(service: Any) -> None:
+def test_a_connector_that_is_resumed_runs_once_the_worker_that_was_ended_has_a_successor(
+    service: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (linger := tmp_path / "linger").touch()
+    monkeypatch.setenv("LINGER", str(linger))
     supervisor, _ = service("lingers")
     until(lambda: state(supervisor, "lingers") == "RUNNING", what="its report")
     [ended] = supervisor.status().workers
@@ -365,6 +374,7 @@ def test_a_connector_that_is_resumed_runs_once_the_worker_that_was_ended_has_a_s
     steering.wish("lingers", Target.RUNNING)
     assert state(supervisor, "lingers") == "WAITING"
     assert f"(pid {ended.pid}) is ending in order" in str(supervisor.status().waiting_for)
+    linger.unlink()
     until(lambda: state(supervisor, "lingers") == "RUNNING", what="its return")
     assert supervisor.status().workers[0].pid != ended.pid
 
@@ -456,28 +466,76 @@ def test_tables_that_must_not_be_begun_do_not_come_to_those_that_are_read(define
     until(lambda: state(supervisor, "works") == "RUNNING", what="its worker")
     [before] = supervisor.status().workers
 
+    said: CdcError | list[Problem] = CdcError("no answer")
+
     def forbids(configuration: Configuration, cancelled: Callable[[], bool]) -> list[Problem]:
         asked.append(configuration.written_tables)
-        if len(asked) == 1:
-            raise CdcError("no answer")
-        return [Problem("offset.storage.topic", "has positions of Java's")] if len(asked) < 4 else []
+        if isinstance(said, CdcError):
+            raise said
+        return said
 
     defined.forbids = forbids
     defined.take("works", both)
     assert "it is not known yet whether they may be: no answer" in defined.broken["works"].reason
+    said = [Problem("offset.storage.topic", "has positions of Java's")]
     until(lambda: "has positions of Java's" in defined.broken["works"].reason, what="an answer")
     [configuration] = supervisor.configurations()
     assert configuration.written_tables == "ks.t"
     assert state(supervisor, "works") == "WAITING" and "has positions of Java's" in str(supervisor.status().waiting_for)
     [view] = shown.connectors()
     assert (view.instance.state, [task.state for task in view.tasks]) == ("FAILED", ["RUNNING"])
+    said = []
     until(lambda: not defined.broken, what="that nothing is in the way")
     [configuration] = supervisor.configurations()
     assert configuration.written_tables == "ks.t,ks.other" and set(asked) == {"ks.t,ks.other"}
     until(lambda: state(supervisor, "works") == "RUNNING", what="no word of it any more")
+    asked.clear()
     defined.take("works", first)
-    assert len(asked) == 4, "a table that goes needs no leave"
+    assert not asked, "a table that goes needs no leave"
     assert [worker.pid for worker in supervisor.status().workers] == [before.pid]
+
+
+def test_a_change_of_more_than_tables_begins_none_that_must_not_be_begun_either(defined: Connectors) -> None:
+    """The workers that run would end for it, and those behind them would not be let."""
+    supervisor, shown = defined.supervisor, shown_of(defined)
+    first = {"name": "works", "tasks.max": "1", "scylla.table.names": "ks.t"}
+    defined.take("works", first)
+    until(lambda: state(supervisor, "works") == "RUNNING", what="its worker")
+    [before] = supervisor.status().workers
+    said = [Problem("offset.storage.topic", "has positions of Java's")]
+    defined.forbids = lambda *_: said
+    window = {"scylla.query.time.window.size": "12000"}
+    defined.take("works", {**first, **window, "scylla.table.names": "ks.t,ks.other"})
+    [view] = shown.connectors()
+    assert (view.instance.state, [task.state for task in view.tasks]) == ("FAILED", ["RUNNING"])
+    assert "has positions of Java's" in str(view.instance.trace)
+    assert [worker.pid for worker in supervisor.status().workers] == [before.pid]
+    defined.take("works", {**first, **window})
+    until(lambda: [worker.pid for worker in supervisor.status().workers] != [before.pid], what="the window alone")
+    said = []
+    defined.take("works", {**first, "scylla.table.names": "ks.t,ks.other"})
+    until(lambda: supervisor.configurations()[0].written_tables == "ks.t,ks.other", what="nothing in the way")
+
+
+def test_a_definition_under_another_name_than_its_own_is_no_connector_of_either(defined: Connectors) -> None:
+    """The API writes none, but others may write to the topic."""
+    defined.take("one", {"name": "other", "tasks.max": "1"})
+    [view] = shown_of(defined).connectors()
+    assert (view.name, view.instance.state) == ("one", "FAILED") and "it is defined as one" in str(view.instance.trace)
+    assert not defined.supervisor.orders
+    defined.take("one", {"name": "one", "tasks.max": "1"})
+    until(lambda: state(defined.supervisor, "one") == "RUNNING", what="its worker")
+
+
+def test_who_runs_a_deleted_connector_after_everybody_has_heard_of_it_is_shown(
+    defined: Connectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a file of his own: he would be hidden in one process, and shown in the others, for ever."""
+    defined.take("gone", {"name": "gone", "tasks.max": "1"})
+    defined.take("gone", None)
+    assert defined.just_deleted() == {"gone"}
+    monkeypatch.setattr(defining, "HEARD_SECONDS", 0.0)
+    assert not defined.just_deleted()
 
 
 def test_what_was_said_last_stands_where_a_new_definition_is_given_up(defined: Connectors) -> None:
