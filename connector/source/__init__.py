@@ -10,7 +10,7 @@ from connector.source.consumer import Postponed
 from connector.source.datacenters import OF_ROWS, loose_datacenter
 from connector.source.descriptions import DescribedTable
 from connector.source.from_config import connection_settings, reading_settings, snapshot_settings
-from connector.source.horizon import Expired, expired
+from connector.source.horizon import NOT_READ, Expired, expired
 from connector.source.late_changes import LateChanges
 from connector.source.log_reader import ReadEvent
 from connector.source.pages import Row
@@ -27,6 +27,7 @@ from connector.source.watch import STREAM_SETS, Watch
 
 __all__ = [
     "GRACE_SECONDS",
+    "NOT_READ",
     "OF_ROWS",
     "PATIENCE_SECONDS",
     "STREAM_SETS",

@@ -2,6 +2,9 @@
 
 In: saved marks and positions, descriptions of tables, the time. Out: intervals that may have expired unread. Positions
 are never trimmed by it: reading what is gone costs nothing, and a clock that is wrong must not skip what is there.
+
+A table begins with what its log has when it is started, wherever its first streams begin: what is older was never to be
+read. What reaches its end soon after does not count either: it would not be there had the table been started later.
 """
 
 from __future__ import annotations
@@ -12,7 +15,13 @@ from dataclasses import dataclass
 from connector.offsets_entry import OffsetsEntry
 from connector.source.descriptions import DescribedTable
 from connector.table_name import TableName
-from connector.topology import MarkKey, PositionKey, parse_key, parse_mark, parse_position
+from connector.topology import Mark, MarkKey, PositionKey, parse_key, parse_mark, parse_position
+
+STOPPED = "the connector was stopped"
+NOT_READ = "they were not read"
+
+# For this part of the log's ttl a table is being started.
+START_OF_TTL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class Expired:
     stream: bytes | None
     from_ms: int
     to_ms: int
-    because: str = "the connector was stopped"
+    because: str = STOPPED
 
     def __str__(self) -> str:
         what = "streams without a position" if self.stream is None else f"stream 0x{self.stream.hex()}"
@@ -42,17 +51,26 @@ def expired(saved: Iterable[OffsetsEntry], tables: Mapping[TableName, DescribedT
         key = parse_key(record.key, record.place)
         if isinstance(key, MarkKey | PositionKey):
             newest[key] = record
+    marks: dict[tuple[TableName, int], Mark] = {}
+    for key, record in newest.items():
+        if isinstance(key, MarkKey) and record.value is not None:
+            marks[key.table, record.slot] = parse_mark(record.value, record.place)
     found = []
     for key, record in newest.items():
         described = tables.get(key.table)
         if record.value is None or described is None or not described.description.cdc.ttl:
             continue
-        horizon = now_ms - described.description.cdc.ttl * 1000
+        ttl_ms = described.description.cdc.ttl * 1000
+        mark = marks.get((key.table, record.slot))
+        began = None if mark is None else mark.began
+        if began is not None and now_ms - began < ttl_ms // START_OF_TTL:
+            continue
         if isinstance(key, MarkKey):
-            mark = parse_mark(record.value, record.place)
+            assert mark is not None
             stream, read_to, started = None, mark.read_to, mark.read_to > 0
         else:
             stream, read_to, started = key.stream, parse_position(record.value, record.place).read_to, True
-        if started and read_to < horizon:
-            found.append(Expired(key.table, record.slot, stream, read_to, horizon))
+        if started and read_to < now_ms - ttl_ms:
+            since, why = (read_to, STOPPED) if began is None else (max(read_to, began - ttl_ms), NOT_READ)
+            found.append(Expired(key.table, record.slot, stream, since, now_ms - ttl_ms, why))
     return found

@@ -33,11 +33,12 @@ def first_mark(plan: TableState, slot: int, now: int, home: Mark | None = None) 
     if newest is None:
         return None
     if slot == plan.home:
-        start = table_start(plan, now)
+        start, began = table_start(plan, now), now if is_new(plan) else None
     else:
         home = home or plan.mark_of(plan.home)
         start = None if home is None else home.start
-    return None if start is None else Mark(start, newest.timestamp, start, owner, start, log=plan.log)
+        began = None if home is None else home.began
+    return None if start is None else Mark(start, newest.timestamp, start, owner, start, log=plan.log, began=began)
 
 
 def table_start(plan: TableState, now: int) -> int | None:

@@ -145,14 +145,16 @@ def _stage_mark(plan: TableState, slot: int, ledger: Ledger, staged: Staged, idl
     # delivered or not; `readable` has made sure that we know all of them.
     known = plan.as_ours(old)
     rechecked = looks.rechecked(plan, slot, known.rechecked)
+    read_to = _not_past(plan.silences.get(slot), _next_mark(plan, states, old), old)
     moved = Mark(
-        _not_past(plan.silences.get(slot), _next_mark(plan, states, old), old),
+        read_to,
         plan.newest.timestamp,
         old.start,
         plan.book.owner,
         rechecked,
         looks.looked_at(plan, slot, known.looked),
         plan.log,
+        old.began if old.began is not None and read_to < old.began else None,
     )
     alone = Ledger()
     alone.mark = moved

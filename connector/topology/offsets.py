@@ -38,7 +38,8 @@ class Mark:
     ``stream_set`` is the newest set that the writer of the mark took into account, ``start`` where the table
     began, ``owner`` the process that wrote it. Streams that ended at ``rechecked`` or before need no further look
     beyond their end; those up to ``looked`` have had one. ``log``: the id of the log whose set that is, or
-    that it is the cluster's; a mark of an earlier version does not say.
+    that it is the cluster's; a mark of an earlier version does not say. ``began``: when the table was started, by the
+    servers' time, until all from before then is delivered: ``start`` may be far older than anything in the log.
     """
 
     read_to: int
@@ -48,6 +49,7 @@ class Mark:
     rechecked: int = -1
     looked: int = -1
     log: str | None = None
+    began: int | None = None
 
     def __post_init__(self) -> None:
         if self.rechecked < 0:
@@ -137,6 +139,8 @@ def mark_entry(key: MarkKey, mark: Mark | None) -> OffsetsEntry:
         value["looked"] = mark.looked
     if mark.log is not None:
         value["log"] = mark.log
+    if mark.began is not None:
+        value["began"] = mark.began
     return OffsetsEntry(key.slot, members, value)
 
 
@@ -253,7 +257,8 @@ def parse_mark(value: Mapping[str, Any], place: str = "the offsets topic") -> Ma
         log = value.get("log")
         if log is not None and not (isinstance(log, str) and len(log) <= _LONGEST_ID):
             raise ValueError("log is not the id of a table")
-        return Mark(read_to, stream_set, start, owner, rechecked, looked, log)
+        began = _time(value["began"]) if "began" in value else None
+        return Mark(read_to, stream_set, start, owner, rechecked, looked, log, began)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("mark", place, value, error) from None
 

@@ -3,17 +3,18 @@ failed, reads that are slower than writes. What expired while nobody ran shows w
 
 In: how far each slot is read, how long each log keeps its rows, the time. Out: each slot that falls behind what its log
 still has, once; and once more, with all that may be lost, when it is read on. A slot that was never within is none: a
-table that is started begins with what its log has, wherever its first streams begin.
+table that is started begins with what its log has, wherever its first streams begin. Who restores a slot of another
+table has told what was gone by then, and what he did not tell of was within.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from connector.source import DescribedTable, Expired
+from connector.source import NOT_READ, DescribedTable, Expired
 from connector.table_name import TableName
 from connector.topology import Plan, TableState, slots_stand
 
@@ -21,27 +22,29 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 
-NOT_READ = "they were not read"
-
 #: A table in a slot.
 Place = tuple[TableName, int]
 
 
 class Unread:
-    """Of one worker. ``report`` is called with each place that falls behind."""
+    """Of one worker. ``report`` is called with each place that falls behind; ``told``: of which streams, or of which
+    slots' other ones, it was said that changes may have expired."""
 
     def __init__(
         self,
         planner: Plan,
         tables: Mapping[TableName, DescribedTable],
         report: Callable[[Expired], None],
+        told: Collection[tuple[TableName, int, bytes | None]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._planner = planner
         self._tables = tables
         self._report = report
+        self._told = told
         self._monotonic = monotonic
         self._due = 0.0
+        self._seen: set[Place] = set()
         self._within: set[Place] = set()
         self._behind: dict[Place, Expired] = {}
 
@@ -60,6 +63,10 @@ class Unread:
     def _look(self, plan: TableState, horizon: int) -> None:
         for slot, at in slots_stand(plan).items():
             place = plan.table, slot
+            if place not in self._seen:
+                self._seen.add(place)
+                if self._was_restored_within(plan, slot):
+                    self._within.add(place)
             gone = Expired(plan.table, slot, None, at, horizon, NOT_READ)
             if at >= horizon:
                 self._within.add(place)
@@ -73,8 +80,15 @@ class Unread:
                 self._behind[place] = gone
                 self._report(gone)
 
+    def _was_restored_within(self, plan: TableState, slot: int) -> bool:
+        ledger = plan.own_ledger(slot)
+        mark = None if ledger is None else ledger.mark
+        restored = mark is not None and mark.began is None and mark.read_to > 0
+        return restored and not any((table, of) == (plan.table, slot) for table, of, _ in self._told)
+
     def _forget_others(self) -> None:
         """Slots that are somebody else's now: whoever restores them looks at what is committed."""
         ours = {(table, slot) for table, plan in self._planner.tables.items() for slot in plan.active}
+        self._seen &= ours
         self._within &= ours
         self._behind = {place: gone for place, gone in self._behind.items() if place in ours}

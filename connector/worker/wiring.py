@@ -217,7 +217,7 @@ def build_worker(
         pipeline=pipeline,
         membership=membership,
         restoring=restoring,
-        unread=Unread(planner, tables, restoring.report),
+        unread=Unread(planner, tables, restoring.report, restoring.expired),
         follower=Follower(clients, connector.name, offsets, group, slots),
         delivery=delivery,
         transactions=transactions,

@@ -119,6 +119,16 @@ TWO_GROUPS = Plan(
 EXPIRES = Plan(Kind(ttl=20, late=False, gone=False), Roughness(2.0, 0, only=("long stop",)))
 
 
+# Workers come and go while tables are started whose first streams are older than anything in their logs.
+STARTS = Plan(
+    Kind(ttl=600, age=86_400, late=False, gone=False, rows=30, seconds=4.0, shards=3),
+    Roughness(1.0, 0, until=5.0, only=("kill", "pause", "orderly stop")),
+    workers=3,
+    slots=6,
+    calm_seconds=30,
+)
+
+
 # Everything goes wrong, and much more often than usual.
 OFTEN = Plan(roughness=Roughness(0.3, 0.001))
 
@@ -219,6 +229,7 @@ NAMED = {
     "groups": TWO_GROUPS,
     "pauses": PAUSES,
     "expires": EXPIRES,
+    "starts": STARTS,
     "hot": HOT,
     "stranded": STRANDED,
 }

@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """``faults`` is empty when all went well."""
+    """``faults`` is empty when all went well. ``expired``: tables of which somebody said that rows may have expired."""
 
     seed: int
     faults: list[str]
@@ -51,6 +51,7 @@ class Outcome:
     rows: int
     commits: int
     kinds: Counter[str]
+    expired: frozenset[str] = frozenset()
 
 
 def simulate(seed: int, plan: Plan | None = None, world: World | None = None) -> Outcome:
@@ -87,6 +88,7 @@ def simulate(seed: int, plan: Plan | None = None, world: World | None = None) ->
             sum(len(table.rows) for table in world.tables),
             running.broker.transactions.commits,
             chaos.count,
+            frozenset(running.expired),
         )
 
 

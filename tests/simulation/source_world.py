@@ -189,8 +189,9 @@ class Kind:
     deaf: bool = False
     # Whether a table is dropped, and there again later.
     gone: bool | None = None
-    # How many seconds logs keep their rows.
+    # How many seconds logs keep their rows, and how old their first streams are when it begins.
     ttl: int = 86_400
+    age: int = 10
     # Tables with rows from before their logs.
     old: bool = False
     # Their rows are often in doubt.
@@ -241,7 +242,7 @@ def _table(
     if len(times) > 1 and rng.random() < 0.3:  # two of them between two polls
         times[-1] = times[-2] + rng.randint(1, 50)
     if like is None:
-        for at in [BEGIN_MS - 10_000, *times]:
+        for at in [BEGIN_MS - kind.age * 1000, *times]:
             if sets:
                 layout.change(grow)
             sets.append(layout.stream_set(at))

@@ -27,6 +27,7 @@ from tests.simulation.mutant_worlds import (
     REGISTRY,
     SIGNALLED,
     SNAPSHOTS,
+    STARTS,
     STRANDED,
     TWO_GROUPS,
     UNANSWERED,
@@ -208,7 +209,13 @@ def test_schemas_that_are_refused_for_a_while_lose_nothing(seed: int) -> None:
 def test_what_expired_while_nobody_read_is_said_and_all_else_is_delivered(seed: int) -> None:
     outcome = simulate(seed, EXPIRES)
     assert not outcome.faults
-    assert outcome.kinds["long stop"]
+    assert outcome.kinds["long stop"] and outcome.expired
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_says_that_rows_expired_while_tables_are_being_started(seed: int) -> None:
+    outcome = simulate(seed, STARTS)
+    assert not outcome.faults and not outcome.expired
 
 
 @pytest.mark.parametrize("seed", range(3))

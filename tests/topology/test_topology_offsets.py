@@ -29,7 +29,7 @@ from connector.topology import (
 )
 from connector.topology.ledger import Ledger, SlotLedger, start_of
 from connector.topology.slots import home_slot
-from tests.topology.single import TABLE, Single, row, stream, tablets
+from tests.topology.single import CONFIDENCE, TABLE, Single, row, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 FOUR = tablets(1_000, A, B, C, D)
@@ -79,10 +79,10 @@ def test_entries_are_read_back() -> None:
         entry = position_entry(3, PositionKey(TABLE, B), value)
         assert entry.value is not None
         assert (parse_key(entry.key), parse_position(entry.value)) == (PositionKey(TABLE, B), value)
-    mark = Mark(5, 4, 1, "cdc-1")
-    entry = mark_entry(MarkKey(TABLE, 3, 25), mark)
-    assert entry.value is not None
-    assert (parse_key(entry.key), parse_mark(entry.value)) == (MarkKey(TABLE, 3, 25), mark)
+    for mark in (Mark(5, 4, 1, "cdc-1"), Mark(5, 4, 1, "cdc-1", began=9)):
+        entry = mark_entry(MarkKey(TABLE, 3, 25), mark)
+        assert entry.value is not None
+        assert (parse_key(entry.key), parse_mark(entry.value)) == (MarkKey(TABLE, 3, 25), mark)
     assert parse_key({"something": "newer"}) is None
 
 
@@ -167,7 +167,9 @@ def test_nothing_is_read_before_the_claim_is_committed() -> None:
     assert [held.reason for held in single.planner.waiting(2_000)] == [Reason.NOT_CLAIMED]
     assert single.planner.commit_due(2_000)
     commit = single.planner.commit_entries(2_000)
-    assert text(commit.entries[0])[1] == '{"read_to":1000,"stream_set":1000,"start":1000,"owner":"me","rechecked":1000}'
+    assert text(commit.entries[0])[1] == (
+        '{"read_to":1000,"stream_set":1000,"start":1000,"owner":"me","rechecked":1000,"began":2000}'
+    )
     assert commit.slots == {0}
     assert not single.reads()
     single.planner.committed()
@@ -191,10 +193,11 @@ def test_only_the_home_slot_decides_where_a_table_starts() -> None:
     at_home = Single(FOUR, now=2_001, slots=4, own=[home], claim=False, lookback_ms=500)
     claim = at_home.commit()
     assert [entry.value for entry in claim.entries] == [
-        {"read_to": 1_501, "stream_set": 1_000, "start": 1_501, "owner": "me", "rechecked": 1_501}
+        {"read_to": 1_501, "stream_set": 1_000, "start": 1_501, "owner": "me", "rechecked": 1_501, "began": 2_001}
     ]
     elsewhere.planner.follow(claim.entries, [home])
-    assert [entry.value and entry.value["start"] for entry in elsewhere.commit().entries] == [1_501] * 3
+    values = [entry.value or {} for entry in elsewhere.commit().entries]
+    assert [(value["start"], value["began"]) for value in values] == [(1_501, 2_001)] * 3
 
 
 def test_a_table_that_was_started_before_keeps_its_start() -> None:
@@ -226,8 +229,20 @@ def test_a_claim_repeats_what_was_restored_under_a_new_owner() -> None:
     first.commit(move_marks=True)
     second = Single(FOUR, now=2_100, owner="two", records=first.topic, claim=False)
     assert [entry.value for entry in second.commit().entries] == [
-        {"read_to": 1_960, "stream_set": 1_000, "start": 1_000, "owner": "two", "rechecked": 1_000}
+        {"read_to": 1_960, "stream_set": 1_000, "start": 1_000, "owner": "two", "rechecked": 1_000, "began": 2_000}
     ]
+
+
+def test_a_mark_tells_when_its_table_was_started_until_all_from_before_then_is_delivered() -> None:
+    single = Single(FOUR, now=2_000)
+    began = []
+    for now in (2_000 + CONFIDENCE - 1, 2_000 + CONFIDENCE):
+        single.to(now)
+        single.read_all()
+        (mark,) = single.commit(move_marks=True).entries
+        assert mark.value is not None
+        began.append(mark.value.get("began"))
+    assert began == [2_000, None]
 
 
 def test_a_worker_with_an_older_view_reads_nothing_and_says_so() -> None:

@@ -11,6 +11,7 @@ from cassandra.cluster import Session
 from connector.changes import CdcOptions, TableDescription
 from connector.source import DescribedTable, Expired
 from connector.source.log_reader import LogTable
+from connector.table_name import TableName
 from connector.worker.unread import LOOK_SECONDS, Unread
 from tests.servers.double import Double
 from tests.topology.single import CONFIDENCE, TABLE, Single, stream, tablets
@@ -31,7 +32,9 @@ class Case:
         described = DescribedTable(description, True, LogTable("ks", "t_scylla_cdc_log"), ())
         self.seconds = 0.0
         self.told: list[tuple[int, int]] = []
-        self.unread = Unread(self.single.planner, {TABLE: described}, self._tell, lambda: self.seconds)
+        self.restoring: set[tuple[TableName, int, bytes | None]] = set()
+        tables = {TABLE: described}
+        self.unread = Unread(self.single.planner, tables, self._tell, self.restoring, lambda: self.seconds)
 
     def _tell(self, gone: Expired) -> None:
         assert (gone.table, gone.slot, gone.stream) == (TABLE, 0, None)
@@ -91,6 +94,22 @@ def test_what_somebody_else_reads_he_tells() -> None:
     case.single.commit()
     case.look(150_000, reads=False)
     assert case.told == [], "who restores a slot looks at what is committed"
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_expires_between_restoring_and_the_first_look_is_told(told: bool) -> None:
+    case = Case()
+    case.look(100_000, reads=True)
+    case.look(101_000, reads=True)
+    case.single.commit(move_marks=True)
+    read_to = 101_000 - CONFIDENCE
+    case.single.planner.release([0])
+    case.look(102_000, reads=False)
+    case.restoring |= {(TABLE, 0, None)} if told else set()
+    case.single.planner.restore(0, case.single.topic)
+    case.single.commit()
+    case.look(read_to + TTL_MS + 1, reads=False)
+    assert case.told == ([] if told else [(read_to, read_to + 1)])
 
 
 @pytest.mark.parametrize("gone", [True, False])
