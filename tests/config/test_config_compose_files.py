@@ -69,7 +69,7 @@ def test_where_the_paths_of_what_is_included_begin(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_included_is_told_where_no_worker_is_left(tmp_path: Path) -> None:
-    include = 'include: ["oci://registry/part", gone.yaml, "../{}/compose.yaml"]\n'
+    include = 'include: ["oci://registry/part", "a\\0b", gone.yaml, "../{}/compose.yaml"]\n'
     include = include.format(tmp_path.name)
     problems = validate(CONNECTOR, put(tmp_path, compose_yaml=include), {})
     assert [each.problem.partition("gone")[1:] for each in problems if each.property == "include"][-1][0] == "gone"

@@ -35,10 +35,18 @@ _TEXTS += [
     "ARG X=1\nFROM a AS b\nENV CONNECT_GROUP_ID=\"$X\" \\\n  CONNECT_X='y'\nFROM b\n",
     '#!/bin/sh\nX=\'a\'\ncurl -d \'{"name": "\'$X\'", "config": {"connector.class": "C"}}\' h/connectors\n'
     'curl -X PUT -d "{\\"connector.class\\": \\"$X\\"}" h/connectors/$X/config\ndocker run -e CONNECT_GROUP_ID=$X i\n',
+    'X ?= $(Y)\nY := $X\na:\n\t@curl -X PUT h/connectors/$(X)/config -d \'{"connector.class": "$(Y) $$1"}\' \\\n'
+    "\t$(shell x)\n",
+    "include: [a, {path: [b], env_file: c}]\nservices: {a: {environment: [X=1], command: [sh, \"curl -d '"
+    '{\\"connector.class\\": \\"\'$$X\'\\"}\'"]}}\n',
+    "- env: [{name: X, value: '${{ secrets.X }}'}]\n  uri: {url: h/connectors/a/config, body: {connector.class: x}}\n"
+    "  connectors: {a: {config: {connector.class: '{{ b }}'}}, c: [{name: d, config: {connector.class: e}, y: f}]}\n",
+    "docker run --env-file x -eCONNECT_GROUP_ID=$1 -e CONNECT_X `\n -e CONNECT_Y=`x`\nif x; then\nX=(1)\nfi\nX+=1\n"
+    'read -r Y <<E\n{"connector.class": "$X"}\nE\ncurl -d "$Y" h/connectors/"$X"/config\n',
     'variable "x" { default = "y" }\nresource "a_connector" "b" {\n  config = {\n"connector.class" = "${var.x}" # z\n'
     "a = var.x\n}}",
 ]
-_ENDINGS = [".json", ".properties", ".yaml", ".env", "", ".sh", ".tf", ".dockerfile"]
+_ENDINGS = [".json", ".properties", ".yaml", ".env", "", ".sh", ".tf", ".dockerfile", ".mk"]
 _ODD = [
     "\x00",
     "\ufeff",

@@ -6,6 +6,7 @@ it, and the paths that its own are relative to.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,14 +72,14 @@ def included(
 ) -> Iterator[tuple[Mapping[str, Any], Project]]:
     """Of all files that `include` names, the innermost first. Variables of the project count over theirs."""
     given = document.get("include")
-    seen = {project.file.resolve()} if seen is None else seen
+    seen = {_absolute(project.file)} if seen is None else seen
     for each in given if isinstance(given, list) else ():
         options = each if isinstance(each, Mapping) else {"path": each}
-        paths = [project.beside(str(path)).resolve() for path in _listed(options.get("path"))]
+        paths = [_absolute(project.beside(str(path))) for path in _listed(options.get("path"))]
         if not paths:
             continue
         folder = options.get("project_directory")
-        inside = paths[0].parent if folder is None else project.beside(str(folder)).resolve()
+        inside = paths[0].parent if folder is None else _absolute(project.beside(str(folder)))
         variables = dict[str, str]()
         for path in _listed(options.get("env_file")) or [inside / ".env"]:
             variables |= _variables_of(project.beside(str(path)), project.variables.environ)
@@ -93,6 +94,11 @@ def included(
             inner = Project(inside / path.name, known)
             yield from included(content, inner, problems, seen)
             yield mapping(content.get("services")), inner
+
+
+def _absolute(path: Path) -> Path:
+    """Without asking the system, which takes not everything for a path."""
+    return Path(os.path.abspath(path))
 
 
 def _listed(given: Any) -> list[Any]:
