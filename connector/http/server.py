@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from connector.http.access import Access
 from connector.http.exchange import Route
-from connector.http.sockets import Acceptor, Crowd, bind
+from connector.http.sockets import LOOK_SECONDS, Acceptor, Crowd, bind
 
 if TYPE_CHECKING:
     from tornado.httpserver import HTTPServer
@@ -122,8 +122,7 @@ class HttpServer:
                 await asyncio.wait_for(server.close_all_connections(), END_SECONDS)
 
     def _is_full(self) -> bool:
-        seconds = self._crowd.full_seconds()
-        return seconds is not None and seconds < self._room_seconds
+        return 0 < self._crowd.times_full() <= self._room_seconds / LOOK_SECONDS
 
     def _take(self, connection: socket.socket, server: HTTPServer, crowd: Crowd) -> None:
         from connector.http.conversation import raw_refusal, stream_of

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import logging
 import socket
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -82,16 +81,18 @@ class Crowd:
         # In order of the time since which they wait for a request; the longest first.
         self._waiting: dict[Closable, None] = {}
         self._busy: dict[Closable, None] = {}
-        self._moved = time.monotonic()
+        self._looks = 0
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy)
 
-    def full_seconds(self) -> float | None:
-        """How long nobody has come or made way; None while `make_room` can make room."""
+    def times_full(self) -> int:
+        """How often in a row whoever looks here has found no room that `make_room` could make, nobody having come or
+        made way since. Not for how long: a process that had no turn for a while must not call its visitors slow."""
         if len(self) < self._most or self._waiting:
-            return None
-        return time.monotonic() - self._moved
+            return 0
+        self._looks += 1
+        return self._looks
 
     def make_room(self) -> bool:
         """Whether there is room for one more, if need be by closing one that asks nothing."""
@@ -106,7 +107,7 @@ class Crowd:
 
     def waits(self, connection: Closable) -> None:
         """A connection is new, or its answer is ready, or taken."""
-        self._moved = time.monotonic()
+        self._looks = 0
         self._busy.pop(connection, None)
         self._waiting.pop(connection, None)
         if not connection.closed():
@@ -116,10 +117,10 @@ class Crowd:
         """A request has arrived as a whole."""
         if self._waiting.pop(connection, self) is None:
             self._busy[connection] = None
-            self._moved = time.monotonic()
+            self._looks = 0
 
     def gone(self, connection: Closable) -> None:
-        self._moved = time.monotonic()
+        self._looks = 0
         self._busy.pop(connection, None)
         self._waiting.pop(connection, None)
 

@@ -11,11 +11,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from connector.aside import aside
 from connector.errors import EmbeddedError
 from connector.own_python import module_command
 from connector.worker.status_document import ServiceStatus
@@ -73,10 +73,10 @@ class Demo:
             stack.callback(kafka.close)
             stack.callback(scylla.stop)
             self._view.stage("starting ScyllaDB's double and Kafka")
-            with ThreadPoolExecutor(2) as pool:
-                broker = pool.submit(kafka.start)
-                pool.submit(scylla.start).result()
-                broker.result()
+            # Ctrl-C waits for neither: what a server has begun ends with this process.
+            starting = aside(kafka.start, "kafka"), aside(scylla.start, "scylla")
+            for server in starting:
+                server.result()
             self._view.event(f"ScyllaDB on {scylla.address}")
             self._view.event(f"Kafka on {kafka.bootstrap_servers}")
             session = stack.enter_context(_connected(scylla.host, scylla.port))

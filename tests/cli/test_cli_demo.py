@@ -72,6 +72,36 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing(tmp_path: Path, moment: str) 
     until(lambda: not processes_with(marker), 90, lambda: f"the end of {processes_with(marker)}")
 
 
+_HANGS = """
+import threading
+from connector.cli.start import main
+from embedded.kafka import EmbeddedKafka
+EmbeddedKafka.start = lambda self: threading.Event().wait()
+main()
+"""
+
+
+def test_ctrl_c_waits_for_no_server_that_is_starting(tmp_path: Path) -> None:
+    """Nor for one that is only begun while all ends."""
+    demo = subprocess.Popen(
+        [sys.executable, "-c", _HANGS, "demo", "--keep", str(tmp_path / "demo")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=as_in_the_foreground,
+    )
+    try:
+        assert demo.stdout is not None
+        assert "starting ScyllaDB" in demo.stdout.readline()
+        demo.send_signal(signal.SIGINT)
+        _, errors = demo.communicate(timeout=180 * patience())
+        assert (demo.returncode, errors) == (130, "")
+    finally:
+        demo.kill()
+        demo.communicate()
+
+
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
     done = subprocess.run(

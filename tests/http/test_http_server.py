@@ -10,7 +10,8 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from email.message import Message
@@ -322,7 +323,7 @@ def test_who_waits_for_leave_to_send_a_body_gets_it(
     server: HttpServer, headers: str, body: bytes, answers: list[bytes]
 ) -> None:
     """And who has none to send gets the answer itself, as a client that knows of no such leave could misread it."""
-    with socket.create_connection(("127.0.0.1", server.port), CLIENT_SECONDS) as connection:
+    with raw(server) as connection:
         connection.sendall(
             f"PUT /things/a/config HTTP/1.1\r\nHost: localhost\r\n{headers}Expect: 100-continue\r\n\r\n".encode()
         )
@@ -378,30 +379,37 @@ def test_the_one_that_waits_longest_makes_room_for_the_next() -> None:
         assert everything(silent[-1]).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("soon", [True, False])
-def test_who_comes_while_all_are_being_answered_waits_a_moment_for_room(soon: bool) -> None:
-    """As requests that all arrived in one moment are answered in the next; without end, he would better be told."""
+QUESTION = b"GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+@contextmanager
+def all_being_answered(room_seconds: float) -> Iterator[tuple[HttpServer, Future[None]]]:
+    """A server that has as many requests as it may have at once, and when it may answer them."""
     gate: Future[None] = Future()
+    asked = threading.Semaphore(0)
 
     async def gated(request: Request) -> Answer:
+        asked.release()
         await asyncio.shield(asyncio.wrap_future(gate))
         return answer_json({})
 
-    asked = threading.Semaphore(0)
-
-    def counted(request: Request) -> Awaitable[Answer]:
-        asked.release()
-        return gated(request)
-
-    question = b"GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    routes = (*ROUTES, Route("GET", "/gated", counted))
-    with HttpServer("127.0.0.1", 0, routes, room_seconds=600 if soon else 0.1) as server, ExitStack() as stack:
+    routes = (*ROUTES, Route("GET", "/gated", gated))
+    with HttpServer("127.0.0.1", 0, routes, room_seconds=room_seconds) as server, ExitStack() as stack:
         stack.callback(lambda: gate.done() or gate.set_result(None))
         for _ in range(MOST_CONNECTIONS):
-            stack.enter_context(raw(server, question % b"gated"))
+            stack.enter_context(raw(server, QUESTION % b"gated"))
         for _ in range(MOST_CONNECTIONS):
             assert asked.acquire(timeout=CLIENT_SECONDS * patience())
-        late = stack.enter_context(raw(server, question % b"health"))
+        yield server, gate
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_who_comes_while_all_are_being_answered_waits_a_moment_for_room(soon: bool) -> None:
+    """As requests that all arrived in one moment are answered in the next; without end, he would better be told."""
+    with (
+        all_being_answered(room_seconds=600 if soon else 0.1) as (server, gate),
+        raw(server, QUESTION % b"health") as late,
+    ):
         if soon:
             late.settimeout(0.2)
             with pytest.raises(TimeoutError):
@@ -410,6 +418,27 @@ def test_who_comes_while_all_are_being_answered_waits_a_moment_for_room(soon: bo
             gate.set_result(None)
         said = everything(late)
     assert said.startswith(b"HTTP/1.1 200" if soon else b"HTTP/1.1 503"), said
+
+
+def test_that_moment_is_the_servers_own() -> None:
+    """What passed while it had no turn, as on a machine that is busy with something else, does not count."""
+    room_seconds = 0.1
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand_still() -> None:
+        stands.set()
+        goes_on.wait()
+
+    with all_being_answered(room_seconds) as (server, gate), ExitStack() as stack:
+        stack.callback(goes_on.set)
+        assert server._loop is not None
+        server._loop.call_soon_threadsafe(stand_still)
+        assert stands.wait(CLIENT_SECONDS * patience())
+        late, began = stack.enter_context(raw(server, QUESTION % b"health")), time.monotonic()
+        gate.set_result(None)
+        until(lambda: time.monotonic() - began > 2 * room_seconds, what="more than a moment")
+        goes_on.set()
+        assert everything(late).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(
@@ -572,10 +601,10 @@ def test_clients_without_the_right_certificate_are_not_heard(authority: Authorit
 
 def test_it_ends_at_once_with_connections_open(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        with served() as server:
+        with served(request_seconds=600, answer_seconds=600) as server:
             for said in (b"", b"GET /", b"GET /large HTTP/1.1\r\nHost: [::1]\r\n\r\n"):
                 stack.enter_context(raw(server, said))
             assert healthy(server)
-        assert not server._thread.is_alive()
+        until(lambda: not server._thread.is_alive(), what="its end")
         with pytest.raises(ConnectionRefusedError):
             raw(server)
