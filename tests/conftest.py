@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from connector import secrets
+from embedded import ports
 from embedded.kafka import TO_BE_KILLED, EmbeddedKafka
 from tests.debian_programs import pytest_report_header, pytest_terminal_summary
 from tests.servers.plugin import prefix_of_names, pytest_addoption, pytest_configure, server
@@ -44,6 +45,12 @@ os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSe
 # Where the environment names a proxy, it is for other machines: tests talk to their own.
 for _direct in ("no_proxy", "NO_PROXY"):
     os.environ[_direct] = ",".join(filter(None, (os.environ.get(_direct), "127.0.0.1", "localhost")))
+
+# Of ports that are chosen here and bound seconds later by a server, each process of the tests has a share of its own.
+_processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_share = (ports._HIGHEST - ports._LOWEST) // _processes
+ports._LOWEST += _share * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes)
+ports._HIGHEST = ports._LOWEST + _share - 1
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ import pytest
 
 from connector.cli.service_manager import ServiceManager
 from connector.worker.state import State
-from tests.servers.patience import patience
+from tests.servers.patience import patience, until
 
 UNIT = Path(__file__).parents[2] / "config" / "systemd" / "scylla-cdc.service"
 
@@ -57,7 +57,7 @@ def test_who_waits_is_ready_once_and_says_for_what(systemd: socket.socket) -> No
     words = heard(systemd, told)
     assert next(words) == ["WATCHDOG=1", "STATUS=WAITING: starting"]
     told.waiting_for = "ScyllaDB at 10.0.0.1:9042: refused"
-    assert "READY=1" in [word for _ in range(3) for word in next(words)]
+    until(lambda: "READY=1" in next(words), what="that it is ready", step=lambda: None)
     told.waiting_for = None
     assert "READY=1" not in [word for _ in range(3) for word in next(words)]
     words.close()  # type: ignore[attr-defined]

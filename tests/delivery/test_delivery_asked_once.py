@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from connector.delivery import asked_once, patiently
+from connector.delivery.asked_once import PASSING_SECONDS
 from connector.errors import (
     CdcError,
     FatalDeliveryError,
@@ -59,13 +61,16 @@ def test_what_may_be_done_once_more_is() -> None:
 
 
 def test_what_lasts_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_once, "PASSING_SECONDS", 0.1)
-    asked: list[None] = []
+    now = 0.0
+    monkeypatch.setattr(asked_once, "time", SimpleNamespace(monotonic=lambda: now, sleep=lambda _: None))
+    asked: list[float] = []
 
     def call() -> str:
-        asked.append(None)
+        nonlocal now
+        asked.append(now)
+        now += PASSING_SECONDS / 3
         raise AWAY
 
     with pytest.raises(RetriableDeliveryError, match="listing topics"):
         patiently(call)
-    assert len(asked) > 1
+    assert len(asked) == 3 and asked[-1] < PASSING_SECONDS

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connector.delivery import READ_COMMITTED, KafkaClients, ends_of_topic, read_topic
-from connector.delivery.clients import end_offsets
+from connector.delivery.clients import ANSWER_SECONDS, end_offsets
 from connector.delivery.topics import TopicSpec, ensure_topics
 from connector.errors import RetriableDeliveryError
 from tests.servers.mock_kafka import mock_kafka
@@ -97,24 +97,40 @@ def test_who_reads_a_topic_once_needs_to_know_nothing_of_it(
     assert changing.left == 0
 
 
+class Unanswered(Future[Any]):
+    """Whoever waits for it has waited in vain, which takes no time here: a real answer has as much as it needs."""
+
+    def __init__(self, waited: list[float | None]) -> None:
+        super().__init__()
+        self._waited = waited
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._waited.append(timeout)
+        raise TimeoutError
+
+
 class Silent:
     """An admin client whose broker has gone without a word."""
 
+    def __init__(self) -> None:
+        self.waited: list[float | None] = []
+
     def list_offsets(self, wanted: dict[TopicPartition, Any], **_: object) -> dict[TopicPartition, Future[Any]]:
-        return {place: Future() for place in wanted}
+        return {place: Unanswered(self.waited) for place in wanted}
 
 
 def test_a_leader_that_does_not_answer_is_looked_for_by_another_client(
     clients: KafkaClients, topic: str, unique: Unique, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admins: list[Any] = [Silent(), Silent(), clients.admin()]
-    monkeypatch.setattr("connector.delivery.clients.ANSWER_SECONDS", 0.1)
+    silent = Silent()
+    admins: list[Any] = [silent, silent, clients.admin()]
+    monkeypatch.setattr("connector.delivery.topic_reader.LEADERLESS_SECONDS", 600.0)
     monkeypatch.setattr(KafkaClients, "admin", lambda self: admins.pop(0))
     try:
         assert list(read_topic(clients, topic, 3, unique("group"), READ_COMMITTED)) == []
     except RetriableDeliveryError as error:
         pytest.fail(f"a broker's end ended it: {error}")
-    assert not admins
+    assert silent.waited == [ANSWER_SECONDS] * 2 and not admins
 
 
 def test_that_no_partition_has_a_leader_is_an_error_that_passes(unique: Unique) -> None:

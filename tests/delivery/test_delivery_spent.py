@@ -23,7 +23,7 @@ from tests.servers.patience import until
 pytestmark = pytest.mark.kafka
 
 #: What is not acknowledged when its connection ends is sent again so much later.
-LATER_MS = 4_000
+LATER_MS = 12_000
 
 
 @pytest.fixture(scope="module")

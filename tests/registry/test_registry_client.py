@@ -194,7 +194,6 @@ def test_a_closed_connection_is_no_reason_to_ask_somebody_else() -> None:
     assert len(first.requests) == 3 and not second.requests
 
 
-@pytest.mark.timeout(60)
 def test_an_answer_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket's timeout begins anew with every byte."""
     monkeypatch.setattr(client_module, "TIMEOUT_SECONDS", 0.3)

@@ -6,7 +6,6 @@ import io
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -93,7 +92,7 @@ def test_publications_that_wait_for_their_turn_are_the_next_starts() -> None:
 
     def publish(number: int) -> None:
         begun.append(number)
-        over.wait(5 * patience())
+        over.wait(90 * patience())
 
     with _beside() as pool:
         waiting = [pool.submit(publish, number) for number in range(6)]
@@ -127,18 +126,18 @@ def test_who_is_interrupted_while_spark_starts_leaves_no_jvm_behind() -> None:
         other.kill()
 
 
-def test_a_table_that_fails_for_days_is_tried_again_at_the_longest_pause() -> None:
+def test_a_table_that_fails_for_days_is_tried_again_at_the_longest_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """A doubled pause was no number any more after 1,024 failures, which ended the job and all of its tables."""
     config = {"name": "j", "bootstrap.servers": "k", "topic.prefix": "p", "tables": ["ks.t"], "warehouse": "w"}
     settings, stream = load_settings(config), SimpleNamespace(name="ks.t", landed=False)
     landing, said = _Landing(cast(TableStream, stream)), io.StringIO()
-    progress = Progress(err=said)
+    progress, now = Progress(err=said), 1024.0
+    monkeypatch.setattr("spark_jobs.land.time", SimpleNamespace(monotonic=lambda: now))
 
     def pause(once: bool = False) -> float:
-        before = time.monotonic()
         _failed(landing, "why", once, settings, progress)
         assert landing.retry_at is not None
-        return round(landing.retry_at - before, 1)
+        return landing.retry_at - now
 
     assert [pause() for _ in range(3000)][:3] == [0.5, 1.0, 2.0] and pause() == 30.0
     stream.landed = True

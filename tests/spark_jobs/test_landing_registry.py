@@ -30,7 +30,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-@pytest.mark.timeout(60)
 def test_an_answer_that_trickles_does_not_hold_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket's timeout begins anew with every byte."""
     monkeypatch.setattr(client_module, "TIMEOUT_SECONDS", 0.3)

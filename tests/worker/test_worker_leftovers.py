@@ -62,7 +62,7 @@ def test_a_call_that_failed_keeps_nothing_that_it_had_at_hand(asked: Callable[[C
     left = weakref.ref(client)
     asked(client)
     del client
-    until(lambda: left() is None, 5, what="the end of what it had")
+    until(lambda: left() is None, what="the end of what it had")
 
 
 def test_a_question_to_a_registry_that_failed_keeps_nothing() -> None:
@@ -81,7 +81,7 @@ def test_a_question_to_a_registry_that_failed_keeps_nothing() -> None:
     for _ in range(3):
         with pytest.raises(FatalDeliveryError):
             patient.id_for("refused", "{}")
-    until(lambda: not any(each() for each in made), 5, what="the end of all clients")
+    until(lambda: not any(each() for each in made), what="the end of all clients")
 
 
 def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_who_writes_the_status_while_kafka_is_away_has_one_client_that_asks(monk
     topic = StatusTopic(clients, configuration, identity(configuration, 0), Background())
     try:
         until(lambda: topic.publish(status_of(1)) or looked >= 6, what="several looks")
-        until(lambda: topic.publish(status_of(1)) or len(clients._admins) <= 2, 5, "the end of their clients")
+        until(lambda: topic.publish(status_of(1)) or len(clients._admins) <= 2, what="the end of their clients")
     finally:
         topic.close()
 

@@ -145,7 +145,7 @@ def test_dropped_connections(faulty: tuple[EmbeddedScylla, RawClient, str], conn
 
 def test_delays_let_others_pass_and_silence_lasts(faulty: tuple[EmbeddedScylla, RawClient, str]) -> None:
     server, client, table = faulty
-    slow = server.admin.add_fault("delay", table=table, delay_ms=150, count=1)
+    slow = server.admin.add_fault("delay", table=table, delay_ms=2_000, count=1)
     silent = server.admin.add_fault("silence", table=table, count=1, skip=0)
     body = f"SELECT k FROM {table}"
     first = client.send(frame.QUERY, _query(body))
