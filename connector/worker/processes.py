@@ -6,6 +6,7 @@ of them together, in the same order wherever it is asked. A process that says no
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -46,6 +48,9 @@ MISSING_SECONDS = 5.0
 FAREWELL_SECONDS = 1.0
 
 _PREFIX = b'["",'
+
+# Another one on each machine, the same as long as it is up.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 #: What a connector is that is not the same everywhere, the first of these: what has failed is to be looked at, what was
 #: asked for is on its way, and where somebody runs it, it runs, though others wait until they can.
@@ -124,8 +129,12 @@ def _joined(one: ConnectorView, other: ConnectorView) -> ConnectorView:
 
 
 def process_id(address: str) -> str:
-    """The same when it is started again, if it has a port; the address alone may be loopback on every machine."""
-    return f"{socket.gethostname()} {address or f'pid {os.getpid()}'}"
+    """The same when it is started again, if it has a port; the address may be loopback on every machine, and machines
+    that were made alike may have one name."""
+    place = f"{socket.gethostname()} {address or f'pid {os.getpid()}'}"
+    with contextlib.suppress(OSError):
+        return f"{place} ({_BOOT.read_text()[:8]})"
+    return place
 
 
 class Processes:

@@ -77,15 +77,16 @@ def status_report(configuration: Configuration) -> StatusReport:
     present = [worker for worker in workers if not worker.stale]
     names = [str(table) for table in configuration.connector.reading.tables]
     left = _left_behind(workers, in_slots, now)
-    orphaned = _orphaned(workers)
+    run_by = [*_processes(said, configuration, now)]
+    given_up = next((each.why or "no reason is known" for each in run_by if each.state == "FAILED"), None)
+    held = next((each.state for each in run_by if each.state in _HELD), None) if not present else None
+    # Nobody is to take over what was asked to stand still.
+    orphaned = held is None and _orphaned(workers)
     tables = {name: _table(name, present, committed.get(name), now, orphaned, left(name)) for name in names}
     for name, table in tables.items():
         if table.snapshot is None and name in snapshots:
             tables[name] = table.model_copy(update={"snapshot": snapshots[name]})
     states = [*(worker.state for worker in present), *(table.state for table in tables.values())]
-    run_by = [*_processes(said, configuration, now)]
-    given_up = next((each.why or "no reason is known" for each in run_by if each.state == "FAILED"), None)
-    held = next((each.state for each in run_by if each.state in _HELD), None) if not present else None
     if given_up is not None:
         states = [State.FAILED]
     elif held is not None or not (workers or run_by):

@@ -18,8 +18,9 @@ from pydantic import TypeAdapter
 
 from connector.delivery import ensure_topics
 from connector.rest import ConnectorView, ConnectState, Instance
+from connector.worker import processes
 from connector.worker.log_levels import levels, set_level
-from connector.worker.processes import Process, Processes, Task, as_known_here, tasks_of, together
+from connector.worker.processes import Process, Processes, Task, as_known_here, process_id, tasks_of, together
 from connector.worker.reports import status_report
 from connector.worker.settings import kafka_clients, status_spec
 from connector.worker.state import State
@@ -62,8 +63,8 @@ def test_all_processes_wholeare_the_same_whoever_is_asked() -> None:
 def test_one_that_runs_somewhere_runs_though_another_process_still_waits_for_servers(
     states: tuple[ConnectState, ConnectState], whole: ConnectState
 ) -> None:
-    processes = [Process(state, 1, 5, (view(f"{state}:1", state),)) for state in states]
-    for each in (processes, processes[::-1]):
+    known = [Process(state, 1, 5, (view(f"{state}:1", state),)) for state in states]
+    for each in (known, known[::-1]):
         [shop] = together(each)
         assert (shop.instance.state, shop.instance.worker_id) == (whole, f"{whole}:1")
 
@@ -79,6 +80,18 @@ def test_what_was_asked_of_a_process_is_told_by_it_while_others_have_not_heard()
     resumed = as_known_here(held, [running], ())[0]
     assert (resumed.instance.state, [task.worker_id for task in resumed.tasks]) == ("RUNNING", ["b:1"])
     assert as_known_here(views, [view("b:1", "RUNNING")], ())[0].instance.state == "FAILED", "that is no wish"
+
+
+def test_machines_of_one_name_are_not_taken_for_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each would pass over what the other says, as its own."""
+    started = process_id("127.0.0.1:8083")
+    assert process_id("127.0.0.1:8083") == started, "the next one here takes its place"
+    (boot := tmp_path / "boot_id").write_text("00000000-731c-446e-88dd-f9379ff53d04\n")
+    monkeypatch.setattr(processes, "_BOOT", boot)
+    there = process_id("127.0.0.1:8083")
+    assert there != started and there.endswith("127.0.0.1:8083 (00000000)")
+    boot.unlink()
+    assert process_id("127.0.0.1:8083") == f"{socket.gethostname()} 127.0.0.1:8083"
 
 
 def test_a_task_is_found_in_its_process() -> None:

@@ -221,6 +221,21 @@ def test_workers_that_run_say_more_than_their_processes(monkeypatch: pytest.Monk
     assert (report.state, report.target, report.waiting_for) == (State.RUNNING, "RUNNING", None)
 
 
+@pytest.mark.parametrize(("process", "state"), [("PAUSED", State.STOPPED), ("RUNNING", State.WAITING)])
+def test_where_nobody_is_to_take_over_from_one_that_was_killed_no_table_waits_for_that(
+    monkeypatch: pytest.MonkeyPatch, process: str, state: State
+) -> None:
+    configuration = load({**BASE, **JSON, "name": "orders"}, {**WORKER, "group.id": "workers"})
+    now = int(time.time() * 1000)
+    name = str(configuration.connector.reading.tables[0])
+    killed = {**STATUS, "time_ms": now - 60_000, "slot_count": 1, "slots": [0], "tables": {name: {"state": "RUNNING"}}}
+    said = [of_process(now=now, state=process, trace=None), (KEY, json.dumps(killed).encode())]
+    monkeypatch.setattr(reports, "_said", lambda *_: dict(said))
+    monkeypatch.setattr(Positions, "stored_with_snapshots", lambda _: ([], {}))
+    report = status_report(configuration)
+    assert (report.state, report.tables[name].state) == (state, state)
+
+
 @pytest.mark.parametrize(("left", "lag"), [(70_000, 70_000), (None, None)])
 def test_a_table_that_a_worker_does_not_know_is_not_running(left: int | None, lag: int | None) -> None:
     """Nobody reads it in the slots of that one; how late it is there the others cannot say."""
