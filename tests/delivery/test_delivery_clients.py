@@ -20,6 +20,7 @@ from connector.delivery.clients import READ_COMMITTED, ConnectionHealth, Heard, 
 from connector.delivery.failures import LEADER_CHANGES, translated
 from connector.delivery.topics import topic_partitions
 from connector.errors import RetriableDeliveryError
+from embedded import ports
 from tests.servers.patience import until
 
 # The room's name for its module is a function's.
@@ -33,11 +34,6 @@ def test_consumers_have_a_short_queue_unless_their_configuration_names_another(m
     assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (2_000, 1_024)
     made = KafkaClients(common, consumer_properties={"queued.min.messages": 7}).consumer("g", READ_COMMITTED)
     assert (made["queued.min.messages"], made["queued.max.messages.kbytes"]) == (7, 1_024)
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +78,7 @@ def test_that_all_brokers_are_down_does_not_hide_why() -> None:
 
 def test_only_a_client_that_lasts_notices_an_outage() -> None:
     """One that is made for a moment may find the first address of a name dead: that says nothing of the others."""
-    address = f"127.0.0.1:{closed_port()}"
+    address = f"127.0.0.1:{ports.free_port()}"
     clients = KafkaClients({"bootstrap.servers": address})
     reader = clients.consumer("g", READ_COMMITTED)
     moment, lasting = clients.producer(), clients.producer(lasting=True)
@@ -127,7 +123,7 @@ def test_a_connection_that_ends_is_heard_of_whatever_is_to_be_logged(
 
 def test_a_call_that_finds_no_kafka_says_which_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connector.delivery.topics.CALL_SECONDS", 1.0)
-    address = f"127.0.0.1:{closed_port()}"
+    address = f"127.0.0.1:{ports.free_port()}"
     clients = KafkaClients({}, {}, {}, {"bootstrap.servers": address})
     admin = clients.admin()
 

@@ -16,6 +16,7 @@ from connector.config import Secret
 from connector.errors import RetriableDeliveryError
 from connector.http import Access, Answer, HttpServer, Request, Route, answer_json
 from connector.page import page_routes
+from embedded import ports
 
 STREAM = "{:016x}00000000000000a1"
 
@@ -62,7 +63,8 @@ class Stage:
         self.answers.set()
         self.asked: list[tuple[str, str, str | None]] = []
         self.looks = 0
-        self.port = 0
+        # One that is nobody else's when it comes back to it.
+        self.port = ports.free_port()
         self.connector("shop", {"shop.orders": table(), "depot.stock": table()}, {"shop.orders": table()})
 
     def connector(self, name: str, *tables: dict[str, Any], **members: Any) -> None:
@@ -147,7 +149,6 @@ class Stage:
         # What a browser has not asked yet is not waited for.
         self._server = HttpServer("127.0.0.1", self.port, self._routes(), access, answer_seconds=5.0)
         self._server.__enter__()
-        self.port = self._server.port
         return self
 
     def __exit__(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cassandra.cluster import Session
 
+from embedded import ports
 from embedded.kafka import EmbeddedKafka
 from tests.servers.double import Double
 from tests.servers.patience import until
@@ -37,9 +38,7 @@ def mute() -> Iterator[str]:
 
 @pytest.fixture
 def closed() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    return f"127.0.0.1:{port}"
+    return f"127.0.0.1:{ports.free_port()}"
 
 
 def ended_in_time(connector: Service) -> None:
