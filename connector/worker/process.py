@@ -99,8 +99,9 @@ def run_worker(
         log.error("%s", error)
     finally:
         ending(status)
-        if stop.is_set():
+        if stop.is_set() or status == 2:
             # On its way while slots are given back: a busy broker may need longer for it than is left after that.
+            # Who is refused leaves no more behind: those that others go on without are not waited for.
             status_topic.take_away()
         with contextlib.suppress(CdcError):
             worker.stop()

@@ -71,7 +71,10 @@ def test_what_is_started_beside_it_ends_and_may_take_over_once_it_has_stopped(
     assert exactly_once(first, session, table) == 10
     refused = green.command("offsets", "reset", "--to", "oldest")
     assert (refused.returncode, "is running" in refused.stderr) == (1, True)
+    reported = [each["pid"] for each in first.report()["workers"]]
+    assert reported == first.workers(run), "none of those that were refused"
     assert first.stop(run) == 0
+    until(lambda: first.report()["state"] == "STOPPED", what=lambda: f"that nobody is waited for: {first.report()}")
 
     other = green.start()
     insert(session, table, range(10, 15))
