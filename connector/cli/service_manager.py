@@ -77,8 +77,11 @@ class ServiceManager:
     def _line(self) -> str:
         status = self._service.status()
         line = status.state.name
-        if status.state is not State.RUNNING and status.waiting_for:
-            line += f": {status.waiting_for}"
+        why = [status.waiting_for] if status.waiting_for else []
+        if status.state is State.FAILED:
+            why = [*status.failures(), *why]
+        if status.state is not State.RUNNING and why:
+            line += f": {'; '.join(why)}"
         line = " ".join(line.split())
         return line if len(line) <= MOST_CHARACTERS else line[: MOST_CHARACTERS - 1] + "…"
 

@@ -24,7 +24,14 @@ from typing import Any
 
 from connector.changes import Batch
 from connector.cql_names import LOG_SUFFIX
-from connector.errors import CdcError, FatalDeliveryError, RetriableSourceError, SourceError
+from connector.errors import (
+    CdcError,
+    ConfigurationError,
+    FatalDeliveryError,
+    Problem,
+    RetriableSourceError,
+    SourceError,
+)
 from connector.offsets_entry import OffsetsEntry
 from connector.source.background import Background, Failing
 from connector.source.chores import ChoreDone, Chores
@@ -307,10 +314,11 @@ class ChangeReader:
 def _table_name(text: str) -> TableName:
     keyspace, dot, name = text.partition(".")
     if not (keyspace and dot and name):
-        raise CdcError(f"{text!r} is not a table: it must be keyspace.table")
+        raise ConfigurationError([Problem("table", "is not a table: it must be keyspace.table", text)])
     if name.endswith(LOG_SUFFIX):
         base = f"{keyspace}.{name.removesuffix(LOG_SUFFIX)}"
-        raise CdcError(f"{text} is a change log: name the table whose changes it holds, {base}")
+        problem = f"is a change log: name the table whose changes it holds, {base}"
+        raise ConfigurationError([Problem("table", problem, text)])
     return TableName(keyspace, name)
 
 

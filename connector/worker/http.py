@@ -133,7 +133,7 @@ def health_of(status: ServiceStatus) -> Health:
     return Health(
         state=status.state,
         waiting_for=status.waiting_for,
-        failing=status.failing,
+        failing=(*status.failures(), *status.failing),
         late_changes={**late},
         expired={**expired},
     )

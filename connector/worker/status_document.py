@@ -276,6 +276,17 @@ class ServiceStatus(Document):
     workers: tuple[RunningWorker, ...] = ()
     connectors: dict[str, ConnectorStatus] = {}
 
+    def failures(self) -> tuple[str, ...]:
+        """The tables that are FAILED, and why: each once, however many workers read it."""
+        return tuple(
+            dict.fromkeys(
+                f"{name} is FAILED: {table.error or 'no reason is known'}"
+                for worker in self.workers
+                for name, table in sorted(worker.tables.items())
+                if table.state is State.FAILED
+            )
+        )
+
 
 class Liveness(Document):
     """`/live`: whether the supervisor does its rounds. A process that is not alive needs a restart."""
@@ -292,7 +303,8 @@ class Readiness(Document):
 
 
 class Health(Document):
-    """`/health`. Changes that came too late are worth an operator's look, and no reason for a restart."""
+    """`/health`. ``failing``: tables that are FAILED, and background tasks. Changes that came too late are worth an
+    operator's look, and no reason for a restart."""
 
     state: State
     waiting_for: str | None

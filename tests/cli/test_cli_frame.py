@@ -183,6 +183,16 @@ def test_errors_become_statuses(
     assert all(json.loads(line) for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [("orders", "it must be keyspace.table"), ("shop.orders_scylla_cdc_log", "name the table")],
+)
+def test_what_is_no_table_is_wrong_use(scylla_cdc: Run, table: str, words: str) -> None:
+    done = scylla_cdc("read", table)
+    assert done.returncode == 2
+    assert f"table = {table!r}" in done.stderr and words in done.stderr
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(scylla_cdc: Run) -> None:
     program = f"set -o pipefail; {sys.executable} -m connector --help | head -c 1"
     done = subprocess.run(["bash", "-c", program], cwd=ROOT, capture_output=True, text=True)

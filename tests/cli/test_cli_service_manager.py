@@ -19,6 +19,7 @@ import pytest
 
 from connector.cli.service_manager import ServiceManager
 from connector.worker.state import State
+from connector.worker.status_document import ServiceStatus
 from tests.servers.patience import patience, until
 
 UNIT = Path(__file__).parents[2] / "config" / "systemd" / "scylla-cdc.service"
@@ -74,6 +75,17 @@ def test_what_is_said_is_one_short_line(systemd: socket.socket) -> None:
     words = heard(systemd, service("Kafka:\n" + "x" * 1_000))
     [status] = [word for word in next(words) if word.startswith("STATUS=")]
     assert status.startswith("STATUS=WAITING: Kafka: xxx") and len(status) < 220
+    words.close()  # type: ignore[attr-defined]
+
+
+def test_of_what_has_failed_the_table_and_the_reason_are_said(systemd: socket.socket) -> None:
+    told = service("ScyllaDB: slow")
+    gone = {"state": "FAILED", "error": "table ks.gone does not exist"}
+    worker = {"index": 0, "worker": "w", "fingerprint": "f", "tables_configured": [], "time_ms": 0, "state": "FAILED"}
+    worker |= {"slots": [], "slot_count": 1, "tables": {"ks.gone": gone}, "last_report_age_seconds": 0.1}
+    told.status = lambda: ServiceStatus.model_validate({"state": "FAILED", "workers": [worker, {**worker, "index": 1}]})
+    words = heard(systemd, told)
+    assert next(words)[-1] == "STATUS=FAILED: ks.gone is FAILED: table ks.gone does not exist"
     words.close()  # type: ignore[attr-defined]
 
 

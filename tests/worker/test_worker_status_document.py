@@ -138,12 +138,16 @@ def test_what_is_no_status_is_refused(change: dict[str, Any]) -> None:
         WorkerStatus.model_validate({**OLDEST, **change})
 
 
-def test_health_has_what_came_too_late() -> None:
+def test_health_names_what_has_failed_and_what_came_too_late() -> None:
     health = health_of(ServiceStatus.model_validate(RECORDED)).document()
     assert health == {
         "state": "FAILED",
         "waiting_for": None,
-        "failing": ["ks.t: changes of the table's columns are not seen"],
+        "failing": [
+            "ks.gone is FAILED: table ks.gone does not exist",
+            "ks.t is FAILED: column v: 3 bytes are no int",
+            "ks.t: changes of the table's columns are not seen",
+        ],
         "late_changes": {"ks.t": {"delivered": 2}},
         "expired": {},
     }
