@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from connector.errors import CdcError
 from connector.pauses import doubled
@@ -35,6 +36,9 @@ ABSENT_SECONDS = 2.0
 # comes back is noticed soon.
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
+
+# The kind of the task that asks ScyllaDB for a sign of life: what else is asked of it fails with that.
+SOURCE: Final = "source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ class Purpose:
 
     ``holds``: delivery waits for it. ``partial``: others do the same work. ``steady``: it is done all the time, so it
     fails since it last worked; others fail since their first failure. ``grace``: so many seconds of failure are told,
-    but no state.
+    but no state. ``behind``: the kind of a task that says it for all while it fails, of a hundred tables in one line;
+    this one is shown then, and not logged.
     """
 
     kind: str
@@ -89,6 +94,7 @@ class Purpose:
     partial: bool = False
     steady: bool = False
     grace: float = GRACE_SECONDS
+    behind: str = ""
 
 
 class Task:
@@ -111,6 +117,7 @@ class Task:
         self._began = self._since = self._since_wall = 0.0
         self._told_at: float | None = None
         self._told = False
+        self._mended = float("-inf")
 
     @property
     def name(self) -> str:
@@ -134,8 +141,10 @@ class Task:
         """An attempt succeeded."""
         # An answer vouches for the time of its question.
         self._worked = self._owner.monotonic() if self._asked is None else self._asked
-        if self.error is not None and self._told:
-            log.info("%s: works again after %.0f s", self.name, self._owner.monotonic() - self._since)
+        if self.error is not None:
+            self._mended = self._owner.monotonic()
+            if self._told:
+                log.info("%s: works again after %.0f s", self.name, self._mended - self._since)
         self.dismiss()
 
     def is_now(self, error: str | None) -> None:
@@ -183,7 +192,8 @@ class Task:
             asked = self._asked
             self._fail(f"no answer of {self._whom} for {OVERDUE_SECONDS:.0f} s")
             self._began = self._asked = asked
-        if self.error is not None and (self._told_at is None or now - self._told_at >= TELL_SECONDS):
+        due = self._told_at is None or now - self._told_at >= TELL_SECONDS
+        if self.error is not None and due and not self._said_for_all():
             self._told_at = now
             self._told = True
             attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
@@ -194,6 +204,11 @@ class Task:
         if self._asked is not None:
             self._asked = min(now, self._asked + seconds)
         self._began = min(now, self._began + seconds)
+
+    def _said_for_all(self) -> bool:
+        """Somebody else says why; or did, and nothing has failed since that is over."""
+        cause = self._owner.known(self.purpose.behind)
+        return cause is not None and (cause.error is not None or max(self.tried, self._began) <= cause._mended)
 
     def _fail(self, error: str) -> None:
         now = self._owner.monotonic()
@@ -235,6 +250,10 @@ class Background:
             self.expect(purpose)
             found = self._tasks[key] = Task(self, purpose, str(about))
         return found
+
+    def known(self, kind: str) -> Task | None:
+        """The task of that kind that is about nothing in particular, if there is one."""
+        return self._tasks.get((kind, ""))
 
     def dismiss(self, about: object) -> None:
         """Nothing of that subject is done any more."""

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from connector.errors import CdcDisabled, FatalSourceError, TableMissing
-from connector.source.background import FIRST_PAUSE, Background, Purpose
+from connector.source.background import FIRST_PAUSE, SOURCE, Background, Purpose
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import TOGETHER, DescribedTable, describe_tables
@@ -57,6 +57,7 @@ DESCRIPTION = Purpose(
     "rows with new columns are not read before they are",
     holds=False,
     steady=True,
+    behind=SOURCE,
 )
 LOGGED = Purpose(
     "log",

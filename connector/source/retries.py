@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from connector.errors import AccessDenied, CdcError, FatalSourceError, TableMissing
 from connector.pauses import doubled
-from connector.source.background import Background, Purpose
+from connector.source.background import SOURCE, Background, Purpose
 from connector.source.settings import ReadingSettings
 from connector.table_name import TableName
 from connector.topology import GroupState, Read, TableState
@@ -30,7 +30,11 @@ FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 60.0, 900.0
 TROUBLE_SECONDS = 30.0
 
 READING = Purpose(
-    "reading", "some streams are not read", "their changes wait in the log until its TTL", grace=TROUBLE_SECONDS
+    "reading",
+    "some streams are not read",
+    "their changes wait in the log until its TTL",
+    grace=TROUBLE_SECONDS,
+    behind=SOURCE,
 )
 
 

@@ -28,7 +28,7 @@ from typing import Protocol
 from connector.changes import Batch, LogLayout, Row
 from connector.errors import PoisonRow, RetriableSourceError
 from connector.pauses import doubled
-from connector.source.background import Background, Purpose
+from connector.source.background import SOURCE, Background, Purpose
 from connector.source.chores import Chores
 from connector.source.chunks import Chunk, Question, read_chunk, read_part, read_partitions, token_of_key
 from connector.source.connection import Connection
@@ -47,6 +47,7 @@ SNAPSHOTS = Purpose(
     "rows of a snapshot are not read",
     "they are not in the topic yet; changes are delivered as ever",
     holds=False,
+    behind=SOURCE,
 )
 
 # Chore threads are few, and stream sets and claims need them as well.

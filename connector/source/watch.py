@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from connector.errors import RetriableSourceError, UnsupportedServer
-from connector.source.background import LONGEST_PAUSE, Background, Purpose, Task
+from connector.source.background import LONGEST_PAUSE, SOURCE, Background, Purpose, Task
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.describing import Describing, without_cdc
@@ -42,6 +42,7 @@ STREAM_SETS = Purpose(
     "new stream sets are not seen",
     "changes after a split or a new generation may be waiting",
     steady=True,
+    behind=SOURCE,
 )
 CLOCK = Purpose(
     "clock",
@@ -49,6 +50,7 @@ CLOCK = Purpose(
     "it is extrapolated from the last answers; a clock that falls behind goes unnoticed",
     holds=False,
     steady=True,
+    behind=SOURCE,
 )
 CLOCK_OF_ONE = Purpose(
     "clock",
@@ -57,9 +59,10 @@ CLOCK_OF_ONE = Purpose(
     holds=False,
     partial=True,
     steady=True,
+    behind=SOURCE,
 )
 ALIVE = Purpose(
-    "source",
+    SOURCE,
     "ScyllaDB does not answer",
     "nothing is read",
     steady=True,
@@ -70,6 +73,7 @@ NODES = Purpose(
     "reads go to the previously known nodes",
     holds=False,
     steady=True,
+    behind=SOURCE,
 )
 
 

@@ -11,6 +11,8 @@ from connector.source.background import GRACE_SECONDS, OVERDUE_SECONDS, TELL_SEC
 
 STEADY = Purpose("sets", "sets are not seen", "changes may be waiting", steady=True)
 ONCE = Purpose("claims", "slots are not restored", "nobody reads them")
+ALIVE = Purpose("source", "nobody answers", "nothing is read")
+BEHIND = Purpose("sets", "sets are not seen", "changes may be waiting", steady=True, behind="source")
 NOON = 1_700_000_000.0
 
 
@@ -63,6 +65,30 @@ def test_it_is_told_at_once_in_each_interval_and_at_the_end(clock: Clock, caplog
     assert clock.background.kinds() == {"sets": 0}
     clock.run(3 * TELL_SECONDS)
     assert told(caplog)[-1] == "sets of ks.t: works again after 105 s"
+
+
+def test_what_one_task_says_for_all_is_not_logged_a_hundred_times(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    alive = clock.background.task(ALIVE)
+    tables = [clock.background.task(BEHIND, f"ks.t{number}") for number in range(100)]
+    alive.failed("refused")
+    for _ in range(90):
+        clock.run(1)
+        for task in tables:
+            task.failed("refused")
+    assert len(told(caplog)) == 1 + int(90 / TELL_SECONDS)
+    assert all(line.startswith("nobody answers") for line in told(caplog))
+    assert len(clock.background.failing(lasting=True)) == 101, "it is known all the same"
+    alive.worked()
+    clock.run(5)
+    for task in tables[2:]:
+        task.worked()
+    clock.run(TELL_SECONDS)
+    assert told(caplog)[-1].startswith("source: works again"), "nobody has asked for the other two since"
+    tables[0].failed("overloaded")
+    assert told(caplog)[-1].startswith("ks.t0: sets are not seen") and "overloaded" in told(caplog)[-1]
+    assert not [line for line in told(caplog) if "ks.t1" in line]
 
 
 def test_what_comes_and_goes_is_told_once_in_an_interval(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
