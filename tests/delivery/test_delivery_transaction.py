@@ -303,7 +303,7 @@ def test_a_commit_that_nobody_answers_is_an_unknown_outcome(
     world = make_world(own_kafka.bootstrap_servers, unique)
     try:
         membership, _ = world.member("w", session_timeout_ms=10_000)
-        delivery = world.delivery(membership, "w", transaction_timeout_ms=2_000)
+        delivery = world.delivery(membership, "w", transaction_timeout_ms=8_000)
         delivery.add(0, records(world, "a"))
         producer = delivery._producer
         assert producer is not None
