@@ -322,9 +322,9 @@ LANDED = [
     ),
     Mutant(
         "no segment that is published is filled any more",
-        "spark_jobs/stream/publishing.py",
-        "        segment = max(restored.segment, self._stand.segment + 1)\n",
-        "        segment = restored.segment\n",
+        "spark_jobs/tables/published_table.py",
+        "    return max(restored.segment, stand.segment + 1)\n",
+        "    return restored.segment\n",
         publishing.test_a_start_fills_no_segment_that_is_published_already,
     ),
     Mutant(
