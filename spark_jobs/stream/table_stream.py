@@ -61,7 +61,6 @@ _FETCH = {
     "kafka.max.partition.fetch.bytes": "8388608",
 }
 
-
 _LOOKED_FOR_S = 5.0
 """How often parcels of a backfill are looked for while one is under way."""
 _FEW = 500
@@ -205,10 +204,9 @@ class TableStream:
 
     def clean(self) -> None:
         """Removes the ended run's checkpoint."""
-        if not self._offsets_folder:
-            return
-        self._delete(hadoop_path(self.session, self._offsets_folder).getParent())
-        self._offsets_folder = ""
+        if self._offsets_folder:
+            self._delete(hadoop_path(self.session, self._offsets_folder).getParent())
+            self._offsets_folder = ""
 
     def _delete(self, path: Any) -> None:
         file_system(self.session, path).delete(path, True)
@@ -351,11 +349,15 @@ class TableStream:
         return self._housekeeping.is_due
 
     def keep_house(self) -> None:
-        """Removes what nobody needs any more. It goes on while batches land."""
+        """Merges what is due, and removes what nobody needs any more. That goes on while batches land."""
         self.lease.check()
+        landed = self._landed(self.session)
         with self._publishing.lock:
+            if self._layout is not None and self._merge_is_due():
+                # Nothing came since: there was no batch that would have done it.
+                self._merge(landed)
             positions = dict(self._positions)
-        self._housekeeping.keep(self._landed(self.session), self._publishing, positions)
+        self._housekeeping.keep(landed, self._publishing, positions)
 
     def _land(self, batch: DataFrame, number: int) -> None:
         session = batch.sparkSession
@@ -396,9 +398,8 @@ class TableStream:
             self._expect_ends(landed)
         dead = {str(reason): counted[reason] for reason in DeadReason if counted[reason]}
         self._has_letters |= bool(dead)
-        landed_rows = counted["landed"]
-        self._count(landed_rows)
-        self.progress.batch(self.name, landed_rows, dead, counted["newest"])
+        self._count(counted["landed"])
+        self.progress.batch(self.name, counted["landed"], dead, counted["newest"])
 
     def _count(self, rows: int) -> None:
         self._unmerged += rows
@@ -411,8 +412,7 @@ class TableStream:
         register_functions(batch.sparkSession, self._layout)
         if self.settings.avro:
             return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
-        wrapped = self.settings.schemas_enable
-        return decoded_json(batch, self._layout, self._segment, self.range_topic, wrapped)
+        return decoded_json(batch, self._layout, self._segment, self.range_topic, self.settings.schemas_enable)
 
     def _land_letters(self, landed: LandedTable) -> None:
         """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own."""
@@ -437,11 +437,11 @@ class TableStream:
     def _merge(self, landed: LandedTable) -> None:
         assert self._layout is not None
         landed.merge(self._layout, self._segment, self._mark, self._positions)
-        self._mark = self._segment
-        self._segment += 1
+        self._mark, self._segment = self._segment, self._segment + 1
         self._unmerged, self._batches, self._since_ms = 0, 0, None
         self._housekeeping.merged(self._mark)
-        self.progress.of(self.name).merges += 1
+        table = self.progress.of(self.name)
+        table.merges, table.unmerged = table.merges + 1, 0
 
     def _ends(self, number: int) -> Offsets:
         """The batch's end offsets, which Spark wrote down before it handed the batch over."""

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from spark_jobs.jobs.rebuilding import rebuild
 from spark_jobs.jobs.upkeep import maintain
 from spark_jobs.land import land
 from spark_jobs.sinks.formats import FORMATS
-from spark_jobs.stream import table_stream
+from spark_jobs.stream import housekeeping, table_stream
 from spark_jobs.stream.progress import Progress
 from spark_jobs.tables.landed_table import LandedTable
 from spark_jobs.tables.lease import Lease, LocalFolder
 from spark_jobs.tables.small_plans import uncompiled
+from tests.servers.patience import seldom, until
 from tests.spark_jobs.landing_feed import cell, change, create_topics, produce, schema_record
 from tests.spark_jobs.landing_way import TABLE, Way, is_batch
 from tests.spark_jobs.published_rows import read_elsewhere
@@ -158,6 +160,31 @@ def test_new_and_dropped_columns_follow_the_source(spark: SparkSession, way: Way
     assert way.rows(spark) == [(1, 1, None, None, 5, 7)]
 
 
+def test_what_nothing_comes_after_is_merged_in_its_time(
+    spark: SparkSession, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next batch would have done it: changes that were the last ones of their table waited for ever."""
+    monkeypatch.setattr(housekeeping, "_EVERY_S", 0.1)
+    produce(way.servers, [(way.data, change("c", 1000, {"pk": 1, "ck": 1, "v": cell("a")}))])
+    settings = way.settings(**{"sink": ANY_FORMAT, "merge.every.ms": 3000, "reader.grace.ms": 0})
+    progress, stop = Progress(), threading.Event()
+    job = threading.Thread(target=lambda: land(settings, False, progress, stop, session=spark))
+    job.start()
+    try:
+        table = progress.of("ks.t")
+        until(
+            lambda: (table.rows, table.merges, table.unmerged) == (1, 1, 0),
+            120,
+            "a merge without another change",
+            step=seldom,
+        )
+    finally:
+        stop.set()
+        job.join(120)
+    way.config["sink"] = ANY_FORMAT
+    assert way.rows(spark) == [(1, 1, None, None, "a")]
+
+
 def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark: SparkSession, way: Way) -> None:
     """All changes behind an ALTER became dead letters. What they say of new columns is kept for those who thaw it."""
     way.config.update({"sink": ANY_FORMAT, "publish.interval.ms": 60_000})
@@ -167,7 +194,7 @@ def test_frozen_columns_follow_the_rows_of_a_table_that_has_others_by_now(spark:
         """Nothing is a letter, and the published table has what the view shows."""
         produce(way.servers, [(way.data, change("u", row.pop("at"), {"pk": 1, "ck": 1, **row})) for row in rows])
         assert not way.land(spark, **more).of("ks.t").dead
-        published = read_elsewhere(f"{way.config['warehouse']}/ks/t", ANY_FORMAT).to_pylist()
+        published: list[dict[str, Any]] = read_elsewhere(f"{way.config['warehouse']}/ks/t", ANY_FORMAT).to_pylist()
         assert [tuple(row.values()) for row in published] == way.rows(spark)
         return published
 
