@@ -303,10 +303,7 @@ def _mention_placeholders(document: Document, findings: Findings) -> None:
     for name, text in document.texts.items():
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
         secret = declared.secret if declared else is_secret(name)
-        for pattern, advice in (
-            (PLACEHOLDER, "a variable of the environment is ${{env:{}}}"),
-            (TEMPLATE, OF_A_TEMPLATE),
-        ):
+        for pattern, advice in _YET_TO_BE_FILLED_IN:
             found = (pattern.fullmatch if secret else pattern.search)(text.strip())
             if found and text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
                 told = f"{found.group()} is taken as it stands: {advice.format(*found.groups())}"
