@@ -100,10 +100,11 @@ class Publishing:
         stand = None if table is None else table.stand()
         if stand is None or stand.lineage != known.lineage:
             return None
-        self._say(
-            f"{known.definitions[-1].name} was published, and is not now (publish.interval.ms=0): all changes since "
-            "are kept for it, until its published table is deleted"
-        )
+        if self._left_through is None:
+            self._say(
+                f"{known.definitions[-1].name} was published, and is not now (publish.interval.ms=0): all changes since "
+                "are kept for it, until its published table is deleted"
+            )
         return stand
 
     def adopt(self, known: Known) -> None:
