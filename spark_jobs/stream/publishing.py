@@ -102,8 +102,8 @@ class Publishing:
             return None
         if self._left_through is None:
             self._say(
-                f"{known.definitions[-1].name} was published, and is not now (publish.interval.ms=0): all changes since "
-                "are kept for it, until its published table is deleted"
+                f"{known.definitions[-1].name} was published, and is not now (publish.interval.ms=0): all changes "
+                "since are kept for it, until its published table is deleted"
             )
         return stand
 
