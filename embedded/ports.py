@@ -14,6 +14,14 @@ HOST = "127.0.0.1"
 # server restarts, a client that keeps connecting to a port of that range can be given the very same port as its
 # source, connects to itself, and keeps the server from ever binding it again.
 _LOWEST, _HIGHEST = 10240, 32000
+_range = range(_LOWEST, _HIGHEST + 1)
+
+
+def keep_to_share(number: int, of: int) -> None:
+    """Of so many processes that choose ports at the same time, to be bound seconds later, each has its own."""
+    global _range
+    size = (_HIGHEST - _LOWEST) // of
+    _range = range(_LOWEST + size * number, _LOWEST + size * (number + 1))
 
 
 def is_free(port: int, host: str = HOST) -> bool:
@@ -30,10 +38,10 @@ def is_free(port: int, host: str = HOST) -> bool:
 def free_port(host: str = HOST) -> int:
     """A port nobody listens on."""
     for _ in range(1000):
-        port = random.randint(_LOWEST, _HIGHEST)
+        port = random.choice(_range)
         if is_free(port, host):
             return port
-    raise EmbeddedError(f"no free port on {host} between {_LOWEST} and {_HIGHEST}")
+    raise EmbeddedError(f"no free port on {host} between {_range[0]} and {_range[-1]}")
 
 
 def require_free(port: int, host: str = HOST) -> int:

@@ -48,9 +48,7 @@ for _direct in ("no_proxy", "NO_PROXY"):
 
 # Of ports that are chosen here and bound seconds later by a server, each process of the tests has a share of its own.
 _processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-_share = (ports._HIGHEST - ports._LOWEST) // _processes
-ports._LOWEST += _share * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes)
-ports._HIGHEST = ports._LOWEST + _share - 1
+ports.keep_to_share(int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _processes, _processes)
 
 
 @pytest.fixture(scope="session")

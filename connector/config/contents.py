@@ -1,6 +1,6 @@
 """What a file of settings holds.
 
-In: a path. Out: its bytes; ``OSError`` says why there are none.
+In: a path. Out: its bytes; ``OSError`` says why there are none. Or its text, if there is any.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ def file_content(path: Path) -> bytes:
     if len(content) > _MOST_BYTES:
         raise OSError(0, f"has more than {_MOST_BYTES // 2**20} MiB")
     return content
+
+
+def file_text(path: Path) -> str | None:
+    """Of a file that need not be there: None if there is no text to be had."""
+    try:
+        return file_content(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def why_unreadable(error: OSError) -> str:

@@ -25,7 +25,6 @@ from connector.config.converter_choice import choose_converters, with_name_modes
 from connector.config.document import (
     OF_A_CONNECTOR,
     OF_THE_SOURCE,
-    PLACEHOLDER,
     Document,
     Source,
     is_worker_document,
@@ -34,7 +33,6 @@ from connector.config.document import (
 )
 from connector.config.environment import OF_A_WORKER, PREFIX, environment_properties, without_prefix
 from connector.config.findings import Findings
-from connector.config.forms import OF_A_TEMPLATE, TEMPLATE
 from connector.config.http_config import HttpConfig, check_http
 from connector.config.kafka import is_secret, kafka_properties
 from connector.config.parsing import parse
@@ -46,14 +44,13 @@ from connector.config.source_config import SourceConfig
 from connector.config.tls import TlsConfig
 from connector.config.topic_creation import read_topic_creation
 from connector.config.transforms import TransformCheck, TransformNote, read_transforms
+from connector.config.unfilled import unfilled
 from connector.config.unknown_names import is_worker_name, unknown_connector_names, unknown_worker_names
 from connector.config.worker_config import Configuration, StorageTopic, WorkerConfig
 from connector.errors import ConfigurationError, Problem
 from connector.secrets import hideable
 
 _OF_DEBEZIUM_SERVER = "debezium.source."
-#: And what to do about each, with the name of what is to be put there.
-_YET_TO_BE_FILLED_IN = ((PLACEHOLDER, "a variable of the environment is ${{env:{}}}"), (TEMPLATE, OF_A_TEMPLATE))
 
 
 def load(
@@ -303,11 +300,9 @@ def _mention_placeholders(document: Document, findings: Findings) -> None:
     for name, text in document.texts.items():
         declared = CONNECTOR.get(name) or WORKER_BY_NAME.get(name)
         secret = declared.secret if declared else is_secret(name)
-        for pattern, advice in _YET_TO_BE_FILLED_IN:
-            found = (pattern.fullmatch if secret else pattern.search)(text.strip())
-            if found and text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
-                told = f"{found.group()} is taken as it stands: {advice.format(*found.groups())}"
-                findings.notice(document, name, told, warn=True)
+        if text == document.written[name] and not name.startswith(("transforms.", "predicates.")):
+            for place, advice in unfilled(text, as_a_whole=secret):
+                findings.notice(document, name, f"{place} is taken as it stands: {advice}", warn=True)
 
 
 def _take_environment(worker: Document, environ: Mapping[str, str]) -> dict[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connector.config.document import PLACEHOLDER, Document
+from connector.config.document import Document
 from connector.config.findings import Findings
-from connector.config.forms import OF_A_TEMPLATE, TEMPLATE
 from connector.config.properties import CONNECTOR, RENAMED, Effect, Invalid, Property
+from connector.config.unfilled import unfilled
 from connector.suggestions import nearest
 
 
@@ -33,19 +33,12 @@ def parse(document: Document, declared: Mapping[str, Property], findings: Findin
         try:
             values[one.name] = one.kind.parse(text)
         except Invalid as invalid:
-            hint = _of_whom_fills_in(document.written.get(name, "")) or invalid.suggestion
+            hint = next((advice for _, advice in unfilled(document.written.get(name, ""))), invalid.suggestion)
             findings.problem(document, name, invalid.problem, hint, secret=one.secret)
             continue
         if one.effect is Effect.NONE:
             findings.notice(document, name, f"has no effect here: {one.reason}")
     return values
-
-
-def _of_whom_fills_in(written: str) -> str | None:
-    """What to do where nobody has put a value yet."""
-    if unfilled := PLACEHOLDER.search(written):
-        return f"a variable of the environment is ${{env:{unfilled[1]}}}"
-    return OF_A_TEMPLATE if TEMPLATE.search(written) else None
 
 
 def _rename_hint(name: str, document: Document) -> str | None:

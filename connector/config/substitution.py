@@ -16,6 +16,11 @@ _DEEPEST = 50
 _LONGEST = 2**18
 
 
+def reference(variable: str) -> str:
+    """What stands for a variable of the environment in a configuration."""
+    return f"${{env:{variable}}}"
+
+
 @dataclass(frozen=True, slots=True)
 class Variables:
     """Those of the process, and beneath them those of a file."""
@@ -29,7 +34,7 @@ class Variables:
     def text(self, name: str) -> str:
         """What stands in its place. What a file does not say is a reference: it is looked up with all others, is told
         if it is nowhere, and is no plain text in files that are written."""
-        return self.of_file[name] if name in self.of_file and name not in self.environ else f"${{env:{name}}}"
+        return self.of_file[name] if name in self.of_file and name not in self.environ else reference(name)
 
 
 def substituted(text: str, variables: Variables, *, plain: bool = False) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from connector.config import Configuration, Source, load
+from connector.config import Configuration, Document, Source, load, read_documents
 from connector.errors import ConfigurationError, Problem
 
 STORES = Path(__file__).parent / "stores"
+CLASS = "com.scylladb.cdc.debezium.connector.ScyllaConnector"
 
 CONNECTOR: dict[str, Any] = {
     "name": "orders",
@@ -22,6 +23,13 @@ WORKER: dict[str, Any] = {
     "group.id": "workers",
     "offset.storage.topic": "positions",
 }
+
+
+def read(folder: Path, name: str, content: str, **environ: str) -> list[Document]:
+    """What a file of that name and content holds."""
+    path = folder / name
+    path.write_text(content)
+    return read_documents(path, "file", environ)
 
 
 def validate(connector: Source, worker: Source | None, environ: Mapping[str, str]) -> list[Problem]:

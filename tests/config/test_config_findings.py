@@ -32,14 +32,18 @@ def test_problems_are_said_once_and_not_compared_with_all_others(monkeypatch: py
     assert [each.property for each in findings.problems] == ["first", *(f"name.{number}" for number in range(2_000))]
 
 
-def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() -> None:
-    router = {
+def router(regex: str, replacement: str) -> dict[str, str]:
+    return {
         "transforms": "r",
         "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
-        "transforms.r.regex": "(?<table>.*)",
-        "transforms.r.replacement": "${table}",
+        "transforms.r.regex": regex,
+        "transforms.r.replacement": replacement,
     }
-    found = loaded({"scylla.user": "cdc", "scylla.password": "${PASSWORD}", "scylla.local.dc": "dc-${DC}", **router})
+
+
+def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() -> None:
+    given = {"scylla.user": "cdc", "scylla.password": "${PASSWORD}", "scylla.local.dc": "dc-${DC}"}
+    found = loaded({**given, **router("(?<table>.*)", "${table}")})
     told = [notice for notice in found.notices if "is taken as it stands" in notice]
     assert told == [
         f"connector: {name}: ${{{each}}} is taken as it stands: a variable of the environment is ${{env:{each}}}"
@@ -53,14 +57,8 @@ def test_what_a_script_was_to_fill_in_is_told_with_the_reference_that_works() ->
 
 
 def test_what_a_template_was_to_fill_in_is_told() -> None:
-    router = {
-        "transforms": "r",
-        "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
-        "transforms.r.regex": "(.*)",
-        "transforms.r.replacement": "{{table}}",
-    }
-    template = {"scylla.user": "cdc", "scylla.password": "{{ cdc_pw }}", "scylla.local.dc": "dc-<%= dc %>", **router}
-    found = loaded(template)
+    template = {"scylla.user": "cdc", "scylla.password": "{{ cdc_pw }}", "scylla.local.dc": "dc-<%= dc %>"}
+    found = loaded({**template, **router("(.*)", "{{table}}")})
     text = "{} is taken as it stands: it is a template: give what is made of it (`helm template`, say)"
     told = [f"connector: {name}: {text.format(template[name].removeprefix('dc-'))}" for name in list(template)[1:3]]
     assert [notice for notice in found.notices if "as it stands" in notice] == told and set(told) <= found.warnings

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
-from connector.config import Document, load, read_documents
-from tests.config.files import CONNECTOR, validate
+from connector.config import load, read_documents
+from tests.config.files import CLASS, CONNECTOR, read, validate
 
-CLASS = "com.scylladb.cdc.debezium.connector.ScyllaConnector"
 CURL = f"""curl -X PUT http://connect:8083/connectors/orders/config -d '{{"connector.class": "{CLASS}",
   "topic.prefix": "p", "scylla.user": "'$NAME'", "scylla.password": "%s"}}'"""
 TEMPLATE = "Is a template, which another tool fills in"
-
-
-def read(tmp_path: Path, name: str, content: str, **environ: str) -> list[Document]:
-    path = tmp_path / name
-    path.write_text(dedent(content))
-    return read_documents(path, "file", environ)
 
 
 def indented(text: str, by: int) -> str:

@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from connector.config import Document, load, read_documents
+from connector.config import load
 from connector.config.forms.dockerfile import image_variables
 from connector.config.forms.scripts import posted_connectors
 from connector.errors import ConfigurationError
-from tests.config.files import CONNECTOR, WORKER, validate
-
-CLASS = "com.scylladb.cdc.debezium.connector.ScyllaConnector"
-
-
-def read(tmp_path: Path, name: str, content: str, **environ: str) -> list[Document]:
-    path = tmp_path / name
-    path.write_text(content)
-    return read_documents(path, "file", environ)
-
+from tests.config.files import CLASS, CONNECTOR, WORKER, read, validate
 
 # -- Dockerfiles -----------------------------------------------------------------------------------------------
 

@@ -22,9 +22,9 @@ from connector.config.environment import (
     worker_properties,
 )
 from connector.config.forms.compose_files import Project, included, services_of, services_over
-from connector.config.forms.shapes import mapping
+from connector.config.forms.shapes import listed, mapping
 from connector.config.forms.wrapped import Wrapped
-from connector.config.substitution import substituted
+from connector.config.substitution import reference, substituted
 from connector.errors import Problem
 
 _MOST_EXTENDED = 20
@@ -134,7 +134,7 @@ def _differing(one: Mapping[str, str], others: Mapping[str, tuple[dict[str, str]
 
 def _is_nowhere(text: str, project: Project) -> bool:
     name = text.strip().removeprefix("${env:").removesuffix("}")
-    return text.strip() == f"${{env:{name}}}" and name not in project.variables.environ
+    return text.strip() == reference(name) and name not in project.variables.environ
 
 
 # -- one service -----------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _handed_on(variable: str, project: Project) -> str | None:
 
 def _env_files(given: Any, project: Project) -> Iterator[tuple[Path, bool, bool]]:
     """Path, whether it must be there, whether it is taken as it is."""
-    for each in given if isinstance(given, list) else [] if given is None else [given]:
+    for each in listed(given):
         options = each if isinstance(each, Mapping) else {"path": each}
         path = project.beside(str(options.get("path") or ""))
         yield path, options.get("required") is not False, options.get("format") == "raw"

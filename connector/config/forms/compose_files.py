@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connector.config.contents import file_content
+from connector.config.contents import file_text
 from connector.config.env_files import env_file_variables
-from connector.config.forms.shapes import mapping
+from connector.config.forms.shapes import listed, mapping
 from connector.config.forms.wrapped import Wrapped
 from connector.config.substitution import Variables, substituted
 from connector.errors import Problem
@@ -75,13 +75,13 @@ def included(
     seen = {_absolute(project.file)} if seen is None else seen
     for each in given if isinstance(given, list) else ():
         options = each if isinstance(each, Mapping) else {"path": each}
-        paths = [_absolute(project.beside(str(path))) for path in _listed(options.get("path"))]
+        paths = [_absolute(project.beside(str(path))) for path in listed(options.get("path"))]
         if not paths:
             continue
         folder = options.get("project_directory")
         inside = paths[0].parent if folder is None else _absolute(project.beside(str(folder)))
         variables = dict[str, str]()
-        for path in _listed(options.get("env_file")) or [inside / ".env"]:
+        for path in listed(options.get("env_file")) or [inside / ".env"]:
             variables |= _variables_of(project.beside(str(path)), project.variables.environ)
         known = Variables(project.variables.environ, {**variables, **project.variables.of_file})
         for path in (path for path in paths if path not in seen):
@@ -101,12 +101,8 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def _listed(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [] if given is None else [given]
-
-
 def _variables_of(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    text = _text_of(path)
+    text = file_text(path)
     known = None if text is None else env_file_variables(text, Variables(environ))
     return known or {}
 
@@ -114,16 +110,9 @@ def _variables_of(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
 def _document_of(path: Path) -> Any:
     from connector.config.forms.yaml_text import yaml_documents
 
-    text = _text_of(path)
+    text = file_text(path)
     try:
         documents = yaml_documents(text) if text is not None else []
     except ValueError:
         return None
     return documents[0] if documents else None
-
-
-def _text_of(path: Path) -> str | None:
-    try:
-        return file_content(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None

@@ -16,8 +16,9 @@ from connector.config.env_files import env_lines
 from connector.config.environment import is_debezium_image, variables_of
 from connector.config.forms.script_variables import MADE, ScriptVariables
 from connector.config.forms.shell_words import KnownByRunning, expanded, words_of
-from connector.config.forms.worker import reference, worker_with_references
+from connector.config.forms.worker import worker_with_references
 from connector.config.forms.wrapped import Wrapped
+from connector.config.substitution import reference
 from connector.errors import Problem
 
 _RUN = re.compile(r"\b(?:docker|podman|nerdctl)[ \t]+(?:container[ \t]+)?(?:run|create)\b")

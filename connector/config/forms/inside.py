@@ -57,29 +57,32 @@ def connectors_inside(document: Any, environ: Mapping[str, str], prepared: Prepa
                     Wrapped(_named(place.value, place.name), str(place.value.get("name") or place.name or ""))
                 )
             else:
-                yield from _beside_its_name(place.value)
-                places += reversed([*_members(place)])
+                named = _beside_a_name(place.value)
+                yield from (_of_its_name(place.value, key) for key in named)
+                places += reversed([each for key, each in _members(place) if key not in named])
 
 
-def _members(place: _Place) -> Iterator[_Place]:
+def _members(place: _Place) -> Iterator[tuple[Any, _Place]]:
     given: Mapping[str, Any] = place.value
     own = {**_environment(given.get("environment")), **_environment(given.get("env"))}
     variables = place.variables.new_child(own) if own else place.variables
     address = given.get("url") or given.get("uri")
     sent = _ADDRESS.search(str(mapping(address).get("raw") or address or ""))
     for key, value in given.items():
-        if str(key) in _NAMED and isinstance(given.get("name"), str) and _CLASS in mapping(value):
-            continue
         name = sent[1] if sent and key in _SENT else str(key) if place.is_of_many else place.name
-        yield _Place(value, name, bool(_OF_MANY.search(str(key))), variables)
+        yield key, _Place(value, name, bool(_OF_MANY.search(str(key))), variables)
 
 
-def _beside_its_name(given: Mapping[str, Any]) -> Iterator[Wrapped]:
-    for key in _NAMED & given.keys():
-        if isinstance(given.get("name"), str) and _CLASS in mapping(given[key]):
-            others = [each for each in given if each not in ("name", key)]
-            notes = [(str(each), "has no effect here: it is for the tool that reads this file") for each in others]
-            yield _filled(Wrapped({"name": given["name"], "config": given[key]}, given["name"], notes))
+def _beside_a_name(given: Mapping[str, Any]) -> list[str]:
+    """The members that are configurations of the connector whose name stands beside them."""
+    named = isinstance(given.get("name"), str)
+    return [key for key, value in given.items() if named and key in _NAMED and _CLASS in mapping(value)]
+
+
+def _of_its_name(given: Mapping[str, Any], key: str) -> Wrapped:
+    others = [each for each in given if each not in ("name", key)]
+    notes = [(str(each), "has no effect here: it is for the tool that reads this file") for each in others]
+    return _filled(Wrapped({"name": given["name"], "config": given[key]}, given["name"], notes))
 
 
 def _named(config: Mapping[str, Any], name: str | None) -> dict[str, Any]:
@@ -114,9 +117,10 @@ def _environment(given: Any) -> dict[str, str]:
 def _filled(wrapped: Wrapped) -> Wrapped:
     """Without what the tool has yet to fill in."""
     config = wrapped.content.get("config", wrapped.content)
-    for name in [name for name, value in config.items() if isinstance(value, str) and TEMPLATE.search(value)]:
+    templates = [name for name, value in config.items() if isinstance(value, str) and TEMPLATE.search(value)]
+    for name in templates:
         hint = "its value in its place, a variable of the environment, ${env:NAME}; or give what the tool makes of it"
         wrapped.problems.append(Problem(str(name), "Is a template, which another tool fills in", None, hint))
-    left = {name: value for name, value in config.items() if not (isinstance(value, str) and TEMPLATE.search(value))}
+    left = {name: value for name, value in config.items() if name not in templates}
     wrapped.content = {**wrapped.content, "config": left} if "config" in wrapped.content else left
     return wrapped

@@ -14,8 +14,9 @@ from typing import Any
 
 from connector.config.environment import OF_A_WORKER, PREFIX, is_debezium_image, is_idle, worker_properties
 from connector.config.forms.shapes import mapping, mappings, name_of
-from connector.config.forms.worker import reference, worker_with_references
+from connector.config.forms.worker import worker_with_references
 from connector.config.forms.wrapped import Wrapped
+from connector.config.substitution import reference
 from connector.errors import Problem
 
 _WITH_PODS = frozenset(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "DeploymentConfig", "Pod"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from connector.config.forms.script_variables import MOST_TEXT
 from connector.config.forms.scripts import DOLLAR, MADE_BY_RUNNING
 
 _ASSIGNED = re.compile(r"^(?:export[ \t]+)?([A-Za-z_][\w.\-]*)[ \t]*(\?|\+|:{1,3})?=([^\n]*)$", re.MULTILINE)
@@ -15,8 +16,6 @@ _RECIPE = re.compile(r"^\t[@+\- \t]*", re.MULTILINE)
 _EXPANSION = re.compile(r"\$(?:\$|\(([A-Za-z_][\w.\-]*)\)|\{([A-Za-z_][\w.\-]*)\}|\([^()]*(?:\([^()]*\)[^()]*)*\)|.)")
 _GOES_ON = re.compile(r"(?<![ \t])[ \t]*\\\r?\n[ \t]*")
 _DEEPEST = 10
-#: More than all values of a Makefile have; a few lines that name each other are enough to write far more.
-_MOST_TEXT = 2**19
 
 
 def commands_of(text: str, environ: Mapping[str, str]) -> str:
@@ -45,7 +44,7 @@ class _Make:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._values: dict[str, str] = {}
-        self._room = _MOST_TEXT
+        self._room = MOST_TEXT
 
     def assign(self, name: str, operator: str, value: str) -> None:
         if operator == "?" and (name in self._environ or name in self._values):

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from connector.config.forms.script_variables import ScriptVariables
+from connector.config.forms.script_variables import DECLARED, ScriptVariables
 from connector.config.forms.shell_words import KnownByRunning, expanded
 
 _OF_URL = re.compile(r"/connectors/(?![{<:])([^/\s?]+)/config\b")
 #: What keeps a configuration until it is sent: a variable, or a file.
 _KEPT = re.compile(
-    r"[ \t]*(?:(?:export|local|readonly|declare)[ \t]+(?:-\w+[ \t]+)*)?([A-Za-z_]\w*)=(?=[\"'$`])"
+    rf"{DECLARED}([A-Za-z_]\w*)=(?=[\"'$`])"
     r"|[^\n]*\bread\b[^\n]*[ \t]([A-Za-z_]\w*)[ \t]*<<"
     r"|[^\n]*>[ \t]*[\"']?(?:[^\s\"'<>|;&]*/)?([\w.\-]+)"
 )

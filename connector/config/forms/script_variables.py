@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from connector.config.forms.shell_words import KnownByRunning, expanded
-from connector.config.substitution import Variables
+from connector.config.substitution import Variables, reference
 
+#: In front of the name of a variable that a shell is told to set.
+DECLARED = r"[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)*)?"
 _ASSIGNED = re.compile(
-    r"(^|&&|\|\||[;&|])[ \t]*(?:(?:export|readonly|local|declare)[ \t]+(?:-\w+[ \t]+)*)?([A-Za-z_]\w*)(\+?)="
+    rf"(^|&&|\|\||[;&|]){DECLARED}([A-Za-z_]\w*)(\+?)="
     r"((?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s;&|'\"\\])*)",
     re.MULTILINE,
 )
 #: More than all values of a script have; a few lines that name each other are enough to write far more.
-_MOST_TEXT = 2**19
+MOST_TEXT = 2**19
 #: What is said of what a script sets, and what only running it tells.
 MADE = "is made when the script runs"
 _BLOCK = re.compile(r"(?:^|;)[ \t]*(?:(if|case|for|while|until)|(fi|esac|done))\b", re.MULTILINE)
@@ -30,7 +32,7 @@ class ScriptVariables:
 
     def __init__(self, text: str, environ: Mapping[str, str]) -> None:
         self.environ = environ
-        self._room = _MOST_TEXT
+        self._room = MOST_TEXT
         #: Of each variable the places where it is set, and to what; None where only running the script tells.
         self._set: dict[str, tuple[list[int], list[str | None]]] = {}
         depth, blocks = 0, _depths(text)
@@ -91,7 +93,7 @@ class _AtPlace(Variables):
 
     def text(self, name: str) -> str:
         found = self.script.value(name, self.place)
-        return f"${{env:{name}}}" if found is None else found
+        return reference(name) if found is None else found
 
 
 def _depths(text: str) -> Iterator[tuple[int, int]]:

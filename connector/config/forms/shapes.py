@@ -13,6 +13,11 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def listed(value: Any) -> list[Any]:
+    """One thing, or several, or nothing."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 

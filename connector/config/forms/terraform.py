@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from connector.config.contents import file_content
+from connector.config.contents import file_text
 from connector.config.forms.terraform_state import PROPERTY_MAPS
 from connector.config.forms.wrapped import Wrapped
+from connector.config.substitution import reference
 from connector.errors import Problem
 
 _RESOURCE = re.compile(r"^[ \t]*resource[ \t]+\"([\w\-]+)\"[ \t]+\"([\w\-]+)\"[ \t]*\{", re.MULTILINE)
@@ -49,7 +50,7 @@ def terraform_connectors(text: str, environ: Mapping[str, str], folder: Path) ->
         if (default := _DEFAULT.search(body)) and f"TF_VAR_{name}" not in environ:
             _assign(values, name, default)
     for path in (folder / "terraform.tfvars", *sorted(folder.glob("*.auto.tfvars"))):
-        for assigned in _ASSIGNED.finditer(_text_of(path)):
+        for assigned in _ASSIGNED.finditer(file_text(path) or ""):
             _assign(values, assigned[1], assigned)
     resources = [*_RESOURCE.finditer(text)]
     found = []
@@ -66,13 +67,6 @@ def terraform_connectors(text: str, environ: Mapping[str, str], folder: Path) ->
             wrapped.content.setdefault("name", name[1])
         found.append(wrapped)
     return found
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return file_content(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 def _assign(values: _Values, name: str, given: re.Match[str]) -> None:
@@ -127,4 +121,4 @@ def _variable(expression: str, values: _Values) -> str | None:
     variable = _VARIABLE.fullmatch(expression)
     if variable is None:
         raise _Expression
-    return values[variable[1]] if variable[1] in values else f"${{env:TF_VAR_{variable[1]}}}"
+    return values[variable[1]] if variable[1] in values else reference(f"TF_VAR_{variable[1]}")

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connector.config.environment import is_idle, worker_properties
-
-
-def reference(variable: str) -> str:
-    return f"${{env:{variable}}}"
+from connector.config.substitution import reference
 
 
 def worker_with_references(
