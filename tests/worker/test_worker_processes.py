@@ -41,7 +41,7 @@ ONE = Process("one", 1, 5, (view("a:1", "RUNNING", "RUNNING", "FAILED"), view("a
 OTHER = Process("other", 2, 5, (view("b:1", "FAILED", "RUNNING"), view("b:1", "RUNNING", name="own")))
 
 
-def test_all_processes_wholeare_the_same_whoever_is_asked() -> None:
+def test_all_processes_together_are_the_same_whoever_is_asked() -> None:
     shop, more, own = together([ONE, OTHER])
     assert together([OTHER, ONE]) == [shop, more, own]
     assert (more.name, own.name) == ("more", "own")
