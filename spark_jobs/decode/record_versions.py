@@ -2,7 +2,7 @@
 
 In: a batch of Kafka records, a ``Layout`` with its readings. Out: the batch in parts, each with its reading. The
 connector says the version in headers; a record without them is read as the newest definitions have it. What an older
-table of the same name has written is nobody's: it is left out.
+table of the same name has written is nobody's: it is left out. What a younger one has written waits for its definition.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from spark_jobs.model import Layout, literal
 
 _VERSION = "substring_index(made_by, ' ', -1)"
+_TABLE = "substring_index(made_by, ' ', 1)"
 _TABLE_HEADER, _VERSION_HEADER = "scylla.table.id", "scylla.schema.version"
 
 
@@ -47,7 +48,8 @@ def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Lay
     if "made_by" not in batch.columns:
         return read(batch.selectExpr("*", "CAST(NULL AS string) AS made_by"), layout)
     if (table := layout.definition.table_id) is not None:
-        batch = batch.where(f"made_by IS NULL OR startswith(made_by, {literal(table + ' ')})")
+        own = f"made_by IS NULL OR startswith(made_by, {literal(table + ' ')})"
+        batch = batch.where(f"{own} OR {of_next_table(layout)}")
     if not layout.readings:
         return read(batch, layout)
     odd = ", ".join(literal(version) for version in layout.readings)
@@ -56,6 +58,19 @@ def by_versions(batch: DataFrame, layout: Layout, read: Callable[[DataFrame, Lay
     for version in sorted(row["version"] for row in named):
         parts.append(read(batch.where(f"{_VERSION} = {literal(version)}"), layout.readings[version]))
     return reduce(DataFrame.unionByName, parts)
+
+
+def of_next_table(layout: Layout) -> str:
+    """Whether a record is of a table of this name that was created after the one that is known: the schemas topic has
+    not told of it yet, or is not the connector's."""
+    table = layout.definition.table_id
+    return "false" if table is None else f"coalesce({_created(_TABLE)} > {_created(literal(table))}, false)"
+
+
+def _created(table: str) -> str:
+    """The time in a table's id, as text that sorts by it; null for ids that hold none."""
+    parts = f"substring({table}, 16, 3), substring({table}, 10, 4), substring({table}, 1, 8)"
+    return f"CASE WHEN substring({table}, 15, 1) = '1' THEN concat({parts}) END"
 
 
 def kafka_ms(layout: Layout) -> str:

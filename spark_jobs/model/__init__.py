@@ -15,7 +15,16 @@ from spark_jobs.model.changelog import (
     state_columns,
 )
 from spark_jobs.model.cql_definitions import carried, read_definitions
-from spark_jobs.model.dead_reason import HINTS, RETRIED, UNNAMED, WAITING, DeadReason, reason_sql, reasons_sql
+from spark_jobs.model.dead_reason import (
+    HINTS,
+    OF_THE_NEXT_TABLE,
+    RETRIED,
+    UNNAMED,
+    WAITING,
+    DeadReason,
+    reason_sql,
+    reasons_sql,
+)
 from spark_jobs.model.definitions import Column, TableDefinition, parse_definition, table_named
 from spark_jobs.model.landed_types import (
     adapted,
@@ -63,6 +72,7 @@ __all__ = [
     "HINTS",
     "MARKED_POSITIONS",
     "MARKER_TTL",
+    "OF_THE_NEXT_TABLE",
     "PARTITION",
     "POSITIONS",
     "RETRIED",

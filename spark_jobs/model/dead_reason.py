@@ -25,6 +25,10 @@ class DeadReason(StrEnum):
         return reason
 
     EMPTY = "EMPTY", "the value is empty"
+    NO_DEFINITION = (
+        "NO_DEFINITION",
+        "the table was created again, and the schemas topic tells nothing of the new one; landed when it does",
+    )
     NOT_UTF8 = "NOT_UTF8", "the value is not UTF-8 text"
     UNKNOWN_SCHEMA = (
         "UNKNOWN_SCHEMA",
@@ -54,16 +58,22 @@ class DeadReason(StrEnum):
 
 
 #: What to look at first where a table's records are refused for such a reason.
-HINTS: Final[dict[str, str]] = dict.fromkeys(
-    (DeadReason.NULL_ENVELOPE, DeadReason.BAD_OP),
-    "is value.converter.schemas.enable of the landing file what the connector's worker has?",
-)
+HINTS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (DeadReason.NULL_ENVELOPE, DeadReason.BAD_OP),
+        "is value.converter.schemas.enable of the landing file what the connector's worker has?",
+    ),
+    DeadReason.NO_DEFINITION: "is schema.topic of the landing file the connector's?",
+}
 #: Letters that wait for a Schema Registry: each start asks whether it knows more by now.
 UNNAMED: Final = (DeadReason.UNKNOWN_SCHEMA,)
 #: Letters that wait for a new version of the table, or for these: what is older than them may still be needed.
 WAITING: Final = (DeadReason.UNKNOWN_FIELD, *UNNAMED)
 #: Letters that are tried again with each new version. Of most of these nobody expects that they ever land.
-RETRIED: Final = (*WAITING, DeadReason.CORRUPT, DeadReason.NO_KEY)
+RETRIED: Final = (*WAITING, DeadReason.NO_DEFINITION, DeadReason.CORRUPT, DeadReason.NO_KEY)
+#: Letters of a table that is created again, which a new definition is the first of. No delete of the former one is
+#: needed for them.
+OF_THE_NEXT_TABLE: Final = (DeadReason.NO_DEFINITION,)
 
 
 def reason_sql(*cases: tuple[str, DeadReason]) -> str:

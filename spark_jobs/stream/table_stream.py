@@ -26,14 +26,15 @@ from pyspark.sql.streaming import StreamingQuery
 from connector.errors import LandingError
 from connector.table_name import TableName
 from spark_jobs.config import Settings
-from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json, knows_any
+from spark_jobs.decode import CELL_TTLS, MADE_BY, PATIENCE_S, Registry, decoded_avro, decoded_json
 from spark_jobs.functions import register_functions
 from spark_jobs.java_objects import file_system, file_text, hadoop_path
-from spark_jobs.model import DEAD, RETRIED, TTL, UNNAMED, DeadReason, Layout, TableDefinition, carried
+from spark_jobs.model import DEAD, TTL, DeadReason, Layout, TableDefinition, carried
 from spark_jobs.sinks import Sink
 from spark_jobs.stream.declared_types import check_fitting
 from spark_jobs.stream.housekeeping import Housekeeping
 from spark_jobs.stream.kafka_topics import Offsets, SchemaTopic, Topics, starting_offsets, subscribed
+from spark_jobs.stream.letters import waiting_letters
 from spark_jobs.stream.moving_keys import move_keys
 from spark_jobs.stream.progress import Progress
 from spark_jobs.stream.publishing import Publishing
@@ -240,9 +241,9 @@ class TableStream:
             self._layout = landed.prepare(plan.known)
         else:
             self._layout = plan.known.layout()
-        if self._known is not None and not plan.recreated:
+        if self._known is not None:
             # Also at a start that changes nothing: the job may have ended between the two.
-            self._land_letters(landed)
+            self._land_letters(landed, plan.recreated)
         self._known = plan.known
         self._publishing.adopt(plan.known)
         landed.register(self._layout)
@@ -414,17 +415,15 @@ class TableStream:
             return decoded_avro(batch, self._layout, self._segment, self.range_topic, self._registry)
         return decoded_json(batch, self._layout, self._segment, self.range_topic, self.settings.schemas_enable)
 
-    def _land_letters(self, landed: LandedTable) -> None:
+    def _land_letters(self, landed: LandedTable, created_again: bool) -> None:
         """Decodes again the dead letters that only waited for a definition or a schema, in a segment of its own."""
         if not self._has_letters:
             return
-        unnamed = landed.letters((), UNNAMED) if self.settings.avro else None
-        always = UNNAMED if unnamed is not None and knows_any(unnamed, self._registry) else ()
-        waiting = landed.letters(RETRIED, always)
+        waiting = waiting_letters(landed, self._registry if self.settings.avro else None, created_again)
         if waiting is None:
             return
         self._segment += 1
-        landed.replace_letters(self._decoded(waiting), RETRIED, always)
+        landed.replace_letters(self._decoded(waiting.records), waiting.reasons, waiting.always)
         self._segment += 1
         self._publishing.landed({})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Producer
@@ -18,7 +18,11 @@ def create_topics(servers: str, names: Iterable[str], partitions: int = 2) -> No
 
 
 def produce(
-    servers: str, records: Iterable[tuple[str, bytes | None]], transaction: str = "", commit: bool = True
+    servers: str,
+    records: Iterable[tuple[str, bytes | None]],
+    transaction: str = "",
+    commit: bool = True,
+    headers: Mapping[str, str] | None = None,
 ) -> None:
     """Writes values to topics; in one transaction if it is named, which may end aborted."""
     settings: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0}
@@ -29,7 +33,7 @@ def produce(
         producer.init_transactions(90)
         producer.begin_transaction()
     for topic, value in records:
-        producer.produce(topic, value=value, key=b"key")
+        producer.produce(topic, value=value, key=b"key", headers=dict(headers or {}))
         producer.poll(0)
     assert producer.flush(90) == 0
     if transaction and commit:

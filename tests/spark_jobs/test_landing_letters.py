@@ -61,6 +61,23 @@ def test_a_record_that_names_a_known_version_is_not_looked_through_for_unknown_f
     assert {row["pk"] for row in _shown(landed, known, 0)} == {0}
 
 
+def test_records_of_the_next_table_wait_for_its_definition_and_those_of_the_former_are_nobodys(
+    spark: SparkSession,
+) -> None:
+    """Both were passed over, and those of a table whose definition came later were lost without a word."""
+    former = "ffffffff-ffff-11e4-8080-808080808080"
+    own, following = (f"00000000-0000-{time}-8080-808080808080" for time in ("11e5", "11e6"))
+    text = schema_record("ks", "t", COLUMNS, version="1", table_id=own).decode()
+    layout = Known((parse_definition(text),)).layout()
+    register_functions(spark, layout)
+    tables = [own, former, following, TABLE_ID]
+    made_by = " ".join(f"WHEN {at} THEN '{table} 1'" for at, table in enumerate(tables))
+    rows = [({"pk": at, "v": cell({"of": "another type"}) if at == 2 else cell("a")}, None) for at in range(4)]
+    frame = _batch(spark, *rows).selectExpr("* EXCEPT (made_by, cell_ttls)", f"CASE offset {made_by} END AS made_by")
+    decoded = decoded_json(frame, layout, 1, "t.range-deletes").selectExpr("offset", "reason")
+    assert sorted(map(tuple, decoded.collect())) == [(0, None), (2, "NO_DEFINITION")]
+
+
 def test_a_record_is_one_letter_and_its_cells_end_when_it_lands_later(spark: SparkSession, warehouse: str) -> None:
     landed = LandedTable(spark, FORMATS[ANY_FORMAT].open(spark, warehouse), "ks", "t")
     older, newer = _version(COLUMNS, "1"), _version(f"{COLUMNS}; x regular text", "2")
