@@ -42,6 +42,10 @@ class LastingTopic:
         if self._doubted:
             self.check()
 
+    def accept(self) -> None:
+        """Whichever it is now counts as it from here on: what was in the former one is known, or made good."""
+        self._id, self.replaced = None, False
+
     def _asked(self) -> str | None:
         """Its id; None where we may not see it."""
         # The client must outlive its future, or that never completes.

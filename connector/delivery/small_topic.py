@@ -1,6 +1,8 @@
 """A compacted topic of one partition, as small as a list: followed from its beginning, created by the first write.
 
-In: clients, the topic's specification. Out: its records in order, as they appear, or ``DeliveryError``.
+In: clients, the topic's specification. Out: its records in order, as they appear, or ``DeliveryError``. One that is
+deleted and created again is followed from its beginning, too: a client that knew the former one waits behind the end of
+that for ever, without a word.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from connector.delivery.clients import CALL_SECONDS, READ_UNCOMMITTED, KafkaClients
 from connector.delivery.failures import describe, translated
+from connector.delivery.lasting_topic import LastingTopic
 from connector.delivery.producer import ReportingProducer
 from connector.delivery.slots_reader import MESSAGES_PER_CALL
 from connector.delivery.stranded import Silence
@@ -21,6 +24,8 @@ WRITE_SECONDS = 15.0
 # A topic in which nothing happens is asked for its end so often, for a sign of life.
 ASK_SECONDS = 30.0
 FETCH_WAIT_MS = 100
+
+_GONE = "what was in it is gone"
 
 # What a client says of a topic that it has known before, while brokers start.
 _MISSING_FOR_NOW = frozenset(
@@ -40,6 +45,11 @@ class SmallTopic:
         #: Whether everything that was there has been read, or that there is nothing; what is read once more is not.
         self.complete = False
         self._held: list[tuple[int, bytes, bytes | None]] = []
+        self._lasting = LastingTopic(clients, spec.name, _GONE)
+        #: Behind the last record that was read; whether a write has found that those were of another topic.
+        self._next, self._doubted = 0, False
+        #: How often it was found to be another one than before, in which nothing stands of what was read.
+        self.renewals = 0
         #: The offset of the next record, when it was looked at first.
         self.end: int | None = None
 
@@ -57,7 +67,12 @@ class SmallTopic:
         except DeliveryError:
             self.reading = False
             self._held.clear()  # it comes once more
-            if self._failing.lasts():
+            another = self._doubted or self._lasting.replaced
+            if another:
+                self._lasting.accept()
+                self._next, self._doubted = 0, False
+                self.renewals += 1
+            if another or self._failing.lasts():
                 self.close()
                 self._consumer = None
             raise
@@ -76,10 +91,12 @@ class SmallTopic:
         ``ConfigurationError`` if there can be no topic."""
         self.create()
         with self._clients.named():
-            producer = _NotingProducer(self._clients)
+            producer, read = _NotingProducer(self._clients), self._next
             try:
                 producer.produce_to(self._spec.name, 0, key, value)
                 producer.flush(time.monotonic() + WRITE_SECONDS)
+                # What had been read stands in front of what is written, unless it stood somewhere else.
+                self._doubted |= 0 <= producer.offset < read
                 return producer.offset
             except TransactionAborted as error:
                 raise RetriableDeliveryError(str(error)) from None
@@ -97,6 +114,8 @@ class SmallTopic:
 
     def _polled(self, seconds: float) -> list[tuple[int, bytes, bytes | None]]:
         try:
+            if self._doubted:
+                raise RetriableDeliveryError(f"topic {self._spec.name} was deleted and created again: {_GONE}")
             if self._consumer is None:
                 # Consumers do not create what they ask about.
                 self._consumer = self._clients.consumer(self._group, READ_UNCOMMITTED, fetch_wait_max_ms=FETCH_WAIT_MS)
@@ -114,8 +133,10 @@ class SmallTopic:
                     raise KafkaException(error)
             if found:
                 self._quiet.broken()
+                self._next = (found[-1][0] or 0) + 1
             elif self._quiet.lasts():
                 self._consumer.get_watermark_offsets(TopicPartition(self._spec.name, 0), CALL_SECONDS)
+                self._lasting.check()
             return found
         except KafkaException as caught:
             if self._consumer is not None and not self.reading:
@@ -134,6 +155,7 @@ class SmallTopic:
                 self.end = 0 if self.end is None else self.end
                 return False
             raise KafkaException(topic.error)
+        self._lasting.check()
         if self.end is None:
             self.end = consumer.get_watermark_offsets(TopicPartition(name, 0), CALL_SECONDS)[1]
         consumer.assign([TopicPartition(name, 0, OFFSET_BEGINNING)])

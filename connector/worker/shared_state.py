@@ -3,7 +3,8 @@
 In: wishes of this process; the config topic, where those of all are. Out: calls with the last wish of each kind; those
 that it has replaced, and what is read once more after a failure, nobody obeys. Keys are
 ``[connector, {"group": group.id, "wish": …}]``: others, and Kafka Connect itself, may share the topic. What is to
-happen once, as a restart, stands under ``"event"``: those hear it who run when it is said, and nobody remembers it.
+happen once, as a restart, stands under ``"event"``: those hear it who run when it is said, and nobody remembers it. If
+the topic is deleted, whoever runs writes what he knows into the next one: connectors may be defined nowhere else.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ class SharedState:
         self._topic = SmallTopic(self._clients, configs_spec(configuration), configuration.group)
         self._heard: dict[tuple[str, Wish], Any] = {}
         self._said: set[bytes] = set()
+        #: What no topic says any more, and how often there was another one by then.
+        self._lost: dict[tuple[str, Wish], Any] = {}
+        self._renewals = 0
         #: Whether what was there at the start is known, and the offset up to which all is obeyed.
         self._listens, self._taken = False, -1
         self._changed = threading.Condition()
@@ -110,18 +114,25 @@ class SharedState:
         return _target(self._heard.get((connector, "target")))
 
     def _write(self, connector: str, wish: Wish | Event, value: Any) -> None:
-        kind = "event" if wish in EVENTS else "wish"
-        key = compact_json([connector, {"group": self.group_id, kind: wish}])
-        offset = self._topic.write(key, None if value is None else compact_json(value))
+        taken = self._taken
+        offset = self._topic.write(self._key(connector, wish), None if value is None else compact_json(value))
         with self._changed:
+            if offset <= taken == self._taken:
+                self._taken = -1  # that was in another topic, which was deleted: nothing of this one is obeyed yet
             if not self._changed.wait_for(lambda: self._taken >= offset, HEAR_SECONDS):
                 why = self.error or "nothing comes"
                 raise RetriableDeliveryError(f"topic {self._name}: it was written, but is not read: {why}")
 
+    def _key(self, connector: str, wish: Wish | Event) -> bytes:
+        return compact_json([connector, {"group": self.group_id, "event" if wish in EVENTS else "wish": wish}])
+
     def _follow(self) -> None:
         while not self._ended.is_set():
             try:
-                self._take(self._topic.poll_whole(POLL_SECONDS))
+                records = self._topic.poll_whole(POLL_SECONDS)
+                self._take(records)
+                self._look_for_what_was_lost(records)
+                self._write_what_was_lost()
                 self.error = None
             except RetriableDeliveryError as error:
                 if self.error is None:
@@ -141,6 +152,32 @@ class SharedState:
                 self._ended.wait(PAUSE_SECONDS)
         self._topic.close()
 
+    def _look_for_what_was_lost(self, whole: Sequence[tuple[int, bytes, bytes | None]]) -> None:
+        """In a topic that came in the place of the one that we knew; what others have asked there since counts."""
+        if not self._topic.reading and any(content is not None for content in self._heard.values()):
+            self._topic.create()  # where it is there after all, it is the same, and nothing is lost
+        if not (self._topic.reading and self._topic.complete) or self._topic.renewals == self._renewals:
+            return
+        self._renewals = self._topic.renewals
+        there = {found[:2] for _, key, value in whole if (found := self._parsed(key, value)) is not None}
+        known = {place: content for place, content in self._heard.items() if content is not None}
+        self._lost = {place: known[place] for place in known.keys() - there}
+        if self._lost:
+            names = ", ".join(sorted({connector for connector, _ in self._lost}))
+            log.warning("topic %s was deleted: what it said of %s is written into the new one", self._name, names)
+
+    def _write_what_was_lost(self) -> None:
+        """One at a time: somebody may ask for something else meanwhile."""
+        for place, content in sorted(self._lost.items(), key=_place)[:1]:
+            try:
+                self._topic.write(self._key(*place), compact_json(content))
+                del self._lost[place]
+            except RetriableDeliveryError:
+                raise
+            except CdcError as error:
+                log.warning("%s: who starts later knows nothing of what was asked of connectors before", error)
+                self._lost.clear()
+
     def _take(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> None:
         """What stands in them together: of each key the last word."""
         wishes: dict[tuple[str, Wish], Any] = {}
@@ -158,6 +195,7 @@ class SharedState:
             if (connector, wish) not in self._heard or self._heard[connector, wish] != content:
                 self._obey(connector, wish, content)
             self._heard[connector, wish] = content
+            self._lost.pop((connector, wish), None)
         for connector, event, content in events:
             self._hear(connector, event, content)
         if records:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connector.config import Configuration
-from connector.delivery import ReportingProducer
+from connector.delivery import ReportingProducer, small_topic
 from connector.errors import FatalDeliveryError, RetriableDeliveryError
 from connector.worker import shared_state
 from connector.worker.holding import Target
@@ -234,3 +234,48 @@ def test_of_two_who_ask_at_once_both_are_heard(process: Any, monkeypatch: pytest
     for thread in asking:
         thread.join(90)
     assert sorted(ended) == ["1", "2"] and len(one.defined) == 2
+
+
+def delete(process: Process) -> None:
+    """Its topic, as operators do it by mistake."""
+    admin = kafka_clients(process.configuration).admin()
+    name = process.configuration.worker.configs.name
+    admin.delete_topics([name])[name].result(60)
+
+
+def has_made_good(process: Process) -> bool:
+    return bool(process.state._renewals) and not process.state._lost
+
+
+def test_what_is_asked_after_the_topic_was_deleted_is_obeyed_and_what_was_asked_before_is_not_lost(
+    process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_topic, "ASK_SECONDS", 0.5)
+    one, other = process(), process()
+    for each in (one, other):
+        assert each.state.wait(threading.Event()) is None
+    for version in "12":
+        one.state.define("shop", {"name": "shop", "v": version})
+    one.state.wish("shop", Target.PAUSED)
+    until(lambda: other.heard, what="the other process to hear it")
+    delete(one)
+    one.state.wish("till", Target.PAUSED)
+    assert one.heard[-1] == ("till", Target.PAUSED), "in the process that was asked it is done by then"
+    until(lambda: other.heard[-1] == ("till", Target.PAUSED), what="the other process to hear it")
+    until(lambda: all(map(has_made_good, (one, other))), what="the rest to be written")
+    assert [each for each in other.asked if each[0] == "shop"] == [each for each in one.asked if each[0] == "shop"]
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    assert later.defined == [("shop", {"name": "shop", "v": "2"})]
+    assert sorted(later.heard) == [("shop", Target.PAUSED), ("till", Target.PAUSED)]
+
+
+def test_of_a_topic_that_was_deleted_the_next_one_says_the_same(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_topic, "ASK_SECONDS", 0.5)
+    one = process()
+    one.state.define("shop", {"name": "shop"})
+    delete(one)
+    until(lambda: has_made_good(one), what="another one, though nobody asks for anything")
+    later = process()
+    assert later.state.wait(threading.Event()) is None
+    assert later.defined == [("shop", {"name": "shop"})] and len(one.defined) == 1
