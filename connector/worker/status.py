@@ -187,8 +187,8 @@ class Snapshots:
         table = plan.table
         if position is not None:
             self._positions[table] = position
-        elif self._worker.membership.settled and not self._worker.membership.owned:
-            self._positions.pop(table, None)  # others have its slots
+        elif self._worker.membership.settled and self._worker.membership.owned <= plan.readable_slots():
+            self._positions.pop(table, None)  # others have its slots, or all in which it has streams
         known = [at for at in (self._positions.get(table), *self._unread(plan)) if at is not None]
         return max(0, now - max(min(known), self._oldest(table, now))) if known else None
 

@@ -13,7 +13,7 @@ from connector.worker.silent_slots import SILENT_SECONDS, SilentSlots
 from connector.worker.status import Snapshots
 from connector.worker.unclaimed import LOOK_SECONDS, Unclaimed
 from connector.worker.worker import Worker
-from tests.topology.single import TABLE, Single, stream, tablets
+from tests.topology.single import TABLE, WHOLE, Single, stream, tablets
 
 A, B, C, D = stream(32), stream(64), stream(96), stream(128)
 LEFT, RIGHT = stream(48, 2), stream(64, 2)
@@ -68,12 +68,16 @@ def test_a_slot_is_silent_when_nothing_came_in_it_for_longer_than_an_owner_says_
     assert silent.besides({2}) == {0}, "one is heard of, one is ours"
 
 
-def _lag(single: Single, owned: frozenset[int], silent: frozenset[int], now: int) -> int | None:
+def _snapshots(owned: frozenset[int], silent: frozenset[int] = frozenset()) -> Snapshots:
     membership = SimpleNamespace(owned=owned, settled=True)
     besides = SimpleNamespace(besides=lambda ours: silent - ours)
     worker: Any = SimpleNamespace(membership=membership, silent_slots=besides, tables={})
     about: Any = None
-    return Snapshots(worker, about)._lag(single.plan, visible_to(single.plan), now)
+    return Snapshots(worker, about)
+
+
+def _lag(single: Single, owned: frozenset[int], silent: frozenset[int], now: int) -> int | None:
+    return _snapshots(owned, silent)._lag(single.plan, visible_to(single.plan), now)
 
 
 def test_the_lag_counts_slots_that_came_to_us_and_are_not_read_yet_and_those_that_nobody_moves() -> None:
@@ -87,6 +91,21 @@ def test_the_lag_counts_slots_that_came_to_us_and_are_not_read_yet_and_those_tha
     assert _lag(single, none, slot, 2_000) == 900, "nobody tells of it"
     single.planner.restore(0, [mark, low])
     assert _lag(single, slot, none, 2_000) == 900, "its claim is not committed"
+
+
+def test_a_table_is_not_late_for_a_worker_whose_slots_have_none_of_its_streams() -> None:
+    """A table with few tablets has streams in few slots, which come and go as others do."""
+    both = Single(tablets(1_000, WHOLE), now=2_000, slots=2)
+    (with_streams,) = [slot for slot in (0, 1) if both.plan.lineage.groups(slot)]
+    rest = frozenset({1 - with_streams})
+    restoring, left = (
+        Single(tablets(1_000, WHOLE), now=9_000, slots=2, own=rest, claim=claim) for claim in (False, True)
+    )
+    snapshots = _snapshots(rest)
+    assert snapshots._lag(both.plan, visible_to(both.plan), 2_000) == 1_000
+    assert snapshots._lag(restoring.plan, None, 9_000) == 8_000, "of what is not restored yet nothing is known"
+    assert left.plan.newest is not None and visible_to(left.plan) is None
+    assert snapshots._lag(left.plan, None, 9_000) is None
 
 
 def test_a_table_stands_where_whoever_has_the_slot_does_not_read_it() -> None:
