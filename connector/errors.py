@@ -26,6 +26,7 @@ translate foreign errors into these at their border.
     ├── StillRunning            what asks for a connector's workers to have ended came too early: try again
     ├── LostClaim               the group took a slot away; nothing read for it may be delivered
     ├── PoisonRow               a log row (or batch) that can never be decoded or encoded
+    │   └── PoisonRecord            one of the records of a change cannot be made; carries the others
     ├── LandingError            Spark's side: a table that cannot be landed, a lease that is held
     └── EmbeddedError           an embedded server cannot be started or kept
         └── JavaMissing             no usable Java, and no wheel that brings one
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class CdcError(Exception):
@@ -154,6 +156,14 @@ class LostClaim(CdcError):
 
 class PoisonRow(CdcError):
     """A row that can never be turned into a record; the message says which and why."""
+
+
+class PoisonRecord(PoisonRow):
+    """A row of which one record can never be made; ``others`` are its other ones."""
+
+    def __init__(self, message: str, others: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.others = others
 
 
 class LandingError(CdcError):

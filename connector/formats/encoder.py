@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.changes import Change, LogLayout, TableDescription, poison
 from connector.config import OutputConfig
-from connector.errors import CdcError, ConfigurationError, PoisonRow, Problem
+from connector.errors import CdcError, ConfigurationError, PoisonRecord, PoisonRow, Problem
 from connector.formats.columnwise import columnwise
 from connector.formats.converter import Converter, SchemaIds, Serialize, Side
 from connector.formats.converters import header_converter, side_converter
@@ -121,19 +121,41 @@ class Encoder:
                 if kind == "d" and self.options.tombstones:
                     records.append(Record(bound.tombstone_topic, key_bytes, None, encoded, "tombstone"))
                 return records
-            done = self._transform(self._decoded(plan, key, value, headers, "data", now))
-            records = self._serialized(done, (*cell_headers(change), *bound.version))
-            if kind == "d" and self.options.tombstones:
-                if self.options.strict and done is not None:
-                    # In Java a delete and its tombstone share one object with their headers.
-                    headers = done.headers
-                records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))
-            return records
+            data, told = self._decoded(plan, key, value, headers, "data", now), (*cell_headers(change), *bound.version)
+            if kind != "d" or not self.options.tombstones:
+                return self._converted(data, told)
+            tombstone = self._decoded(plan, key, None, headers, "tombstone", now)
+            return self._delete(change, data, tombstone, told)
         except (CdcError, MemoryError):
             raise
         except Exception as error:
             # Whatever it is, the row says where: a worker that died of it would die of it again.
             raise _explained(change, error) from error
+
+    def _delete(
+        self, change: Change, data: DecodedRecord, tombstone: DecodedRecord, told: MetadataHeaders
+    ) -> list[Record]:
+        """Each is made by itself, as in Java, where many transforms fail at a tombstone and deletes are delivered."""
+        made: list[Record] = []
+        failed: list[tuple[str, Exception]] = []
+        for name, record, version in (("delete", data, told), ("tombstone", tombstone, ())):
+            try:
+                done = self._transformed(record)
+                made += self._serialized(done, version)
+            except (CdcError, MemoryError):
+                raise
+            except Exception as error:
+                failed.append((name, error))
+            else:
+                if self.options.strict and record is data and done is not None:
+                    # In Java a delete and its tombstone share one object with their headers.
+                    tombstone.headers = done.headers
+        if len(failed) > 1:
+            raise failed[0][1]
+        for name, reason in failed:
+            why = f"of its two records the {name} cannot be made: {type(reason).__name__}: {reason}"
+            raise PoisonRecord(str(poison(change.batch, change.row, why)), made) from reason
+        return made
 
     def encode_alike(self, changes: Sequence[Change]) -> list[list[Record]] | None:
         """As ``encode`` of each change, at a third of the cost; None where each has to be looked at by itself."""
@@ -323,7 +345,10 @@ class Encoder:
         return DecodedRecord(plan.topic, plan.key_schema, key, schema, value, list(headers), kind, timestamp=timestamp)
 
     def _converted(self, record: DecodedRecord, version: MetadataHeaders = ()) -> list[Record]:
-        return self._serialized(record if self._transform is None else self._transform(record), version)
+        return self._serialized(self._transformed(record), version)
+
+    def _transformed(self, record: DecodedRecord) -> DecodedRecord | None:
+        return record if self._transform is None else self._transform(record)
 
     def _serialized(self, done: DecodedRecord | None, version: MetadataHeaders = ()) -> list[Record]:
         if done is None:

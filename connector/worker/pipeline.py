@@ -17,7 +17,7 @@ from itertools import chain, islice
 from connector.changes import Batch, LogLayout, UncutBatches, changes_of
 from connector.config import Configuration
 from connector.delivery import DeadLetter, KafkaRecord, TopicFacts, dead_letter_record, record_size
-from connector.errors import ConfigurationError, PoisonRow, RetriableDeliveryError
+from connector.errors import ConfigurationError, PoisonRecord, PoisonRow, RetriableDeliveryError
 from connector.formats import Encoder, Record
 from connector.native import BlockEncoder
 
@@ -151,7 +151,8 @@ class Pipeline:
         for at, batch in enumerate(some):
             before, bytes_before = len(done.records), done.bytes
             try:
-                self._add(done, self._records(batch) if alike is None else alike[at])
+                records, left_out = self._records(batch) if alike is None else (alike[at], None)
+                self._add(done, records)
             except RetriableDeliveryError:
                 del done.records[before:]
                 done.bytes = bytes_before
@@ -163,12 +164,12 @@ class Pipeline:
                 done.bytes = bytes_before
                 if done.ends and not self._tolerates_poison:
                     break
-                letters = self._dead_letter(batch, poison)
+                self._add_letters(done, self._dead_letter(batch, poison))
                 self._answered.add(_place(batch))
-                done.records += letters
-                done.bytes += sum(map(record_size, letters))
             else:
                 self.records[batch.layout.description.full_name] += len(done.records) - before
+                if left_out is not None:
+                    self._add_letters(done, self._letters(batch, left_out))
             done.ends.append(len(done.records))
             if done.bytes >= room or len(done.records) >= RECORDS_AT_ONCE:
                 break
@@ -190,15 +191,23 @@ class Pipeline:
             next(records) if len(its) == 1 else list(chain.from_iterable(islice(records, len(its)))) for its in changes
         ]
 
-    def _records(self, batch: Batch) -> list[Record]:
+    def _records(self, batch: Batch) -> tuple[list[Record], PoisonRecord | None]:
+        """All of them; or those that can be made, and why others cannot, where that may be."""
         if self.poison:
             remembered = self.poison.get(_place(batch))
             if remembered is not None:
                 raise PoisonRow(remembered)
         records: list[Record] = []
+        left_out = None
         for change in changes_of(batch):
-            records += self.encoder.encode(change)
-        return records
+            try:
+                records += self.encoder.encode(change)
+            except PoisonRecord as poison:
+                if not self._tolerates_poison:
+                    raise
+                records += poison.others
+                left_out = left_out or poison
+        return records, left_out
 
     def _add(self, done: _Made, records: Iterable[Record]) -> None:
         for record in records:
@@ -213,6 +222,11 @@ class Pipeline:
                 )
             done.records.append(record)
             done.bytes += size
+
+    @staticmethod
+    def _add_letters(done: _Made, letters: list[KafkaRecord]) -> None:
+        done.records += letters
+        done.bytes += sum(map(record_size, letters))
 
     def _limit(self, topic: str) -> int:
         if topic in self.suspended_topics:

@@ -214,12 +214,8 @@ RECORDS = [
     Mutant(
         "a cell that cannot be decoded is poison",
         ENCODER,
-        '            records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))\n'
-        "            return records\n"
-        "        except (CdcError, MemoryError):\n",
-        '            records += self._converted(self._decoded(plan, key, None, headers, "tombstone", now))\n'
-        "            return records\n"
-        "        except Exception:\n",
+        "            return self._delete(change, data, tombstone, told)\n        except (CdcError, MemoryError):\n",
+        "            return self._delete(change, data, tombstone, told)\n        except Exception:\n",
         of(encoding.test_a_cell_that_cannot_be_decoded_is_poison_that_names_the_column, "v"),
     ),
     Mutant(
@@ -235,6 +231,13 @@ RECORDS = [
         '            self.skipped[change.table.full_name, f"operation_{kind}"] += 1\n',
         "            pass\n",
         encoding.test_skipped_operations_get_no_record_nor_tombstone_and_are_counted,
+    ),
+    Mutant(
+        "a tombstone that cannot be made takes no delete with it",
+        PIPELINE,
+        "                records += poison.others\n",
+        "                pass\n",
+        pipelines.test_a_delete_is_delivered_where_a_transform_fails_at_its_tombstone,
     ),
     Mutant(
         "poison leaves what stands before it to be delivered",

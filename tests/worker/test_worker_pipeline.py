@@ -24,7 +24,8 @@ PLENTY = 1_000_000
 
 
 def pipeline(connector: dict[str, Any] | None = None, max_bytes: int = PLENTY) -> Pipeline:
-    encoder = Encoder(output_options())
+    transforms = {name: text for name, text in (connector or {}).items() if name.startswith("transforms")}
+    encoder = Encoder(output_options(**transforms))
     topic = encoder.options.names.data_topic("ks", "t")
     return Pipeline(loaded(connector), encoder, {topic: TopicFacts(topic, 1, False, max_bytes)}, 0)
 
@@ -69,6 +70,22 @@ def test_tolerated_poison_is_a_letter_in_its_place() -> None:
     assert [record.topic.rpartition(".")[2] for record in done.records] == ["t", "letters", "t"]
     assert done.ends == [1, 2, 3] and done.bytes == sum(map(record_size, done.records))
     assert found.records["ks.t"] == 2 and found.dead_letters["ks.t"] == 1
+
+
+def test_a_delete_is_delivered_where_a_transform_fails_at_its_tombstone() -> None:
+    copied = {"transforms": "op", "transforms.op.type": "HeaderFrom$Value", "transforms.op.operation": "copy"}
+    copied |= {"transforms.op.fields": "op", "transforms.op.headers": "op"}
+    given = [LOG.batch(LOG.row(3, 0, True, pk=1))]
+    found = pipeline(LETTERS | copied)
+    done = found.encode(given, PLENTY)
+    assert [record.topic.rpartition(".")[2] for record in done.records] == ["t", "letters"]
+    assert done.records[0].headers == [("op", b"d")] and done.ends == [2]
+    assert done.bytes == sum(map(record_size, done.records))
+    assert found.records["ks.t"] == 1 and "of its two records the tombstone cannot be made" in str(
+        found.last_dead_letter
+    )
+    with pytest.raises(PoisonRow, match="the tombstone cannot be made: SmtRecordError"):
+        pipeline(copied).encode(given, PLENTY)
 
 
 def test_a_letter_that_cannot_be_sent_waits_behind_what_can() -> None:
