@@ -13,19 +13,20 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from connector.errors import CdcDisabled, FatalSourceError, TableMissing
-from connector.source.background import FIRST_PAUSE, SOURCE, Background, Purpose
+from connector.pauses import doubled
+from connector.source.background import FIRST_PAUSE, OVERDUE_SECONDS, SOURCE, Background, Purpose
 from connector.source.chores import Chores
 from connector.source.connection import Connection
 from connector.source.descriptions import TOGETHER, DescribedTable, describe_tables
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.lagging import named
 from connector.source.schema_rows import OneNode
-from connector.source.schema_versions import Answers, schema_versions
+from connector.source.schema_versions import VERSION_SECONDS, Answers, schema_versions
 from connector.source.settings import ReadingSettings
 from connector.source.tables import Tables
 from connector.table_name import TableName
@@ -39,6 +40,10 @@ LOOK_SECONDS = 30.0
 # When a version is seen for the first time all tables are described, and so often in all with the looks that follow: an
 # attempt may have failed, and another node, which is asked then, may know an older schema.
 SEEN_OFTEN = 2
+
+# Nodes that were all away come back one after the other, and the first may be the one that lags: so long the others are
+# waited for. The driver tries to reach each every five seconds, or a little more.
+BACK_SECONDS = 7.0
 
 # Whatever the versions say, every so many looks all tables are described.
 LOOKS_AT_ALL = 20
@@ -56,6 +61,13 @@ DESCRIPTION = Purpose(
     "changes of the table's columns are not seen",
     "rows with new columns are not read before they are",
     holds=False,
+    steady=True,
+    behind=SOURCE,
+)
+VERSIONS = Purpose(
+    DESCRIPTION.kind,
+    "changes of the schema are not seen",
+    "what was written since then is not read before somebody has looked: it may have new columns",
     steady=True,
     behind=SOURCE,
 )
@@ -112,7 +124,10 @@ class Describing:
         self._slack_ms = max(0, LEAST_HELD_MS - settings.confidence_ms)
         self._due = monotonic()
         self._looking = False
-        # The last look: when it began, and what each node told.
+        self._versions = background.task(VERSIONS)
+        # Until when those are waited for that have not answered since nobody did.
+        self._awaited = float("-inf")
+        # The last look that was answered: when it began, and what each node told.
         self._looked_ms = 0
         self._told: Mapping[Any, Any] = {}
         self._look_due = monotonic() + LOOK_SECONDS
@@ -143,7 +158,10 @@ class Describing:
             self._due = now + self._pace
             self._looking = True
             began = self._connection.clock.now_ms()
-            self._chores.submit(lambda: schema_versions(self._connection), partial(self._looked, began))
+            # Where none is in time, all may have too much to do.
+            late = self._versions.attempts if self._awaited == float("inf") else 0
+            seconds = doubled(VERSION_SECONDS, late + 1, OVERDUE_SECONDS)
+            self._chores.submit(lambda: schema_versions(self._connection, seconds), partial(self._looked, began))
 
     def look_again(self) -> None:
         """At all tables, in the next round instead of when its time has come; those that are gone included."""
@@ -193,9 +211,13 @@ class Describing:
     # -- versions of the schema --------------------------------------------------------------------------------
 
     def _looked(self, began_ms: int, versions: Mapping[Any, Any] | None, error: BaseException | None) -> None:
-        self._looking, self._looked_ms = False, began_ms
-        self._told = told = versions or {}
+        self._looking = False
         now = self._monotonic()
+        told = {node: version for node, version in (versions or {}).items() if version is not None}
+        trouble = self._away(error, versions or (), now)
+        if trouble is None:
+            self._versions.worked()
+            self._looked_ms, self._told = began_ms, told
         most = 1
         if self._look_due <= now:
             self._look_due = now + LOOK_SECONDS
@@ -204,6 +226,11 @@ class Describing:
             self._look_at_who_lags()
             if not told or not self._looks % LOOKS_AT_ALL:
                 self.ask(*self._tables)
+        if trouble is not None:
+            # Nobody vouches for anything: what a node says that lags would be all that is known.
+            self._versions.failed(trouble)
+            self._due = min(self._due, now + self._versions.pause(longest=self._pace))
+            return
         self._seen = {version: self._seen.get(version, Counter()) for version in told.values()}
         for version, node in {version: node for node, version in told.items()}.items():
             seen = self._seen[version]
@@ -218,6 +245,18 @@ class Describing:
             self._vouch(table)
             if told:
                 self._unchanged(table)
+
+    def _away(self, error: BaseException | None, answered: Collection[Any], now: float) -> BaseException | str | None:
+        """Why a look counts for nothing: nobody was heard; or nobody was just before, and some are not yet."""
+        if error is not None:
+            self._awaited = float("inf")
+            return error
+        self._awaited = min(self._awaited, now + BACK_SECONDS)
+        away = len(self._connection.asked_hosts()) - len(answered)
+        if away > 0 and now < self._awaited:
+            return f"nodes that do not answer yet: {away}"
+        self._awaited = float("-inf")
+        return None
 
     def _vouch(self, table: TableName) -> None:
         """If there was nothing new, or it was found: rows from until then may be read."""

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from connector.changes import TableDescription
-from connector.errors import FatalSourceError, SourceError
+from connector.errors import FatalSourceError, RetriableSourceError, SourceError
 from connector.source import descriptions
 from connector.source.connection import Connection
 from connector.source.descriptions import DescribedTable
+from connector.source.failures import NotReached
 from connector.source.lagging import older
 from connector.source.schema_rows import Asks, OneNode
 from connector.table_name import TableName
@@ -28,17 +29,23 @@ _VERSION = "SELECT schema_version FROM system.local WHERE key = 'local'"
 Answers = dict[TableName, DescribedTable | FatalSourceError]
 
 
-def schema_versions(connection: Connection) -> dict[Any, Any]:
-    """By node; those that do not tell are left out."""
+def schema_versions(connection: Connection, seconds: float = VERSION_SECONDS) -> dict[Any, Any]:
+    """By node; None: it answers, and does not tell. Who says nothing for so many seconds is left out. Raises what ails
+    the last one, where nobody answers."""
     told: dict[Any, Any] = {}
+    silent: Exception = RetriableSourceError("no node is known to be up")
     for node in connection.hosts():
         try:
-            (row,) = connection.rows(connection.statement(_VERSION, (), "ONE"), host=node, timeout=VERSION_SECONDS)
+            rows = connection.rows(connection.statement(_VERSION, (), "ONE"), host=node, timeout=seconds)
         except (SourceError, ValueError) as error:
             log.debug("the schema's version at %s: %s", node.endpoint, error)
+            if isinstance(error, RetriableSourceError | FatalSourceError) and not isinstance(error, NotReached):
+                told[node] = None
+            silent = error
         else:
-            if row["schema_version"] is not None:
-                told[node] = row["schema_version"]
+            told[node] = rows[0]["schema_version"] if rows else None
+    if not told:
+        raise silent
     return told
 
 
@@ -77,5 +84,8 @@ def _is_newer(answer: DescribedTable | FatalSourceError, known: DescribedTable) 
 
 def _of_each_version(connection: Connection) -> list[Asks]:
     """Whom to ask: anybody, where all know the same."""
-    nodes = {version: node for node, version in schema_versions(connection).items()}
+    try:
+        nodes = {version: node for node, version in schema_versions(connection).items()}
+    except (SourceError, ValueError):
+        nodes = {}
     return [connection] if len(nodes) < 2 else [OneNode(connection, node) for node in nodes.values()]

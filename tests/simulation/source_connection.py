@@ -18,7 +18,7 @@ from connector.changes import Scanner
 from connector.errors import RetriableSourceError, SourceError, TableMissing
 from connector.native.samples import page_of
 from connector.source import Connection, ServerClock
-from connector.source.failures import ReadTimedOut
+from connector.source.failures import NotReached, ReadTimedOut
 from connector.source.hosts_in_turn import HostsInTurn
 from connector.source.pages import RawPage
 from connector.timeuuid import time_key
@@ -150,6 +150,9 @@ class SimulatedConnection(Connection):
 
     def hosts(self) -> list[Any]:
         return [node.host for node in self._simulated.nodes if node.up]
+
+    def asked_hosts(self) -> list[Any]:
+        return self.known_hosts()
 
     def known_hosts(self) -> list[Any]:
         return [node.host for node in self._simulated.nodes]
@@ -342,14 +345,14 @@ class SimulatedConnection(Connection):
         self._raise_if_away()
         if scheduler.random.random() < cluster.errors:
             cluster.mishaps += 1
-            raise RetriableSourceError(f"asking node {node.number}: it went away")
+            raise NotReached(f"asking node {node.number}: it went away")
         answer = self._metadata(statement, node)
         scheduler.pass_time(scheduler.random.random() * cluster.seconds)
         return answer
 
     def _raise_if_away(self) -> None:
         if self._simulated.away_until > self._scheduler.now:
-            raise RetriableSourceError("no node answers")
+            raise NotReached("no node answers")
 
     def _metadata(self, statement: Statement, node: Node) -> list[dict[str, Any]]:
         query, values = statement.query, statement.values

@@ -353,6 +353,39 @@ def test_a_node_that_lags_is_named_until_it_has_heard(nodes: Double, wide: str, 
 
 
 @pytest.mark.scylla
+@pytest.mark.only_double("nodes that do not answer")
+def test_by_the_word_of_nobody_nothing_is_read(
+    nodes: Double, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once they answer again, not by that of the first: it may be one that lags."""
+    monkeypatch.setattr(describing, "OVERDUE_SECONDS", 0.1)
+
+    def vouched() -> int | None:
+        return watched.tables._known[watched.table].vouched_ms
+
+    watched.run(2)
+    before = vouched()
+    silent = [nodes.admin.add_fault("silence", node=node, pattern="schema_version") for node in range(3)]
+    watched.run(4, step=0.5)
+    assert vouched() == before
+    (failing,) = watched.failing("description")
+    assert failing.holds
+    assert str(failing).startswith("changes of the schema are not seen since 20")
+    assert "asking 127.0.0.3" in failing.error
+    for fault in silent[1:]:
+        nodes.admin.remove_fault(fault)
+    monkeypatch.setattr(describing, "VERSION_SECONDS", 4)
+    monkeypatch.setattr(describing, "OVERDUE_SECONDS", 4)
+    watched.run(1, step=1)
+    assert vouched() == before
+    (failing,) = watched.failing("description")
+    assert failing.error == "nodes that do not answer yet: 1"
+    watched.run(describing.BACK_SECONDS + 1, step=4)
+    assert vouched() != before, "it may be away for good"
+    assert watched.background.failing() == []
+
+
+@pytest.mark.scylla
 @pytest.mark.only_double("a node that hears of no change of the schema")
 def test_what_all_nodes_say_is_so(watched: Watched) -> None:
     """A table that is restored under its former id, say."""
