@@ -26,7 +26,8 @@ VALUE = (
 
 
 def main() -> None:
-    os.environ.update(find_java().spark_environment())
+    # The python3 of the PATH may be another one.
+    os.environ.update(find_java().spark_environment(), PYSPARK_PYTHON=sys.executable)
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as f
 
