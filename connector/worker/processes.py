@@ -37,6 +37,8 @@ LOOK_SECONDS = 0.5
 # Said again, though nothing has changed; a process that was not heard for several times as long is gone.
 REPEAT_SECONDS = 3.0
 GONE_SECONDS = 10.0
+# What we say ourselves comes back within that, unless Kafka is away, or we stood still: of others we hear as little.
+ECHO_SECONDS = REPEAT_SECONDS + 2.0
 # Clocks of machines differ; what is older than that, and all that is heard of a process, was said by one that ended
 # without a word.
 OLD_SECONDS = 60.0
@@ -140,8 +142,10 @@ def process_id(address: str) -> str:
 class Processes:
     """Of one process: the others it hears, and what it says of itself."""
 
-    def __init__(self, configuration: Configuration, id_: str) -> None:
+    def __init__(self, configuration: Configuration, id_: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.id, self._started_ms = id_, round(time.time() * 1000)
+        self._monotonic = monotonic
+        self._echoed: float | None = None
         self._clients = kafka_clients(configuration)
         self._group_id = configuration.worker.group_id
         self._name = configuration.worker.status.name
@@ -173,7 +177,9 @@ class Processes:
 
     def others(self) -> list[Process]:
         """As they were heard last."""
-        now = time.monotonic()
+        now = self._monotonic()
+        if self._echoed is not None:
+            now = min(now, self._echoed + ECHO_SECONDS)
         return [process for process, heard in list(self._others.values()) if now - heard < GONE_SECONDS]
 
     def unlike(self) -> Mapping[str, str]:
@@ -226,7 +232,10 @@ class Processes:
     def _hear(self, key: bytes, value: bytes | None) -> None:
         try:
             name, what = parse_json(key)
-            if name != "" or what["group"] != self._group_id or what["process"] == self.id:
+            if name != "" or what["group"] != self._group_id:
+                return
+            if what["process"] == self.id:
+                self._hear_ourselves()
                 return
             if value is None:
                 self._others.pop(what["process"], None)
@@ -239,7 +248,14 @@ class Processes:
         if known is None or process != known[0]:
             # Who says something new is there, whatever time it is where he is.
             new = known is not None or time.time() - process.at_ms / 1000 < OLD_SECONDS
-            self._others[process.id] = process, time.monotonic() if new else -math.inf
+            self._others[process.id] = process, self._monotonic() if new else -math.inf
+
+    def _hear_ourselves(self) -> None:
+        now = self._monotonic()
+        if self._echoed is not None and now - self._echoed > ECHO_SECONDS:
+            # Whoever was there when we heard nothing any more has as long as ever to say something again.
+            self._others |= {process.id: (process, now) for process in self.others()}
+        self._echoed = now
 
 
 class _Announcer:

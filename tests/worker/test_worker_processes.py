@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import socket
@@ -220,6 +221,28 @@ def test_who_says_something_new_is_there_whatever_time_it_is_where_he_is() -> No
     assert [process.id for process in one.others()] == ["other"]
     one._hear(key, None)
     assert one.others() == []
+
+
+def test_who_is_not_heard_while_kafka_is_away_is_not_taken_for_gone() -> None:
+    """One that asks meanwhile would be told that the connectors of other processes do not exist."""
+    worker, clock = loaded(worker={"group.id": "g"}), itertools.count(step=2)
+    now = [0.0]
+    one = Processes(worker, "one", lambda: now[0])
+
+    def pass_by(seconds: float, *heard: str) -> list[str]:
+        """Who is there after that, if these are heard all the time."""
+        for _ in range(round(seconds)):
+            now[0] += 1.0
+            for name in heard:
+                word = Process(name, 1, round(time.time() * 1000) + next(clock), (view("b:1", "RUNNING"),))
+                one._hear(one._key(name), TypeAdapter(Process).dump_json(word))
+        return [process.id for process in one.others()]
+
+    assert pass_by(5, "gone", "other") == ["gone", "other"], "also before our own word has come back"
+    assert pass_by(12, "other", "one") == ["other"], "who is silent while we hear ourselves is gone"
+    assert pass_by(600) == ["other"], "nobody is heard"
+    assert pass_by(8, "one") == ["other"], "Kafka is there again"
+    assert pass_by(8, "one") == [], "and he is not"
 
 
 def states(url: str, name: str) -> list[tuple[str, str]]:
