@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from smt.connect.structs import DATE, DECIMAL, TIME, TIMESTAMP
 from smt.record import Schema
 
 _PRIMITIVES = {
@@ -19,6 +20,14 @@ _PRIMITIVES = {
     "bytes": "bytes",
     "enum": "string",
     "fixed": "bytes",
+}
+#: Connect's names of what Avro names by itself, which AvroConverter takes from schemas of other writers.
+_LOGICAL = {
+    ("int", "date"): DATE,
+    ("int", "time-millis"): TIME,
+    ("long", "timestamp-millis"): TIMESTAMP,
+    ("bytes", "decimal"): DECIMAL,
+    ("fixed", "decimal"): DECIMAL,
 }
 
 
@@ -65,8 +74,15 @@ def _convert(avro: Any, known: dict[str, Schema | None], space: str) -> Schema:
         schema = {"type": "map", "keys": key, "values": _convert(avro["values"], known, space), "optional": False}
     else:
         schema = {"type": avro.get("connect.type", _PRIMITIVES.get(kind, kind)), "optional": False}
-    if "connect.name" in avro:
-        schema["name"] = avro["connect.name"]
+    logical = _LOGICAL.get((kind, avro.get("logicalType")))
+    if (name := avro.get("connect.name", logical)) is not None:
+        schema["name"] = name
+    if "connect.version" in avro:
+        schema["version"] = avro["connect.version"]
+    if "connect.parameters" in avro:
+        schema["parameters"] = avro["connect.parameters"]
+    elif logical == DECIMAL:
+        schema["parameters"] = {"scale": str(avro.get("scale", 0))}
     if "name" in avro:
         known[full] = schema
     return schema

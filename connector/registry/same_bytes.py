@@ -1,7 +1,8 @@
 """Whether bytes that were written by one Avro schema are what another one says.
 
 In: two schemas as texts, and those that the second refers to. Out: the first difference in words, or None.
-Documentation, defaults, names of records and properties of Connect are in no bytes, and may differ.
+Documentation, defaults, names of records and properties of Connect are in no bytes, and may differ. What numbers are
+counted in is in none either, and has to be the same where both say it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,18 @@ def _learn(avro: Any, space: str, known: Named) -> None:
     known.setdefault(_full_name(avro, space), (avro, space))
 
 
+def _meaning(part: _Part) -> str | None:
+    """What readers take numbers and bytes for."""
+    if not isinstance(part.avro, dict) or not isinstance(part.avro.get("logicalType"), str):
+        return None
+    meaning: str = part.avro["logicalType"]
+    return f"{meaning} of the scale {part.avro.get('scale', 0)}" if meaning == "decimal" else meaning
+
+
 def _differences(ours: _Part, theirs: _Part, where: str) -> Iterator[str]:
+    meant, told = _meaning(ours), _meaning(theirs)
+    if meant and told and meant != told:
+        yield f"{where} is a {meant} in records, and a {told} there"
     if ours.kind != theirs.kind:
         if (ours.kind, theirs.kind) not in _WIDER:
             yield f"{where} is of the type {ours.kind} in records, and {theirs.kind} there"

@@ -104,10 +104,16 @@ def condition(text: str) -> str:
     meant = _FILTERING.sub("", text.strip().rstrip(";").rstrip()).rstrip()
     if meant[:6].lower() == "select" and not meant[6:7].strip():
         raise ValueError(f"a filter is a condition, what follows WHERE, and no statement: {meant}")
+    if clause := _CLAUSE.search(_QUOTED.sub("", meant)):
+        # A table is read in parts, and each would obey it.
+        raise ValueError(f"a filter is a condition, and {clause[0].upper()} would leave out rows of it: {meant}")
     return meant
 
 
 _FILTERING = re.compile(r"\ballow\s+filtering\Z", re.IGNORECASE)
+#: Behind a condition, what makes fewer rows of those that it is true of.
+_CLAUSE = re.compile(r"\b(?:limit|group\s+by|order\s+by)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\$\$.*?\$\$", re.DOTALL)
 
 
 class Signals:

@@ -131,9 +131,10 @@ class _Reading:
             more, month = divmod(fields.get("M", 1) - 1, 12)
             days = day_number(year + more, month + 1, 1) + fields.get("d", 1) - 1
         half = [name for name in "Ka" if name in fields]
-        if half and max(map(order.index, half)) > (order.index("H") if "H" in fields else -1):
+        # An hour of twelve counts over one of the whole day only with its half, and behind it.
+        if "H" not in fields or (len(half) == 2 and max(map(order.index, half)) > order.index("H")):
             hour = fields.get("K", 0) + 12 * fields.get("a", 0)
         else:
-            hour = fields.get("H", 0)
+            hour = fields["H"]
         minutes = (days * 24 + hour) * 60 + fields.get("m", 0) - fields.get("z", 0)
         return (minutes * 60 + fields.get("s", 0)) * 1000 + fields.get("S", 0)

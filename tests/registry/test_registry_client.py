@@ -124,6 +124,37 @@ def test_a_latest_schema_that_says_other_bytes_than_are_written_is_refused(lates
             assert schemas.id_for("s", OURS) == number
 
 
+def logical(meaning: str, type_: str = "long", **more: int) -> str:
+    return record(("at", ["null", {"type": type_, "logicalType": meaning, **more}]))
+
+
+@pytest.mark.parametrize(
+    ("ours", "latest", "said"),
+    [
+        (
+            logical("timestamp-millis"),
+            logical("timestamp-micros"),
+            "the field at is a timestamp-millis .* a timestamp-mi",
+        ),
+        (logical("decimal", "bytes", scale=2), logical("decimal", "bytes", scale=3), "scale 2 in records, .* scale 3"),
+        (logical("decimal", "bytes"), logical("decimal", "bytes", scale=0, precision=9), None),
+        (logical("timestamp-millis"), record(("at", ["null", "long"])), None),
+        (record(("at", ["null", "long"])), logical("timestamp-micros"), None),
+    ],
+)
+def test_numbers_are_counted_in_what_the_latest_schema_says(ours: str, latest: str, said: str | None) -> None:
+    registry = Registry()
+    with served(registry) as url:
+        with client(url) as schemas:
+            schemas.id_for("s", latest)
+        with client(url, **LATEST) as schemas:
+            if said is None:
+                assert schemas.id_for("s", ours) == 1
+                return
+            with pytest.raises(FatalDeliveryError, match=said):
+                schemas.id_for("s", ours)
+
+
 def test_normalising_is_asked_for() -> None:
     registry = Registry()
     with served(registry) as url, client(url, normalize=True) as schemas:

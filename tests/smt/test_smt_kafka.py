@@ -17,6 +17,7 @@ from smt.avro_schema import connect_schema
 from smt.kafka import AvroDecoder, DecodeError, FlatteningConsumer, decode_json
 from tests.smt.records import DELETE, INSERT, JAVA, KEY, LEGACY, envelope
 
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
 ROW: dict[str, Any] = {
     "type": "record",
     "name": "Before",
@@ -201,6 +202,26 @@ def test_avro_schemas_become_connect_schemas() -> None:
     after = next(field for field in schema["fields"] if field["field"] == "after")
     assert after["name"] == "shop.ks.t.After" and after["optional"] is True
     assert after["fields"][2]["name"] == "shop.ks.t.v.Cell"
+
+
+@pytest.mark.parametrize(
+    ("avro", "connect"),
+    [
+        (
+            {"connect.name": DECIMAL, "connect.version": 1, "connect.parameters": {"scale": "2"}, "scale": 2},
+            {"name": DECIMAL, "version": 1, "parameters": {"scale": "2"}},
+        ),
+        ({"logicalType": "decimal", "scale": 2}, {"name": DECIMAL, "parameters": {"scale": "2"}}),
+        ({"logicalType": "uuid"}, {}),
+    ],
+)
+def test_what_bytes_of_avro_mean_is_known(avro: dict[str, Any], connect: dict[str, Any]) -> None:
+    schema = connect_schema(
+        {"type": "record", "name": "Row", "fields": [{"name": "n", "type": {"type": "bytes", **avro}}]}
+    )
+    assert schema["fields"] == [{"type": "bytes", "optional": False, **connect, "field": "n"}]
+    done = build_transform("Cast$Value", {"spec": "n:string"})(Record("t", None, {"n": b"09"}, value_schema=schema))
+    assert done is not None and done.value == {"n": "123.45" if connect else "MDk="}
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\x00\x00\x00\x00\x02", b"\x01abcd", b"\x00\x00\x00\x00\x02\x05"])

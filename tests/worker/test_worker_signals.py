@@ -67,6 +67,7 @@ def conditions(**data: object) -> tuple[tuple[str, str], ...]:
         ("v = 'a' allow  filtering", "v = 'a'"),
         ("selected = 1", "selected = 1"),
         ("v = 'no filtering", "v = 'no filtering"),
+        ("v = 'no LIMIT' AND \"limit\" = $$ 'group by $$", "v = 'no LIMIT' AND \"limit\" = $$ 'group by $$"),
     ],
 )
 def test_a_filter_is_a_condition(text: str, meant: str) -> None:
@@ -90,6 +91,9 @@ def test_a_blocking_snapshot_is_as_any_other(kind: str) -> None:
         ({"type": "initial"}, "'initial' is none of incremental and blocking"),
         ({"data-collections": "ks.t"}, "no list"),
         ({"additional-condition": "SELECT * FROM ks.t WHERE v = 1"}, "no statement"),
+        ({"additional-condition": "v = 1 LIMIT 10"}, "LIMIT would leave out rows"),
+        ({"additional-condition": "v = 'a''b' per partition limit 1 ALLOW FILTERING"}, "LIMIT would leave out rows"),
+        ({"additional-condition": "v = 1 group  by id"}, "GROUP  BY would"),
         ({"additional-conditions": [{"filter": "v = 1"}]}, "not a signal: KeyError"),
     ],
 )

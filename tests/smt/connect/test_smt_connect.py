@@ -165,6 +165,23 @@ def test_dates_that_leave_32_bits_are_javas() -> None:
     assert applied("TimestampConverter$Value", options, Record("t", None, row)).value == {"at": -1_362_070_296}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "java"),
+    [
+        ("MM/dd/yyyy HH:mm:ss a", "09/21/2023 14:05:00 PM", 1_695_305_100_000),
+        ("HH:mm a", "00:30 PM", 1_800_000),
+        ("HH K a", "14 3 AM", 10_800_000),
+        ("a K HH", "AM 3 14", 50_400_000),
+        ("HH a K", "14 PM 3", 54_000_000),
+        ("K:mm", "03:05", 11_100_000),
+        ("a", "PM", 43_200_000),
+    ],
+)
+def test_an_hour_of_the_whole_day_counts_before_half_a_word_of_twelve(pattern: str, text: str, java: int) -> None:
+    options = {"field": "at", "target.type": "unix", "format": pattern}
+    assert applied("TimestampConverter$Value", options, Record("t", None, {"at": text})).value == {"at": java}
+
+
 def test_the_record_given_is_not_changed() -> None:
     record = Record("t", {"id": 7}, ROW, [("h", "v")])
     for type_name, options in (
